@@ -1,1 +1,1 @@
-"""Operations for operators, submitters and volunteers, one module per subject, behind API, console and commands."""
+"""Operations for operators, submitters and volunteers, one module per subject. Used by API, console and commands."""

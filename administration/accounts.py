@@ -1,7 +1,7 @@
-"""Account keys and passwords of volunteers.
+"""Volunteers' account keys and passwords.
 
-The account key (authenticator) that clients have is derived from the project's account secret and a random nonce. The
-database stores neither keys nor passwords, so a copy of it gives no access.
+A client's account key (authenticator) is derived from the project's account secret and a random nonce. The database
+stores neither keys nor passwords, so a copy of the database gives no access.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """A new volunteer, and the account key, which is not stored."""
+    """A new volunteer with the account key, which is not stored."""
 
     volunteer_id: VolunteerId
     authenticator: str
 
 
 class AccountKeys:
-    """Derives account keys from the project's secret."""
+    """Derives account keys from the project's account secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
     def authenticator(self, nonce: bytes) -> str:
-        """Return the 32-digit account key of a nonce."""
+        """Return the account key of a nonce, 32 hexadecimal digits."""
         return hmac.new(self._secret, b"account key:" + nonce, hashlib.sha256).hexdigest()[:32]
 
     def api_token(self) -> str:
-        """Return the operator's token for the API."""
+        """Return the operators' token for the API."""
         return hmac.new(self._secret, b"api token", hashlib.sha256).hexdigest()
 
     def new_credentials(self, password_hash: str | None) -> Credentials:
-        """Return new secrets for a volunteer; `password_hash` is the hash that the client makes of the password."""
+        """Return new secrets for a volunteer; `password_hash` is the client's hash of the password."""
         nonce = secrets.token_bytes(16)
         salt, kept = (None, None) if password_hash is None else password_kept(password_hash)
         return Credentials(
@@ -59,7 +59,7 @@ class AccountKeys:
 
 
 def authenticator_hash(authenticator: str) -> bytes:
-    """Return the hash under which an account key is stored.
+    """Return the hash that is stored for an account key.
 
     >>> len(authenticator_hash("0123456789abcdef0123456789abcdef"))
     32
@@ -68,20 +68,20 @@ def authenticator_hash(authenticator: str) -> bytes:
 
 
 def password_kept(password_hash: str) -> tuple[bytes, bytes]:
-    """Return a new salt, and the stored hash of the client's password hash; takes tens of milliseconds."""
+    """Return a new salt and the hash to store for the client's password hash; takes tens of milliseconds."""
     salt = secrets.token_bytes(16)
     return salt, _stretched(password_hash, salt)
 
 
 def is_account_key(record: VolunteerRecord, given: str) -> bool:
-    """Return whether this is the volunteer's account key."""
+    """Return whether `given` is the volunteer's account key."""
     if not ACCOUNT_KEY.fullmatch(given):
         return False
     return hmac.compare_digest(record.credentials.authenticator_hash, authenticator_hash(given))
 
 
 def password_matches(record: VolunteerRecord, password_hash: str) -> bool:
-    """Return whether the client's password hash matches; takes the same time if it does not."""
+    """Return whether the client's password hash matches. The time taken does not depend on the result."""
     stored, salt = record.credentials.password_hash, record.credentials.password_salt
     if stored is None or salt is None:
         return False
@@ -89,7 +89,7 @@ def password_matches(record: VolunteerRecord, password_hash: str) -> bool:
 
 
 def checked_email(email: str) -> str:
-    """Return the e-mail address in lower case. Raises InvalidInputError.
+    """Return the e-mail address in lower case if it is valid. Raises InvalidInputError.
 
     >>> checked_email("Ada@Example.org")
     'ada@example.org'

@@ -1,6 +1,6 @@
 """Manages applications, plan classes and app versions, including their signed files.
 
-Does not read private keys: the caller passes a signing function (administration/signing.py).
+This module does not read private keys: the caller passes a signing function (administration/signing.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wire.uploads import valid_file_name
 
 MOST_COPIES = 10
 NEEDS = ("", "docker", "virtualbox")  # of a plan class
-_BOUNDED = (  # fields of a plan class
+_BOUNDED = (  # fields of a plan class with a range
     "gpu_count",
     "min_gpu_ram_bytes",
     "min_driver_version",
@@ -86,7 +86,7 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
 
 
 def checked_pattern(pattern: str) -> str:
-    """Return a regular expression that compiles. Raises InvalidInputError.
+    """Return the pattern if it is a valid regular expression. Raises InvalidInputError.
 
     >>> checked_pattern("Linux.*Debian")
     'Linux.*Debian'
@@ -128,7 +128,7 @@ class MoreFile:
 
 @dataclass(frozen=True, slots=True)
 class VersionDraft:
-    """An app version to add. `version_num` 100 means 1.00."""
+    """An app version to add. A `version_num` of 100 means 1.00."""
 
     app: str
     platform: str
@@ -142,10 +142,10 @@ class VersionDraft:
 async def add_app_version(
     applications: PostgresApplications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
 ) -> AppVersionId:
-    """Sign and store the files, then add the version. Safe to repeat after an interruption.
+    """Sign and store the files, then add the version. It is safe to repeat this after an interruption.
 
-    Raises NotFoundError (app, plan class), AlreadyExistsError (that version), InvalidInputError, also for a signature
-    that is not by the project's current key.
+    Raises NotFoundError (app, plan class), AlreadyExistsError (version), or InvalidInputError, which includes a
+    signature not made with the project's current key.
     """
     app = await applications.app(checked_app_name(new.app))
     api_version = checked_text(new.api_version, "api-version")
@@ -203,13 +203,15 @@ async def _plan_class(applications: PostgresApplications, name: str) -> PlanClas
 
 
 def _checked(sign: Sign, project_key: PublicKey) -> Sign:
-    """Return `sign` with a check against the project's key, the only one that clients accept."""
+    """Return `sign` with a check against the project's key, the only key that clients accept."""
 
     def signed(name: str, md5: str) -> str:
         signature = sign(name, md5)
         if not verify_md5(project_key, md5, signature):
             raise InvalidInputError(
-                "signature", f"a signature of {name} by the project's current key", "a signature by another key"
+                "signature",
+                f"a signature of {name} made with the project's current key",
+                "a signature made with another key",
             )
         return signature
 

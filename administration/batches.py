@@ -1,4 +1,4 @@
-"""Manages batches: submit, show, change, abort. Reads batch files and names their input files."""
+"""Manages batches: submits, shows, changes and aborts them. Reads batch files and names their input files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def input_file_name(path: Path, md5: str) -> str:
-    """Return a file name that is unique to its content.
+    """Return a file name unique to the file's content.
 
     >>> input_file_name(Path("data/my input.txt"), "0123456789abcdef" * 2)
     'my-input_0123456789abcdef0123456789abcdef.txt'
@@ -51,13 +51,13 @@ def input_file_name(path: Path, md5: str) -> str:
 
 
 class InputFolder:
-    """Satisfies the submission's InputFiles with files that were uploaded before."""
+    """Implements InputFiles for submissions, with files uploaded earlier."""
 
     def __init__(self, folder: DownloadFolder) -> None:
         self._folder = folder
 
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
-        """Return the inputs in the same order. Raises NotFoundError, InvalidInputError."""
+        """Return the inputs in the given order. Raises NotFoundError, InvalidInputError."""
         return await asyncio.gather(*map(self._named, wanted))
 
     async def _named(self, wanted: InputSpec) -> Input:
@@ -76,7 +76,7 @@ log = structlog.get_logger()
 
 
 def read_batch_file(path: Path) -> dict[str, object]:
-    """Return the table in a TOML or JSON file. Raises InvalidInputError."""
+    """Return the contents of a TOML or JSON file as a table. Raises InvalidInputError."""
     try:
         text = path.read_text()
         values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -130,7 +130,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
-    """Return a batch with its counters; `short`: the limit that excludes all hosts that called recently."""
+    """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
     return shown(
         shapes.BatchShown,
         batch,
@@ -151,16 +151,16 @@ class Batches:
         self._clock = clock
 
     async def submit(self, values: Mapping[str, object]) -> BatchId:
-        """Submit a batch. Raises InvalidInputError, NotFoundError, and stores nothing then."""
+        """Submit a batch. Raises InvalidInputError or NotFoundError, and then stores nothing."""
         settings = await self._settings()
         return await self._write(await self._checked(values, settings), settings)
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None
     ) -> shapes.Submitted:
-        """Submit a batch; return its id and forecast, which is None if the forecast failed.
+        """Submit a batch and return its id and forecast, which is None if the forecast failed.
 
-        A `key` that was used before returns the earlier reply. Raises ConflictError if that was a different batch.
+        A repeated `key` returns the earlier reply. Raises ConflictError if it was used for a different batch.
         """
         settings = await self._settings()
         if key is not None:
@@ -188,7 +188,7 @@ class Batches:
         return answer
 
     async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
-        """Return the forecast of a batch as if submitted now. Checks like `submit`; stores nothing."""
+        """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
         return await self._preview(await self._checked(values, await self._settings()))
 
     async def change(
@@ -202,7 +202,7 @@ class Batches:
         deadline_at: float | None = None,
         release: bool = False,
     ) -> shapes.Importance:
-        """Change the given fields from the next ordering pass on. Raises the errors of `set_importance`."""
+        """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
         deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
         await set_importance(
             self._store,
@@ -275,7 +275,7 @@ class Batches:
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Return the batches that no host that called recently can finish."""
+        """Return the batches that no recently active host can finish."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}

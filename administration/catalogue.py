@@ -24,12 +24,12 @@ class CatalogueReader(Protocol):
 
 
 async def fresh_catalogue(loader: CatalogueReader, clock: Clock) -> Catalogue:
-    """Return the current catalogue without outdated cut points."""
+    """Return the current catalogue without stale cut points."""
     return without_stale(await loader.load_catalogue(), clock.now())
 
 
 def stale_as_json(catalogue: Catalogue) -> list[shapes.StaleShown]:
-    """Return the cut points that were left out, for which the bootstrap rule applies."""
+    """Return the stale cut points, for whose populations the bootstrap rule applies."""
     return [
         {"app": catalogue.apps[app_id].name, "processor_type": kind, "computed_at": computed_at}
         for (app_id, kind), computed_at in sorted(catalogue.stale_since.items())
@@ -48,7 +48,7 @@ def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, Processor
 
 
 class CatalogueCache:
-    """Holds one catalogue and replaces it as a whole."""
+    """Caches one catalogue and replaces it as a whole."""
 
     def __init__(self, loader: CatalogueReader, clock: Clock, catalogue: Catalogue) -> None:
         self._loader = loader
@@ -70,7 +70,7 @@ class CatalogueCache:
         return self._catalogue
 
     async def run(self) -> None:
-        """Refresh forever; keep the last catalogue while the database is unavailable."""
+        """Refresh the catalogue forever; keep the last one while the database is unavailable."""
         while True:
             await self._clock.sleep(REFRESH_S)
             try:

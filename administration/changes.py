@@ -1,4 +1,4 @@
-"""Checks, applies and stores changes of several settings at once."""
+"""Validates, applies and stores changes to several settings at once."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Changes = Mapping[str, object]  # key -> new value, checked
 
 
 def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str], str], what: str) -> Changes:
-    """Return new values by the key that `key_of` makes of each name, checked against their ranges.
+    """Return validated values by key; `key_of` maps each given name to its key.
 
-    Raises InvalidInputError for duplicates, and about `what` if there are none.
+    Raises InvalidInputError for duplicates, and for an empty list, naming `what`.
 
     >>> checked_changes([("p_tight", 0.85)], "deadline.{}".format, "threshold")
     {'deadline.p_tight': 0.85}
@@ -34,7 +34,7 @@ def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str]
 
 
 def with_changes(settings: Settings, changes: Changes) -> Settings:
-    """Return the changed settings."""
+    """Return the settings with the changes applied."""
     for key, value in changes.items():
         settings = settings.changed(key, value)
     return settings
@@ -43,9 +43,9 @@ def with_changes(settings: Settings, changes: Changes) -> Settings:
 async def write_changes(
     store: PostgresSettings, changes: Changes, *, check: Callable[[Settings], None], clock: Clock, who: str, why: str
 ) -> list[shapes.ChangeMade]:
-    """Store the changes, all or none, with user and reason in the audit trail; return them as JSON.
+    """Store all changes or none, with user and reason in the audit trail, and return them as JSON.
 
-    Raises InvalidInputError without a reason, and the errors of `check` on the changed settings.
+    Raises InvalidInputError if the reason is empty, and the errors of `check` for the changed settings.
     """
     if not why.strip():
         raise InvalidInputError("why", "a reason for the audit trail", why)

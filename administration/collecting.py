@@ -38,39 +38,39 @@ COLUMNS = [
     "canonical_instance_id",
     "files",
 ]
-AT_ONCE = 4  # parallel downloads
-PART = ".part"  # plus a number; no output name begins with a dot
+AT_ONCE = 4  # concurrent downloads
+PART = ".part"  # followed by a number; output names never begin with a dot
 ARCHIVE = ".part.tar"
-ARCHIVE_BYTES = 64 * 1024 * 1024  # of files per archive
-ARCHIVE_FILES = 5  # fewer files are fetched one by one
+ARCHIVE_BYTES = 64 * 1024 * 1024  # maximum size of the files in one archive
+ARCHIVE_FILES = 5  # fewer files than this are downloaded one by one
 
 Document = Mapping[str, Any]  # Any: a JSON document
-Progress = Callable[[int, int], None]  # fetched and total valid jobs
+Progress = Callable[[int, int], None]  # number of jobs downloaded, and of valid jobs
 
 
 class Source(Protocol):
-    """The server that results come from."""
+    """The server that results are downloaded from."""
 
     async def batch(self, batch_id: int) -> Document:
-        """Raises NotFoundError, or the server's refusal."""
+        """Return a batch. Raises NotFoundError, or the server's error."""
         ...
 
     async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        """Return the results of the first `limit` jobs after `after`."""
+        """Return the results of the `limit` jobs that follow job `after`."""
         ...
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
-        """Write an output's file. Raises NotFoundError if it no longer exists."""
+        """Download an output to a file. Raises NotFoundError if the output no longer exists."""
         ...
 
     async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
-        """Write a tar of the files of the same jobs, JOB/OUTPUT; return False if it was cut off."""
+        """Download a tar of the same jobs' files, named JOB/OUTPUT. Return False if it was truncated."""
         ...
 
 
 @dataclass(slots=True)
 class Collected:
-    """The outcome. `fetched` and `present` count files; `nbytes` is for both."""
+    """The outcome. `fetched` and `present` count files; `nbytes` is the total of both."""
 
     batch_id: int
     folder: Path
@@ -93,7 +93,7 @@ class Collected:
 
     @property
     def jobs_forgotten(self) -> int:
-        """Jobs whose records were purged."""
+        """Return the number of jobs whose records were purged."""
         return max(0, self.jobs_total - self.listed)
 
     def as_json(self) -> dict[str, object]:
@@ -114,7 +114,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A recorded output and its target path. `gone`: why it cannot be fetched, if known."""
+    """A recorded output and its target path. `gone` is the reason why it cannot be downloaded, if known."""
 
     job_id: int
     name: str
@@ -125,7 +125,7 @@ class Wanted:
 
 
 async def collect(source: Source, batch_id: int, folder: Path, *, progress: Progress) -> Collected:
-    """Fetch files that the folder lacks. Can be repeated after an interruption. Raises NotFoundError, OSError."""
+    """Download files that do not exist yet; can be repeated after an interruption. Raises NotFoundError, OSError."""
     batch = await source.batch(batch_id)
     done = Collected(batch_id, folder, int(batch["jobs_total"]))
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
@@ -172,7 +172,7 @@ def _index_row(job: Document, number: str) -> Document:
 
 
 def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Document]]:
-    """Split jobs into runs whose files have at most `most_bytes` in total, at least one job each. Pure.
+    """Split jobs into runs of at least one job whose files have at most `most_bytes` in total. Pure.
 
     >>> page = [{"outputs": [{"nbytes": nbytes}]} for nbytes in (3, 4, 9, None, 1)]
     >>> [len(run) for run in runs(page, 8)]
@@ -229,7 +229,7 @@ def _files_of(job: Document, home: Path) -> Iterator[Wanted]:
 
 
 def _not_there(files: Iterable[Wanted]) -> list[Wanted]:
-    """Return the files that the folder lacks with the recorded size and MD5."""
+    """Return the files that do not exist with the recorded size and MD5."""
     return [one for one in files if not _is_there(one)]
 
 
@@ -239,7 +239,7 @@ def _is_there(wanted: Wanted) -> bool:
 
 
 async def _all_of(tasks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run all concurrently; the first failure cancels the others and is raised."""
+    """Run all tasks concurrently. The first failure cancels the other tasks and is raised."""
     try:
         async with asyncio.TaskGroup() as group:
             for task in tasks:
@@ -262,7 +262,7 @@ def _count(wanted: Wanted, done: Collected) -> None:
 
 
 async def _fetch(source: Source, wanted: Wanted, done: Collected, slots: asyncio.Semaphore) -> None:
-    """Fetch one file, or record why that failed."""
+    """Download one file, or record why that failed."""
     async with slots:
         await asyncio.to_thread(wanted.part.parent.mkdir, parents=True, exist_ok=True)
         try:
@@ -279,7 +279,7 @@ async def _fetch(source: Source, wanted: Wanted, done: Collected, slots: asyncio
 
 
 def _take(wanted: Wanted) -> str:
-    """Move a fetched file to its target if it is as recorded; otherwise return the difference."""
+    """Move a downloaded file to its target if it matches its record; otherwise return the difference."""
     found, recorded = content_of(wanted.part), wanted.content
     if found == recorded:
         wanted.path.parent.mkdir(parents=True, exist_ok=True)
@@ -290,7 +290,7 @@ def _take(wanted: Wanted) -> str:
 
 
 def take_out(archive: Path, wanted: Iterable[Wanted]) -> list[Wanted]:
-    """Extract the wanted files of an archive; return those that are as recorded."""
+    """Extract the wanted files of an archive and return the files that match their records."""
     by_member = {f"{one.job_id}/{one.name}": one for one in wanted}
     taken: list[Wanted] = []
     with suppress(tarfile.TarError), tarfile.open(archive) as tar:

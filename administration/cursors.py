@@ -1,4 +1,4 @@
-"""Converts positions in lists to and from the cursors in page links and the API. Pure."""
+"""Converts list positions to cursors, for page links and the API, and back. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Place = TypeVar("Place", ResultPlace, InstancePlace, HostPlace, BatchPlace)
 _ID = (1, 2**62 - 1)
 _SMALL_ID = (1, 2**31 - 1)
 _FINITE = (-float_info.max, float_info.max)
-_RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in turn: whole numbers have whole bounds
+_RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in order; integer fields have integer bounds
     ResultPlace: (_FINITE, _ID),
     InstancePlace: ((0, 2**15 - 1), _ID),
     HostPlace: (_SMALL_ID, (0.0, float(2**31 - 1)), (0, 2**31 - 1)),
@@ -26,7 +26,7 @@ _RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in tu
 
 
 def place_of(kind: type[Place], text: str) -> Place | None:
-    """Return the position in the query parameter `after`; None for the first page. Raises InvalidInputError.
+    """Return the position given by the query parameter `after`, None for the first page. Raises InvalidInputError.
 
     >>> place_of(HostPlace, "7~0.5~3"), place_of(InstancePlace, "")
     (HostPlace(host_id=7, key=0.5, app_version_id=3), None)
@@ -49,7 +49,7 @@ def cursor_of(place: ResultPlace | InstancePlace | HostPlace | BatchPlace) -> st
     return "~".join(repr(value) for value in astuple(place))
 
 
-def _read(text: str, low: Any, high: Any) -> Any:  # Any: whole or not, as its bounds are
+def _read(text: str, low: Any, high: Any) -> Any:  # Any: an integer or a float, like its bounds
     value = type(low)(text)
     if not low <= value <= high:
         raise ValueError

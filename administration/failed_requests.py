@@ -11,16 +11,16 @@ from domain.units import Instant
 
 Document = Mapping[str, Any]  # Any: a JSON document
 HOUR_S = 3600.0
-KEPT = 24  # hours, including the current one
+KEPT = 24  # number of hours kept, including the current one
 PREFIX = "status_"
 SCHEDULER = "scheduler"
-PROBES = frozenset({"healthz", "readyz", "duties"})  # for these, 503 is a valid response
+PROBES = frozenset({"healthz", "readyz", "duties"})  # on these paths, 503 is a regular response
 
 
 def failures_of(totals: Mapping[str, int], replies: Mapping[tuple[str, str], int]) -> Counter[str]:
-    """Return a worker's failed requests: the scheduler's by status, and server errors of every other area.
+    """Return a worker's failed requests: those of the scheduler by status, and server errors of each other area.
 
-    `totals` are from RequestCounters, `replies` from PageCounters, by area and status class.
+    `totals` come from RequestCounters, `replies` from PageCounters, by area and status class.
 
     >>> failures_of({"requests": 9, "status_503": 2}, {("api", "5xx"): 1, ("api", "4xx"): 7, ("readyz", "5xx"): 3})
     Counter({'503': 2, 'api 5xx': 1})
@@ -33,7 +33,7 @@ def failures_of(totals: Mapping[str, int], replies: Mapping[tuple[str, str], int
 
 
 class FailedRequests:
-    """Counts of a worker, under the names of `failures_of`, restored from its last report."""
+    """A worker's counts, under the names used by `failures_of`, restored from its last report."""
 
     def __init__(self, now: Instant) -> None:
         self._since_at = now
@@ -42,7 +42,7 @@ class FailedRequests:
         self._seen: Counter[str] = Counter()
 
     def resume(self, earlier: Document) -> None:
-        """Continue the counts of an earlier process of the same name.
+        """Continue the counts of an earlier process with the same name.
 
         >>> failed = FailedRequests(Instant(7200.0))
         >>> failed.resume({"since_at": 60.0, "by_hour": {"1": {"503": 2}}, "last_at": {"503": 3700.0}})
@@ -57,7 +57,7 @@ class FailedRequests:
             self._last_at[status] = max(at, self._last_at.get(status, at))
 
     def update(self, counted: Mapping[str, int], now: Instant) -> None:
-        """Count new failures; `counted` are all since the worker's start. Drop hours older than a day."""
+        """Add new failures; `counted` are the totals since the worker's start. Hours older than a day are removed."""
         new, self._seen = Counter(counted) - self._seen, Counter(counted)
         hour = int(now // HOUR_S)
         if new:
@@ -76,7 +76,7 @@ class FailedRequests:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Requests of all workers to an area with one failure status, and the time of the last."""
+    """The number of requests to an area that failed with one status, over all workers, and the time of the latest."""
 
     area: str
     status: str
@@ -86,7 +86,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class FailedLately:
-    """Failures of the last 24 hours. `since_at`: start of counting, if less than 24 hours ago, else None."""
+    """Failures of the last 24 hours. `since_at`: start of counting if less than 24 hours ago, otherwise None."""
 
     rows: tuple[Failed, ...]
     workers: int
@@ -94,7 +94,7 @@ class FailedLately:
 
 
 def failed_lately(reports: Sequence[Document], *, now: Instant) -> FailedLately:
-    """Sum the counts of workers, including those that ended within a day, from their `FailedRequests` JSON.
+    """Sum up the `FailedRequests` JSON of workers, including workers that ended within the last day.
 
     >>> one = {"since_at": 0.0, "by_hour": {"1": {"503": 2}}, "last_at": {"503": 3700.0}}
     >>> failed_lately([one, one], now=Instant(7200.0)).rows

@@ -1,8 +1,8 @@
-"""Lowers gates that too few requests pass for the waiting jobs, and raises them again (decision 0012).
+"""Lowers gates that too few requests pass for the waiting jobs, and restores them later (decision 0012).
 
-1 count unsent instances behind each gate; 2 compute calls per hour from hosts that pass, at every threshold; 3 take the
-highest threshold that sends them in time; 4 store the result, which requests use seconds later. Depends on the request
-rate only, not on how long a job has waited.
+Each round 1 counts unsent instances behind each gate, 2 computes, for every threshold, requests per hour from hosts
+that pass, 3 selects the highest threshold at which the jobs are sent in time, and 4 stores the result, which requests
+use seconds later. The result depends only on the request rate, not on how long a job has waited.
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from hoststats.standing import Passing
 from scheduler.gates import affordable, least_gate, longest_wait_s
 
 RELAX_EVERY_S = Seconds(60.0)
-MOST_BATCHES = 2000  # waiting batches that are evaluated, first in order
+MOST_BATCHES = 2000  # maximum number of waiting batches evaluated, first in order
 
 log = structlog.get_logger("administration.gate_relaxation")
 
 
 class Callers(ReadsStandings, Protocol):
-    """Reads calling hosts and waiting work."""
+    """Reads recently active hosts and waiting work."""
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
 
 
 class GateNotes(Protocol):
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
-        """Store the relaxed gates; all others are at their configured thresholds."""
+        """Store the relaxed gates; all other gates use their configured thresholds."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """One round: `waiting` unsent instances behind gates that may be lowered, and the lowered gates."""
+    """One round's result: `waiting` unsent instances behind gates that may be lowered, and the lowered gates."""
 
     waiting: int = 0
     relaxed: tuple[RelaxedGate, ...] = ()
 
 
 class GateRelaxer:
-    """Runs in one process per cluster."""
+    """Periodic task that relaxes gates; runs in one process per cluster."""
 
     def __init__(self, callers: Callers, notes: GateNotes, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._callers = callers
@@ -70,7 +70,7 @@ class GateRelaxer:
         self._clock = clock
 
     async def run_once(self) -> GateReport:
-        """Recompute the relaxed gates; hosts are read only if jobs wait behind a gate."""
+        """Recompute the relaxed gates. Hosts are read only if jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
         if not traits_of(settings).relaxes_gates or settings.gate_wait_fraction <= 0.0:
@@ -85,7 +85,7 @@ class GateRelaxer:
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
-        """Store the result if it changed."""
+        """Store the result if it differs from the current one."""
         before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
         after = {_key(gate): gate for gate in report.relaxed}
         if {key: gate.threshold for key, gate in before.items()} != {
@@ -104,7 +104,7 @@ def as_set(catalogue: Catalogue) -> Catalogue:
 
 
 def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Instant) -> dict[BehindGate, int]:
-    """Return unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
+    """Return the unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
     settings = catalogue.settings.deadline
     counts: dict[BehindGate, int] = {}
     for place, jobs in behind_gates(waiting, as_set(catalogue), settings, settings, now=now).items():
@@ -115,7 +115,7 @@ def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Insta
 
 
 def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
-    """Return the gate whose threshold blocks these jobs: for retries it may be the gate of their table row."""
+    """Return the gate whose threshold blocks these jobs; for retries this may be the gate of their table row."""
     highest = max(threshold for _, threshold, _ in place.thresholds)
     set_to = gates_of(settings)
     if set_to[place.gate] >= highest:
@@ -125,7 +125,7 @@ def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
 
 @dataclass(frozen=True, slots=True)
 class TakenJobs:
-    """The largest number of hosts and volunteers that are excluded from a waiting job because they have or had it."""
+    """The largest number of hosts and volunteers excluded from a waiting job because they have or had it."""
 
     hosts: int = 0
     volunteers: int = 0
@@ -136,7 +136,7 @@ class TakenJobs:
 
 
 def most_taken(waiting: Sequence[WaitingBatch], catalogue: Catalogue) -> dict[AppId, TakenJobs]:
-    """Return the largest number of excluded hosts and volunteers of each app's waiting jobs. Pure."""
+    """Return, by app, the largest number of hosts and volunteers excluded from one of its waiting jobs. Pure."""
     taken: dict[AppId, TakenJobs] = {}
     for one in waiting:
         app_id = one.batch.app_id
@@ -156,7 +156,7 @@ def relaxed_gates(
     *,
     now: Instant,
 ) -> tuple[RelaxedGate, ...]:
-    """Return the gates to relax. Calls do not count if all passing hosts may be excluded (`taken`, by app). Pure."""
+    """Return the gates to relax. Requests do not count if all passing hosts may be excluded (`taken`, by app). Pure."""
     settings = catalogue.settings
     population = HostPopulationView(standings, settings, now=now)
     found: dict[tuple[int, str, str], RelaxedGate] = {}
@@ -182,7 +182,7 @@ def _key(gate: RelaxedGate) -> tuple[int, str, str]:
 
 
 def _log_change(before: RelaxedGate | None, after: RelaxedGate | None) -> None:
-    """Log one line per changed gate."""
+    """Log one line for a changed gate."""
     known = after or before
     assert known is not None
     log.info(

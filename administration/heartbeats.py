@@ -1,4 +1,4 @@
-"""Builds the job array part of a worker's heartbeat, and defines how old heartbeats may be. Pure."""
+"""Assembles the job array part of a worker's heartbeat, and defines maximum ages of heartbeats. Pure."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from feeder.array import JobArray
 from feeder.groups import GroupKey
 from feeder.unschedulable import Unrunnable
 
-SILENT_S = Seconds(35.0)  # more than three heartbeats: the process has ended
-FORGOTTEN_S = Seconds(86_400.0)  # the last heartbeat of a process is kept for this long
-MOST_UNRUNNABLE = 200  # reported, longest first
-MOST_TAKEN = 2_000  # reported, latest first
-MOST_HOSTS = 5_000  # reported by id, for the longest-waiting work; others are only counted
+SILENT_S = Seconds(35.0)  # more than three heartbeat intervals: the process is considered ended
+FORGOTTEN_S = Seconds(86_400.0)  # how long a process's last heartbeat is kept
+MOST_UNRUNNABLE = 200  # maximum number of groups reported, longest waiting first
+MOST_TAKEN = 2_000  # maximum number of groups reported, latest first
+MOST_HOSTS = 5_000  # maximum number of host ids reported, longest-waiting work first; further hosts are only counted
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
 def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
-    """Return slots by app and kind, with their processor types and how many requests wanted those."""
+    """Return slots by app and kind, with their processor types and how many requests wanted those types."""
     catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
     slots: dict[AppId, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
     for group in array.each_group():
@@ -45,9 +45,10 @@ def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list
 def unrunnable_as_json(
     found: Sequence[Unrunnable], *, most: int = MOST_UNRUNNABLE, most_hosts: int = MOST_HOSTS
 ) -> list[dict[str, object]]:
-    """Return unschedulable groups, longest first: slots by shard, and hosts by refusal code.
+    """Return unschedulable groups, longest waiting first: slots by shard, and hosts by refusal code.
 
-    Hosts are listed by id while all of a group's fit into `most_hosts` ids in total; otherwise they are only counted.
+    Hosts are listed by id as long as all hosts of a group fit within `most_hosts` ids in total; otherwise they are
+    counted.
 
     >>> row = Unrunnable(7, 1, False, {3: 5}, {9: "disk", 8: "disk"}, Instant(1.0), False)
     >>> [(one["slots"], one["hosts"], one["refused_by"]) for one in unrunnable_as_json([row, row], most_hosts=3)]
@@ -80,7 +81,7 @@ def unrunnable_as_json(
 
 
 def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
-    """Return when a host last took work of each group, latest first; `taken_cut`: some since `since` are left out.
+    """Return when a host last took work of each group, latest first; `taken_cut`: entries after `since` are omitted.
 
     >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
     >>> taken_as_json(taken, since=Instant(4.0))

@@ -1,4 +1,4 @@
-"""Checks names given by users, and shares of accounts and submitters."""
+"""Validates names given by users, and the shares of accounts and submitters."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Word = TypeVar("Word", bound=StrEnum)
 
 MOST_CHARS = 200
 
-_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")  # without _, which separates the parts of job names
+_APP = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,63}")  # excludes _, which separates the parts of job names
 _PLAN_CLASS = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def checked_app_name(name: str) -> str:
-    """Return a valid app name. Raises InvalidInputError.
+    """Return the app name if it is valid. Raises InvalidInputError.
 
     >>> checked_app_name("pi-digits")
     'pi-digits'
@@ -30,7 +30,7 @@ def checked_app_name(name: str) -> str:
 
 
 def checked_plan_class_name(name: str) -> str:
-    """Return a valid plan class name. Raises InvalidInputError.
+    """Return the plan class name if it is valid. Raises InvalidInputError.
 
     >>> checked_plan_class_name("cuda_12")
     'cuda_12'
@@ -41,7 +41,7 @@ def checked_plan_class_name(name: str) -> str:
 
 
 def checked_name(name: str, field: str = "name") -> str:
-    """Return a valid account or submitter name. Raises InvalidInputError.
+    """Return the account or submitter name if it is valid. Raises InvalidInputError.
 
     >>> checked_name("Ada's group")
     "Ada's group"
@@ -52,18 +52,18 @@ def checked_name(name: str, field: str = "name") -> str:
 
 
 def checked_text(text: str, field: str) -> str:
-    """Return a valid line of text, which may be empty. Raises InvalidInputError.
+    """Return the text if it is one valid line, possibly empty. Raises InvalidInputError.
 
     >>> checked_text("", "why")
     ''
     """
     if len(text) > MOST_CHARS or not is_clean(text):
-        raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters without control characters", text)
+        raise InvalidInputError(field, f"text of at most {MOST_CHARS} characters, without control characters", text)
     return text
 
 
 def chosen(kind: type[Word], text: str, field: str) -> Word:
-    """Return the member of an enumeration with this value. Raises InvalidInputError.
+    """Return the member of an enumeration with the value `text`. Raises InvalidInputError.
 
     >>> from domain.access import Role
     >>> chosen(Role, "viewer", "role")
@@ -75,7 +75,7 @@ def chosen(kind: type[Word], text: str, field: str) -> Word:
 
 
 def checked_shares(shares: float) -> float:
-    """Return a valid share. Raises InvalidInputError.
+    """Return the shares if they are in range. Raises InvalidInputError.
 
     >>> checked_shares(2.5)
     2.5

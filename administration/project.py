@@ -5,6 +5,7 @@ DATA_DIR/postgres/        the embedded database
 DATA_DIR/keys/            signing keys and secrets, readable only by the owner
 DATA_DIR/files/download/  files that clients download
 DATA_DIR/files/upload/    files that clients upload
+DATA_DIR/files/stats/     the daily statistics
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ class NotInitialisedError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A data directory and its database; `database_url` None means the embedded one."""
+    """A data directory and its database. With `database_url` None, the database is the embedded one."""
 
     data_dir: Path
     database_url: str | None = None
@@ -45,12 +46,16 @@ class Project:
         return self.data_dir / "files" / "upload"
 
     @property
+    def statistics_dir(self) -> Path:
+        return self.data_dir / "files" / "stats"
+
+    @property
     def config_file(self) -> Path:
         return self.data_dir / "project.toml"
 
 
 def create_project(data_dir: Path, database_url: str | None) -> Project:
-    """Create the folders and the configuration file. An existing project is left as it is."""
+    """Create the directories and the configuration file. An existing project is not changed."""
     project = Project(data_dir.resolve(), database_url)
     for folder in (project.data_dir, project.download_dir, project.upload_dir):
         folder.mkdir(parents=True, exist_ok=True)
@@ -61,12 +66,12 @@ def create_project(data_dir: Path, database_url: str | None) -> Project:
 
 
 def open_project(data_dir: Path, database_url: str | None) -> Project:
-    """Open a project; `database_url` overrides the configured one. Raises NotInitialisedError, InvalidInputError."""
+    """Open a project; `database_url` overrides the configured URL. Raises NotInitialisedError, InvalidInputError."""
     data_dir = data_dir.resolve()
     config = data_dir / "project.toml"
     if not config.exists():
         raise NotInitialisedError(
-            f"no project in {data_dir}: make one with `muster init --data-dir {data_dir} --url …`"
+            f"no project in {data_dir}: create one with `muster init --data-dir {data_dir} --url …`"
         )
     try:
         values = tomllib.loads(config.read_text(encoding="utf-8"))

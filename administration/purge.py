@@ -1,4 +1,4 @@
-"""Purges old months: their uploaded files, then their rows. Also lists what a purge would delete."""
+"""Purges old months of the history, first the uploaded files, then the rows. Also lists what a purge would delete."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from store.sweeping import PostgresHistory
 from transfer.upload_folder import UploadFolder
 
 PAGE = 1_000  # instances per database query
-COUNTED = ("jobs", "instances", "files", "file_bytes", "table_bytes")  # of a month
+COUNTED = ("jobs", "instances", "files", "file_bytes", "table_bytes")  # counted per month
 
-Progress = Callable[[FinishedMonth], None]  # called after each purged month
+Progress = Callable[[FinishedMonth], None]  # called after each month is purged
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Purged:
     months: tuple[FinishedMonth, ...]
 
     def rows(self) -> list[dict[str, object]]:
-        """Return one row per month; sizes in bytes."""
+        """Return one row per month, with sizes in bytes."""
         return [{"month": one.month, **{key: getattr(one, key) for key in COUNTED}} for one in self.months]
 
     def as_json(self) -> dict[str, object]:
@@ -34,14 +34,14 @@ class Purged:
 
 
 async def months_before(history: PostgresHistory, before: str) -> Sequence[FinishedMonth]:
-    """Return the months before `before` ("2026-03") that still have data in the history, earliest first."""
+    """Return the months before `before` ("2026-03") that still have history, earliest first."""
     return [one for one in await history.months() if one.month < before and one.table_bytes + one.jobs > 0]
 
 
 async def purge_months(
     history: PostgresHistory, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
 ) -> None:
-    """Delete the files of months, then the rows that name them, so that an interrupted purge can be repeated."""
+    """Delete the files of the months, then the rows that name them, so that an interrupted purge can be repeated."""
     for month in months:
         await _remove_outputs(history, folder, month.month)
         await history.purge_month(month.month, now=clock.now())

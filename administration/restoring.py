@@ -1,9 +1,9 @@
-"""Makes a restored database and the upload folder consistent, before the project serves again.
+"""Makes a restored database consistent with the upload directory, before the project serves clients again.
 
-A restored database is older than what clients and the upload folder have. Ids assigned after the backup would be
-assigned again, and files of lost instances would block new ones. So every id sequence moves forward, unsent instances
-get new ids (clients may have received the old ones), and files without a row are set aside. A complete file of an
-instance in progress is recorded: its host uploaded it after the backup and may report it without uploading again.
+A restored database is older than the state of clients and of the upload directory. Ids assigned after the backup would
+be assigned again, and files of lost instances would block new ones. So every id sequence is advanced, unsent instances
+get new ids (clients may have received the old ones), and files without a row are moved aside. A complete file of an
+instance in progress is recorded: its host uploaded it after the backup and may report it without uploading it again.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from store.checking import PostgresRestoring
 from transfer.files import sync_folder
 from transfer.ports import UploadRecords
 
-ID_STEP = 1_000_000_000  # more than the instances, jobs or batches created after the backup
-GREATEST_ID = 10**15  # ids above this in file names are not ids of this project
+ID_STEP = 1_000_000_000  # more than the number of instances, jobs or batches created since the backup
+GREATEST_ID = 10**15  # larger numbers in file names are not ids of this project
 
 
 @dataclass(slots=True)
 class Restored:
-    """The outcome. `kept`: recorded files, and parts of instances in progress."""
+    """The outcome. `kept` are recorded files, and parts of instances in progress."""
 
     new_ids: NewIds = field(default_factory=lambda: NewIds(0, 0))
     kept: int = 0
     recorded: int = 0
     set_aside: int = 0
     set_aside_bytes: int = 0
-    folder: str = ""  # of files that were set aside; empty if there are none
+    folder: str = ""  # that files were moved to; empty if none were
 
     def as_json(self) -> dict[str, object]:
-        """Return everything as one object."""
+        """Return the outcome as one JSON object."""
         return asdict(self)
 
     def text(self) -> str:
-        """Return a line about ids and one about files."""
+        """Return one line about ids and one about files."""
         where = f" in {self.folder}" if self.folder else ""
         ids = (
             f"{self.new_ids.sequences} id sequences moved forward, {self.new_ids.instances} unsent instances renumbered"
@@ -56,7 +56,7 @@ class Restored:
 async def restore(
     database: PostgresRestoring, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
 ) -> Restored:
-    """Advance ids, then move files without a row to `aside`. No process may be serving. Safe to repeat."""
+    """Advance ids, then move files without a row to `aside`. No process may be serving. Can be repeated safely."""
     made = Restored()
     greatest = await asyncio.to_thread(_greatest_id, folder)
     made.new_ids = await database.renumber(beyond=greatest, step=ID_STEP)
@@ -83,7 +83,7 @@ async def _sort(
     aside: Path,
     clock: Clock,
 ) -> None:
-    """Keep, record or set aside one file."""
+    """Keep, record or move aside one file."""
     if file.in_place and file.instance_id is not None and known is not None:
         accepted = known.state in ACCEPTS_OUTPUTS
         if file.whole and known.nbytes is None and accepted:
@@ -103,7 +103,7 @@ async def _sort(
 
 
 def _set_aside(source: Path, target: Path) -> None:
-    """Move a file, also to another file system."""
+    """Move a file, possibly to another file system."""
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(source, target)
     sync_folder(target.parent)

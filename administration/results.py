@@ -1,8 +1,8 @@
-"""Results of jobs: the outputs of canonical instances under the job's own names, and a batch's results as a tar.
+"""Results of jobs: outputs of canonical instances under their own names, and all results of a batch as a tar.
 
-The tar is streamed (JOB/OUTPUT) with a page of jobs and a piece of a file in memory, for a batch of any size. Its last
-member, `missing.jsonl`, has a line of JSON for every missing file (`job_id`, `name`, `because`) and every job without a
-result (`job_id`, `state`, `because`): if it is present, the archive is complete.
+The tar is streamed (JOB/OUTPUT) with one page of jobs and one piece of a file in memory, for a batch of any size.
+Its last member, `missing.jsonl`, has one line of JSON per missing file (`job_id`, `name`, `because`) and per job
+without a result (`job_id`, `state`, `because`); an archive that contains it is complete.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from transfer.upload_folder import UploadFolder
 
 class OutputState(StrEnum):
     HERE = "here"
-    GONE = "gone"  # recorded, but its file is missing or has another size
-    NOT_BROUGHT = "not_brought"  # an optional output
+    GONE = "gone"  # recorded, but the file is missing or has another size
+    NOT_BROUGHT = "not_brought"  # an optional output that the instance did not upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ NOTHING = Returned()
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A job with its outputs, or `because`, the reason why it has no result."""
+    """A job with its outputs, or with the reason `because` it has no result."""
 
     job: JobRow
     because: str | None
@@ -63,7 +63,7 @@ class Result:
 
 
 class Results:
-    """Results of jobs, from the database and the upload folder."""
+    """Results of jobs, read from the database and the upload directory."""
 
     def __init__(self, jobs: PostgresViews, classes: PostgresWaitingWork, folder: UploadFolder) -> None:
         self._jobs = jobs
@@ -71,11 +71,11 @@ class Results:
         self._folder = folder
 
     async def of(self, job_id: JobId) -> Result:
-        """Return the result of a job. Raises NotFoundError."""
+        """Return a job's result. Raises NotFoundError."""
         return await self.of_job(await self._jobs.job(job_id))
 
     async def of_job(self, job: JobRow) -> Result:
-        """Return the result of a job that was read with its instances."""
+        """Return the result of a job that was read together with its instances."""
         because = why_no_result(job.state, job.failure, [one.state for one in job.instances])
         if because is not None:
             return Result(job, because)
@@ -85,7 +85,7 @@ class Results:
         return await asyncio.to_thread(self._found, job, returned, job_class.outputs)
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
-        """Return the results of a batch's jobs by id, the first `limit` after `after`."""
+        """Return the results of a batch's jobs in order of id: the first `limit` jobs after `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
         returned = await self._jobs.returned(batch_id, canonical)
@@ -107,7 +107,7 @@ class Results:
         return Result(job, None, tuple(ResultFile(name, upload, self._state(upload)) for name, upload in named), one)
 
     def path(self, result: Result, name: str) -> Path:
-        """Return the path of an output's file. NotFoundError names the missing result, output or file."""
+        """Return the path of an output's file. Raises NotFoundError naming the missing result, output or file."""
         job_id = result.job.job_id
         if result.because is not None:
             raise NotFoundError("result of job", f"{job_id}: {result.because}")
@@ -122,7 +122,7 @@ class Results:
         return self.stored(output)
 
     def stored(self, output: ResultFile) -> Path:
-        """Return the path of a recorded output, even if its file is missing."""
+        """Return the path of a recorded output, whether or not the file exists."""
         assert output.upload is not None
         return self._folder.path(output.upload.name)
 
@@ -137,17 +137,17 @@ class Results:
 
 
 def why_gone(upload: Upload) -> str:
-    """Describe the missing file.
+    """Describe a missing file.
 
     >>> why_gone(Upload("pi_3_41_77_r0", 12, "0" * 32))
-    'pi_3_41_77_r0 of 12 bytes in the upload folder: it was uploaded, but is missing or has another size'
+    'pi_3_41_77_r0 of 12 bytes in the upload directory: it was uploaded, but is missing or has another size'
     """
-    where = f"{upload.name} of {upload.nbytes} bytes in the upload folder"
+    where = f"{upload.name} of {upload.nbytes} bytes in the upload directory"
     return f"{where}: it was uploaded, but is missing or has another size"
 
 
 def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceState] = ()) -> str | None:
-    """Return why a job has no result, with the known states of its instances; None if it has one. Pure.
+    """Return why a job has no result, including the states of its instances if known; None if it has one. Pure.
 
     >>> why_no_result(JobState.OPEN, "", [InstanceState.TIMED_OUT, InstanceState.IN_PROGRESS])
     'it is open, its instances are: 1 timed_out, 1 in_progress'
@@ -167,13 +167,13 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
 
 
 def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:
-    """Return uploads by output name; output number n was uploaded as NAME_rn (domain.jobs.output_file_name). Pure."""
+    """Return uploads by output name. Output number n is uploaded as NAME_rn (domain.jobs.output_file_name). Pure."""
     by_number = {upload.name.rpartition("_r")[2]: upload for upload in uploads}
     return {output.name: by_number.get(str(position)) for position, output in enumerate(outputs)}
 
 
 def result_as_json(result: Result) -> shapes.ResultShown:
-    """Return a result as JSON. `because`: why there is none."""
+    """Return a result as JSON. `because` is the reason if there is none."""
     outputs = [_output_as_json(one) for one in result.outputs]
     inputs = [one.name for one in result.job.inputs]
     return shown(shapes.ResultShown, result, result.job, result.returned, outputs=outputs, inputs=inputs)
@@ -191,11 +191,11 @@ def _output_as_json(output: ResultFile) -> shapes.OutputShown:
 
 
 def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
-    """Return whether the person may fetch a submitter's results: submitters may fetch only their own. Pure."""
+    """Return whether the user may download a submitter's results: submitters may download only their own. Pure."""
     return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id
 
 
-PAGE = 1000  # jobs per read
+PAGE = 1000  # jobs per database read
 PIECE_BYTES = 1 << 18
 MISSING = "missing.jsonl"
 MISSING_IN_MEMORY = 1 << 20
@@ -208,7 +208,7 @@ class CutFileError(MusterError):
 async def tar_of(
     results: Results, batch_id: BatchId, *, after: JobId | None = None, limit: int | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the tar of the first `limit` jobs after `after`. Raises CutFileError, OSError."""
+    """Yield the bytes of a tar of the first `limit` jobs after `after`. Raises CutFileError, OSError."""
     left = limit
     with SpooledTemporaryFile(max_size=MISSING_IN_MEMORY) as missing:
         while left is None or left > 0:
@@ -228,7 +228,7 @@ async def tar_of(
 
 
 async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
-    """Yield the members of one job; record missing files in `missing`."""
+    """Yield the archive members of one job; record missing files in `missing`."""
     job = result.job
     if result.because is not None:
         _note(missing, job_id=job.job_id, state=job.state.value, because=result.because)
@@ -246,7 +246,7 @@ async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> Async
 
 
 async def _member(name: str, file: IO[bytes], nbytes: int, *, at: float) -> AsyncIterator[bytes]:
-    """Yield one archive member with its header, padded to whole blocks."""
+    """Yield one archive member with its header, padded to full blocks."""
     info = tarfile.TarInfo(name)
     info.size, info.mtime = nbytes, int(at)
     yield info.tobuf(tarfile.PAX_FORMAT)
@@ -264,7 +264,7 @@ def _opened(path: Path) -> IO[bytes] | None:
     try:
         return path.open("rb")
     except FileNotFoundError:
-        return None  # deleted since its page was read
+        return None  # deleted after its page was read
 
 
 def _note(missing: IO[bytes], **one: object) -> None:

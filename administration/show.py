@@ -1,4 +1,4 @@
-"""Builds replies from domain objects: the same keys in the API, the command line and the console."""
+"""Builds replies from domain objects, with the same keys for the API, the command line and the console."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Shape = TypeVar("Shape")
 
 
 def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
-    """Return a reply of that shape: each key from `more`, else the attribute of that name of the first source with it.
+    """Return a reply of the given shape: each key from `more`, otherwise from the first source with such an attribute.
 
-    Nested shapes, single or in sequences, are built in the same way. Raises AttributeError for a required key that no
-    source has.
+    Nested shapes, single or in sequences, are built in the same way. Raises AttributeError if no source has a required
+    key.
 
     >>> from pathlib import Path
     >>> shown(shapes.UploadShown, Path("a/b"), nbytes=3, md5="d1")
@@ -45,7 +45,7 @@ def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
 
 @functools.cache
 def _keys(shape: Any) -> Sequence[tuple[str, Any, bool]]:
-    """Return the keys of a shape, each with its nested shape or None, and whether it is required."""
+    """Return the keys of a shape, each with its nested shape or None and whether it is required."""
     found = []
     for key, hint in get_type_hints(shape, include_extras=True).items():
         needed = get_origin(hint) is not NotRequired
@@ -83,7 +83,7 @@ def app_as_json(app: App, catalogue: Catalogue) -> shapes.AppShown:
 
 
 def run_as_json(run: HostStatisticsRun) -> shapes.RankingRunShown:
-    """Return a run of the host statistics, with totals and results per (app, processor type)."""
+    """Return a run of the host statistics, with totals and the results per (app, processor type)."""
     return shown(shapes.RankingRunShown, run, seconds=round(run.seconds, 3))
 
 
@@ -94,7 +94,7 @@ def quantiles_as_json(made: ForecastRecord | Forecast) -> dict[str, object]:
 
 
 def forecast_as_json(record: ForecastRecord) -> shapes.ForecastShown:
-    """Return a forecast with its inputs, and how it changed the published C(B)."""
+    """Return a forecast with its inputs and its effect on the published C(B)."""
     return shown(shapes.ForecastShown, record, **quantiles_as_json(record))
 
 

@@ -1,6 +1,6 @@
-"""Signs app files with private keys: when a version is added, or all files again.
+"""Signs app files with private keys, when a version is added or all files are signed again.
 
-Serving processes do not import this; only commands do, which run where the key is.
+Only commands import this module, because they run where the key is; serving processes must not.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from wire.signing import PrivateKey, sign_md5_text
 
 
 def with_project_key(project: Project) -> Sign:
-    """Return a signer with the key in the project's folder. Raises NotFoundError if it is stored elsewhere."""
+    """Return a signer that uses the key in the project's directory. Raises NotFoundError if it is elsewhere."""
     return _with(load_signing_key(project.keys_dir))
 
 
 def with_key_file(path: Path) -> Sign:
-    """Return a signer with the key in a file. Raises InvalidInputError, NotFoundError."""
+    """Return a signer that uses the key in a file. Raises InvalidInputError, NotFoundError."""
     return _with(load_key_file(path))
 
 
@@ -30,10 +30,10 @@ def _with(key: PrivateKey) -> Sign:
 
 
 async def sign_app_files(applications: PostgresApplications, project: Project, *, new_key: bool) -> int:
-    """Sign every app file; return how many. Safe to repeat after an interruption (without `new_key`).
+    """Sign all app files and return their number. Can be repeated after an interruption (without `new_key`).
 
-    With `new_key`, first create a key and sign it with every older one, so that clients accept it. The project must be
-    stopped, because serving processes keep the key they started with.
+    With `new_key`, first create a key and sign it with every older key, so that clients accept it. The project must be
+    stopped, because serving processes keep using the key they started with.
     """
     make = rotate if new_key else load_signing_key
     key = await asyncio.to_thread(make, project.keys_dir)

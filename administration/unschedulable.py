@@ -1,4 +1,4 @@
-"""Lists jobs that every host has refused so far, with the reasons, from the workers' reports."""
+"""Lists jobs that all hosts have refused so far, with the reasons, from the workers' reports."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ GroupKey = tuple[int, int, bool]  # batch, class, urgent
 class RefusedByAll:
     """Slots of a batch and class that all workers failed to place.
 
-    `waiting` counts each slot once, though several workers may have it. `hosts` counts each host once, though it called
-    several workers; `codes` counts hosts by the latest reason of each worker, so a host may count under two codes.
-    `since_at`: no slot has been taken since then. `more_hosts`, `more_s`: it counts as unschedulable after so many more
-    refusals or seconds; one of them 0 if it does. `at_least`: the counts are lower bounds, because several workers
-    reported and not all named the hosts.
+    `waiting` counts each slot once, even if several workers have it. `hosts` counts each host once, even if it
+    contacted several workers. `codes` counts hosts by the latest reason at each worker, so a host may count under two
+    codes. `since_at`: no slot has been taken since then. `more_hosts`, `more_s`: the group counts as unschedulable
+    after this many more refusals or seconds; one of them is 0 if it already does. `at_least`: the counts are lower
+    bounds, because several workers reported and not all listed the hosts.
     """
 
     batch_id: BatchId
@@ -58,8 +58,8 @@ class RefusedByAll:
 
 @dataclass(slots=True)
 class _Reports:
-    """Reports of workers about one group. Workers of older versions name no shards or hosts, and every worker names a
-    limited number of hosts: then its counts are lower bounds.
+    """Workers' reports about one group. Workers of older versions report no shards or hosts, and each worker lists a
+    limited number of hosts; in both cases the counts are lower bounds.
     """
 
     since_at: float = float("inf")
@@ -107,11 +107,11 @@ class _Reports:
 
 
 def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
-    """Return the groups that all calling hosts refused so far, the longest first.
+    """Return the groups that all requesting hosts refused so far, longest waiting first.
 
-    Slots are counted by shard: slots that only the shard's owner has are added up, slots that every worker has
-    (retries, the last jobs of a batch) are counted once. Groups that a host took from any worker within the last
-    `feeder.cool_off_s` are left out: some host can run them.
+    Slots are counted by shard: slots that only the shard's owner has are added up; slots that all workers have
+    (retries, the last jobs of a batch) are counted once. Groups taken from any worker within the last
+    `feeder.cool_off_s` are omitted, because some host can run them.
 
     >>> row = {"batch_id": 7, "job_class_id": 1, "urgent": False, "waiting": 5, "slots": {"0": 5}, "since_at": 10.0,
     ...        "codes": {"disk": 2}, "refused_by": {"disk": [1, 2]}, "hosts": 2, "rotated_out": False}
@@ -140,8 +140,8 @@ def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refuse
 
 
 def is_cut(workers: Sequence[ProcessReport]) -> bool:
-    """Return whether a worker's list of taken groups is incomplete: then `refused_of` may include groups that hosts
-    take.
+    """Return whether a worker's list of taken groups is incomplete; if so, `refused_of` may include groups that are
+    being taken.
 
     >>> [is_cut([ProcessReport("a", "worker", 0.0, reports)]) for reports in ({}, {"taken_cut": True})]
     [False, True]
@@ -150,12 +150,12 @@ def is_cut(workers: Sequence[ProcessReport]) -> bool:
 
 
 def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
-    """Return the JSON of one group, with advice; `codes`: hosts by the latest reason of a worker."""
+    """Return one group as JSON, with advice; `codes` counts hosts by the latest reason at each worker."""
     return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
 async def refused_lately(reports: PostgresProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
-    """Return the unschedulable groups that running workers report, as JSON."""
+    """Return the unschedulable groups reported by running workers, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
     workers = [one for one in processes if one.kind == "worker"]
     return [refused_as_json(one) for one in refused_of(workers, now=clock.now())]

@@ -1,4 +1,4 @@
-"""Changes volunteers' preferences, for operators and for volunteers themselves."""
+"""Changes volunteers' preferences, on behalf of operators and of volunteers themselves."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from muster_client import shapes
 from store.applications import PostgresApplications
 from store.people import PostgresVolunteers
 
-MOST = 1_000_000  # jobs in progress, or CPUs of one job
-STEP_S = 1.0  # clients receive the time in whole seconds: each change needs its own
+MOST = 1_000_000  # maximum of jobs in progress, and of CPUs per job
+STEP_S = 1.0  # clients receive the time in whole seconds, so each change needs a different second
 
 
 def offered(catalogue: Catalogue) -> list[App]:
-    """Return the applications that volunteers may choose from: not deprecated, and with a version."""
+    """Return the applications that volunteers can select: not deprecated, and with a version."""
     return [app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id)]
 
 
 def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId, ...]:
-    """Return chosen applications as stored. Choosing all of them also includes future ones.
+    """Return the selected applications as stored. Selecting all of them also includes future ones.
 
     >>> choice_of([3, 1, 3], {1, 2, 3}), choice_of([1, 2], {1, 2})
     ((1, 3), ())
@@ -38,7 +38,7 @@ def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId,
 
 
 def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None = None, **changes: Any) -> Volunteer:
-    """Return the volunteer with changed preferences and a new time of change, or unchanged if nothing differs.
+    """Return the volunteer with changed preferences and change time, or unchanged if nothing differs.
 
     `changes` are beta, no_gpu, no_cpu, max_jobs, max_cpus and apps; `known` are the existing apps. Raises
     InvalidInputError.
@@ -64,9 +64,10 @@ def preferring(old: Volunteer, *, now: Instant, known: Container[AppId] | None =
 
 
 class VolunteerBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields stay. `max_jobs`: most jobs in progress per host, `max_cpus`: most CPUs of a job; 0 = no limit.
+    """Preferences to change; omitted ones are kept. Maxima per host: `max_jobs` in progress, `max_cpus` per job; 0 = no
+    limit.
 
-    `apps`: names of the chosen ones; an empty list: all, including future ones.
+    `apps`: names of the selected apps; an empty list selects all, including future ones.
     """
 
     beta: bool | None = None
@@ -100,7 +101,7 @@ async def change_volunteer(
     *,
     now: Instant,
 ) -> shapes.VolunteerShown:
-    """Change preferences; return the result. Raises InvalidInputError, NotFoundError, ConflictError."""
+    """Change preferences and return the result. Raises InvalidInputError, NotFoundError, ConflictError."""
     catalogue = await applications.load_catalogue()
     changes = wishes.changes(catalogue)
     record = await volunteers.volunteer_by_email(checked_email(email))
@@ -121,6 +122,6 @@ def _chosen(names: Sequence[str], catalogue: Catalogue) -> tuple[AppId, ...]:
 
 
 def volunteer_as_json(record: VolunteerRecord, apps: Iterable[App]) -> shapes.VolunteerShown:
-    """Return a volunteer without secrets. `apps` are all apps, to name the chosen ones."""
+    """Return a volunteer without secrets. `apps` are all apps, used to name the selected ones."""
     chosen = sorted(app.name for app in apps if app.app_id in record.volunteer.apps)
     return shown(shapes.VolunteerShown, record.volunteer, email=record.email, apps=chosen)

@@ -1,4 +1,4 @@
-"""Operators, tokens, sessions and the audit trail over the API."""
+"""Users, tokens, sessions and the audit trail over the API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PersonBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`scopes` None: all scopes of the person. `days` None: until revoked. `person` None: the caller."""
+    """`scopes` None: all scopes of the user. `days` None: valid until revoked. `person` None: the caller."""
 
     name: str
     scopes: list[ScopeName] | None = None
@@ -55,7 +55,7 @@ MOST = 10_000
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
-    """Return a token's description, without the token itself."""
+    """Return a token's description, which does not include the token itself."""
     return shown(shapes.TokenShown, token, person=person, scopes=sorted(token.rights))
 
 
@@ -135,7 +135,7 @@ class AccessApi:
 
     @operation("POST", "/tokens", "Create a token. Its value is shown only once.", status=201, errors=(404,))
     async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> shapes.NewTokenShown:
-        """Create a token with at most the scopes of the token that authenticates the request."""
+        """Create a token with at most the scopes of the token that authenticates this request."""
         body, person = ask.body, ask.person
         owner = person.name if body.person is None else body.person
         if owner != person.name and not person.may(Role.OPERATOR):

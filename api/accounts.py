@@ -1,4 +1,4 @@
-"""Lists, adds and changes accounts, submitters and volunteers over the API."""
+"""Lists, creates and changes accounts, submitters and volunteers over the API."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EmailParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: to the top level."""
+    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: the top level."""
 
     shares: float | None = None
     permissions: list[str] | None = None
@@ -60,7 +60,7 @@ class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `account` gives the submitter access to that account; `shares` apply there."""
+    """Omitted fields keep their values. `account` gives the submitter access to that account, where `shares` apply."""
 
     shares: float | None = None
     account: str | None = None
@@ -69,7 +69,7 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TreeRowBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`parent`: the account above it, the submitter's account, or the further account of a membership."""
+    """`parent` is the account above an account, a submitter's account, or the account of a membership."""
 
     kind: Literal["account", "submitter", "membership"]
     name: str
@@ -94,14 +94,14 @@ class AccountsApi:
         self._sharing = Sharing(store, clock)
         self._tree = AccountTree(store, clock)
 
-    @operation("GET", "/account-tree", "Accounts, submitters and their further accounts, as rows to keep and load.")
+    @operation("GET", "/account-tree", "Accounts, submitters and their additional accounts, as rows to save and load.")
     async def account_tree(self, ask: Ask[NoParams, None]) -> shapes.TreeShown:
         return {"rows": [shown(shapes.TreeRowShown, one) for one in await self._tree.dump()]}
 
     @operation(
         "PUT",
         "/account-tree",
-        "Add and change accounts and submitters, all rows or none; deletes nothing. Returns the rows that differed.",
+        "Add and change accounts and submitters, all rows or none; deletes nothing. Returns the rows that changed.",
         right=Right.OPERATE,
     )
     async def load_account_tree(self, ask: Ask[NoParams, TreeBody]) -> shapes.TreeShown:
@@ -188,7 +188,7 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/accounts/{name}",
-        "Change an account's shares, place or name, and the permissions of all submitters in it or below it.",
+        "Change an account's shares, parent or name, and the permissions of all submitters in or below it.",
         right=Right.OPERATE,
         errors=(404, 409),
     )
@@ -203,7 +203,7 @@ class AccountsApi:
     @operation(
         "DELETE",
         "/accounts/{name}",
-        "Delete an account without accounts, submitters or batches.",
+        "Delete an account that contains no accounts, submitters or batches.",
         right=Right.OPERATE,
         errors=(404, 409),
     )
@@ -214,7 +214,7 @@ class AccountsApi:
     @operation(
         "PATCH",
         "/submitters/{name}",
-        "Change a submitter's shares, accounts, permissions and name.",
+        "Change a submitter's shares, accounts, permissions or name.",
         right=Right.OPERATE,
         errors=(404, 409),
     )
@@ -227,7 +227,11 @@ class AccountsApi:
         )
 
     @operation(
-        "DELETE", "/submitters/{name}", "Delete a submitter without batches.", right=Right.OPERATE, errors=(404, 409)
+        "DELETE",
+        "/submitters/{name}",
+        "Delete a submitter that has no batches.",
+        right=Right.OPERATE,
+        errors=(404, 409),
     )
     async def delete_submitter(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
         await self._people.drop("submitter", ask.params.name)

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
 ID = msgspec.Meta(ge=1, le=2**62)
-LOOKED_AT = 5000  # most jobs read for one page of a filtered list
+LOOKED_AT = 5000  # maximum number of jobs read for one page of a filtered list
 IDEMPOTENCY = (
     "Idempotency-Key",
     "Up to 200 characters, chosen by the caller. A repeat with the same key and body submits no second batch.",
@@ -54,7 +54,7 @@ class InstanceParams(msgspec.Struct, forbid_unknown_fields=True):
 
 AfterJob = Annotated[
     Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None,
-    msgspec.Meta(description="Only jobs with a greater id; `cursor` takes precedence."),
+    msgspec.Meta(description="Only jobs with a higher id; `cursor` takes precedence."),
 ]
 
 
@@ -69,7 +69,7 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest N forecasts, in order of time.")] = 100
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="The latest N forecasts, oldest first.")] = 100
 
 
 class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -106,7 +106,7 @@ class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
 class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
     after: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a greater id.")
+        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a higher id.")
     ] = None
     limit: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
@@ -149,7 +149,7 @@ class BatchesApi:
         return await self._batches.submit_and_preview(values, key=key)
 
     async def _fill_in_submitter(self, person: Person, values: dict[str, Any]) -> None:
-        """Fill in the caller's submitter. Raises NotAllowedError for another one, except to operators."""
+        """Fill in the caller's submitter. Raises NotAllowedError for another submitter, except for operators."""
         if person.may(Role.OPERATOR) and person.submitter_id is None:
             return
         submitters = await self._store.people.submitters()
@@ -166,7 +166,7 @@ class BatchesApi:
     @operation(
         "PATCH",
         "/batches/{batch_id}",
-        "Change a batch's priority, queue, account or deadline, from the next ordering pass on.",
+        "Change a batch's priority, queue, account or deadline. Takes effect at the next ordering pass.",
         right=Right.SUBMIT,
         errors=(404,),
     )
@@ -246,7 +246,7 @@ class BatchesApi:
         errors=(404,),
     )
     async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
-        """Stream the archive. An error closes the connection, so that the client notices a partial archive."""
+        """Stream the archive. An error closes the connection, so that the client notices an incomplete archive."""
         batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
         await self._check_batch(ask.person, batch_id)
         response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
@@ -282,7 +282,7 @@ class BatchesApi:
         errors=(404,),
     )
     async def fetch_output(self, ask: Ask[OutputParams, None]) -> OwnBytes:
-        """Return the file. Its path comes from the recorded result; the requested name only selects an output."""
+        """Return the file. Its path comes from the recorded result; the requested name only selects the output."""
         result = await self._result(ask.person, JobId(ask.params.job_id))
         path = self._results.path(result, ask.params.name)
         return OwnBytes(path, headers=file_headers(ask.params.name))
@@ -313,14 +313,14 @@ class BatchesApi:
         await self._check(person, batch_id, f"batch {batch_id}")
 
     async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
-        """Raises NotFoundError, or NotAllowedError if the person may not see the batch's results."""
+        """Raise NotFoundError, or NotAllowedError if the user may not see the batch's results."""
         batch = await self._store.views.batch(batch_id)
         if not sees_results(person, batch.submitter_id):
             raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
 
 
 def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
-    """Return the job that a page follows: that of the cursor, else of the parameter `after`."""
+    """Return the job after which a page starts: that of the cursor, otherwise that of the parameter `after`."""
     key: JobId | None = key_of(asked.cursor, kind, int)
     return JobId(asked.after) if key is None and asked.after is not None else key
 
@@ -330,7 +330,7 @@ def _job_id(job: JobRow) -> int:
 
 
 def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:
-    """Return headers for files from volunteers: browsers save them under `name` and never display or run them. Pure.
+    """Return headers for volunteers' files: browsers save them under `name` and never display or run them. Pure.
 
     >>> file_headers('a"é.txt')["Content-Disposition"]
     'attachment; filename="a__.txt"; filename*=UTF-8\\'\\'a%22%C3%A9.txt'

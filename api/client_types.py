@@ -1,4 +1,4 @@
-"""`python -m api.client_types`: generates the blocking client, with a method for each asynchronous one."""
+"""`python -m api.client_types`: generates the blocking client, with one method per asynchronous method."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 CLIENT = ROOT / "client/muster_client"
-ASYNCHRONOUS = ("work", "ordering", "settings")  # modules with one class each, in the order of the client's bases
+ASYNCHRONOUS = ("work", "ordering", "settings")  # modules with one class each, in the client's order of bases
 
 HEAD_OF_BLOCKING = '''"""A blocking client for scripts and notebooks.
 
@@ -31,7 +31,7 @@ class SyncClient(LoopThread):
 
 
 def blocking_module() -> str:
-    """Return the source of the class with a blocking method for each asynchronous one."""
+    """Return the source of a class with a blocking method for each asynchronous one."""
     known = {"overload": "typing", "LoopThread": "muster_client.loop_thread", "Iterator": "collections.abc"}
     methods: list[ast.FunctionDef] = []
     for name in ASYNCHRONOUS:
@@ -54,7 +54,7 @@ def _is_public(method: ast.stmt) -> bool:
 
 
 def blocking(method: ast.stmt) -> ast.FunctionDef:
-    """Return the blocking twin of an asynchronous method.
+    """Return the blocking counterpart of an asynchronous method.
 
     >>> [method] = ast.parse("async def job(self, job_id: int, **more: Any) -> JobShown: pass").body
     >>> print(ast.unparse(blocking(method)))
@@ -80,7 +80,7 @@ def blocking(method: ast.stmt) -> ast.FunctionDef:
 
 
 def _passed_on(arguments: ast.arguments) -> str:
-    """Return the arguments, without `self`, for a call of a method with the same signature."""
+    """Return the arguments, without `self`, for calling a method with the same signature."""
     passed = [one.arg for one in [*arguments.posonlyargs, *arguments.args][1:]]
     passed += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     passed += [f"{one.arg}={one.arg}" for one in arguments.kwonlyargs]
@@ -89,7 +89,7 @@ def _passed_on(arguments: ast.arguments) -> str:
 
 
 def _defined(statement: ast.stmt) -> list[str]:
-    """Return the public names that a statement of a module defines."""
+    """Return the public names that a module-level statement defines."""
     match statement:
         case ast.ClassDef():
             found = [statement.name]
@@ -101,7 +101,7 @@ def _defined(statement: ast.stmt) -> list[str]:
 
 
 def _formatted(text: str, name: str) -> str:
-    """Return the source, formatted and with sorted imports."""
+    """Return the source formatted and with sorted imports."""
     for command in (["check", "--quiet", "--fix-only", "--select", "I"], ["format", "--quiet"]):
         whole = [sys.executable, "-m", "ruff", *command, "--stdin-filename", str(CLIENT / name), "-"]
         done = subprocess.run(whole, input=text, capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603  our own linter

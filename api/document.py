@@ -1,4 +1,4 @@
-"""Builds the OpenAPI 3.1 document from the table of routes, and serves the API's test page. Pure."""
+"""Builds the OpenAPI 3.1 document from the route table, and serves the API's test page. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Json = dict[str, Any]  # Any: a JSON document
 
 
 def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url: str) -> Json:
-    """Return the document of an API served at `url`."""
+    """Return the OpenAPI document of an API served at `url`."""
     types = _types(routes)
     schemas, components = msgspec.json.schema_components(types, ref_template=REF)
     schema_of = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -139,7 +139,7 @@ HEADERS = {
 
 
 class TryPage:
-    """Serves the test page's three files from memory."""
+    """Serves the three files of the test page from memory."""
 
     def __init__(self) -> None:
         folder = files("api").joinpath("static")

@@ -1,6 +1,6 @@
-"""Server-sent events: the progress of a batch or of the whole project.
+"""Server-sent events: the progress of one batch or of the whole project.
 
-One query a second serves all listeners; without listeners nothing is read. It reads stored counters.
+One query per second serves all listeners; without listeners, nothing is queried. The query reads stored counters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ log = structlog.get_logger()
 
 
 class Listener:
-    """One stream. A slow reader gets only the latest state."""
+    """One event stream. A slow reader gets only the latest state."""
 
     def __init__(self, topic: BatchId | None) -> None:
         self.topic = topic
@@ -54,7 +54,7 @@ class Listener:
 
 
 class ProgressHub:
-    """All streams of one process."""
+    """All event streams of one process."""
 
     def __init__(self, views: PostgresViews, listings: PostgresListings, clock: Clock, most: Callable[[], int]) -> None:
         self._views = views
@@ -71,7 +71,7 @@ class ProgressHub:
 
     @asynccontextmanager
     async def listen(self, topic: BatchId | None) -> AsyncIterator[Listener]:
-        """Yield a listener that has its first event. Raises BusyError for too many streams, and NotFoundError."""
+        """Yield a listener that already has its first event. Raises NotFoundError, or BusyError (too many streams)."""
         if self._closed or len(self._listeners) >= self._most():
             raise BusyError(f"this worker already serves {len(self._listeners)} streams: retry in a few seconds")
         listener = Listener(topic)
@@ -90,7 +90,7 @@ class ProgressHub:
                 self._looking = None
 
     async def close(self) -> None:
-        """End every stream."""
+        """End all streams."""
         self._closed = True
         for listener in self._listeners:
             listener.close()
@@ -126,7 +126,7 @@ def batch_event(batch: Batch) -> shapes.ProgressShown:
 
 
 def project_event(totals: Sequence[ActiveTotal]) -> Event:
-    """Return the project's progress event: totals, and parts by app and quality of service. Pure."""
+    """Return the project's progress event, with totals and parts by app and quality of service. Pure."""
     names = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "sent", "deadlines_missed")
     rows = [
         {"app": one.app, "qos": one.qos.value, "batches": one.batches, **{name: getattr(one, name) for name in names}}
@@ -136,13 +136,13 @@ def project_event(totals: Sequence[ActiveTotal]) -> Event:
     return {"active_batches": sum(one.batches for one in totals), **summed, "parts": rows}
 
 
-HEARTBEAT_S = 15.0  # proxies and clients drop connections that are silent for a minute
-MOST_S = 3600.0  # then the client reconnects, and its token is checked again
+HEARTBEAT_S = 15.0  # proxies and clients drop connections that are silent for about a minute
+MOST_S = 3600.0  # after this time the client must reconnect, and its token is checked again
 RETRY_MS = 3000
 HEADERS = {
     "Content-Type": "text/event-stream; charset=utf-8",
     "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",  # so that nginx does not buffer events
+    "X-Accel-Buffering": "no",  # prevents nginx from buffering events
 }
 
 
@@ -202,7 +202,7 @@ class EventsApi:
 
 
 def encoded(name: str, number: int, data: object) -> bytes:
-    """Return one event in wire format.
+    """Return an event in wire format.
 
     >>> encoded("end", 2, {"batch_id": 7})
     b'id: 2\\nevent: end\\ndata: {"batch_id":7}\\n\\n'

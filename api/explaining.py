@@ -1,4 +1,4 @@
-"""Explanations of decisions, the workers' job arrays, and unschedulable work over the API."""
+"""Explanations of decisions, workers' job arrays, and unschedulable work over the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ExplainingApi:
         return await self._explain.instance(InstanceId(ask.params.id))
 
 
-SILENT_S = 60.0  # a process without a heartbeat for this long is gone
+SILENT_S = 60.0  # a process without a heartbeat for this long has ended
 
 
 class ArrayApi:
@@ -61,7 +61,8 @@ class ArrayApi:
     @operation(
         "GET",
         "/processes",
-        "The last heartbeat of each process in the last minute; a worker's has its job array by partition.",
+        "The last heartbeat of each process in the last minute; a worker's heartbeat includes its job array by "
+        "partition.",
     )
     async def processes(self, ask: Ask[Page, None]) -> shapes.ProcessPage:
         found = await self._reports.since(later(self._clock.now(), -SILENT_S))

@@ -1,4 +1,4 @@
-"""Uploads over the API: input files of jobs, and programs of app versions."""
+"""Uploads over the API: jobs' input files, and the programs of app versions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ PROGRAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Files:
-    """The operations whose request body is a file."""
+    """Operations whose request body is a file."""
 
     TAG = "applications"
 
@@ -121,7 +121,7 @@ class Files:
 
     @asynccontextmanager
     async def _received(self, request: web.Request, name: str) -> AsyncIterator[Path]:
-        """Yield the body as a temporary file. Raises InvalidInputError if it is too large."""
+        """Yield the request body as a temporary file. Raises InvalidInputError if it is too large."""
         with tempfile.TemporaryDirectory(dir=self._project.data_dir, prefix="received-") as folder:
             path = Path(folder) / name
             nbytes = 0

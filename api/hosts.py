@@ -1,4 +1,4 @@
-"""Volunteers' hosts and the last host ranking over the API."""
+"""Volunteers' hosts and the latest host ranking over the API."""
 
 from __future__ import annotations
 
@@ -30,15 +30,16 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
         Literal["slow", "failing", "silent"] | None,
         msgspec.Meta(
             description="`slow`: the slowest tenth of each app and processor in the last full ranking, once per app "
-            "version, slowest first. `failing`: hosts with failures in the last week, most first; only the last 10,000 "
-            "failures of all hosts count, and none in batches that ended more than `storage.keep_ended_s` ago. "
-            "`silent`: no call for `silent_s`, newest first; a page may be empty and have a `next_cursor`. "
+            "version, slowest first. `failing`: hosts with failures in the last week, most failures first; counts "
+            "only the last 10,000 failures of all hosts, and none in batches that ended more than "
+            "`storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest first; a page may be empty and "
+            "have a `next_cursor`. "
             "Default: all hosts, by id."
         ),
     ] = None
     silent_s: Annotated[
         Annotated[float, msgspec.Meta(ge=0.0, le=MOST_SILENT_S)] | None,
-        msgspec.Meta(description="Time without a call, for `show=silent`; default: one week."),
+        msgspec.Meta(description="Minimum time since the last request, for `show=silent`; default: one week."),
     ] = None
 
 
@@ -84,8 +85,9 @@ class HostsApi:
     @operation("GET", "/hosts/{host_id}", "A host with its statistics for each app version.", errors=(404,))
     async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
-        now = self._clock.now()
-        return shown(shapes.HostDetail, host, app_versions=[hav_as_json(one, now) for one in havs])
+        own, now = await self._store.volunteer_views.host(host.volunteer_id, host.host_id), self._clock.now()
+        versions = [hav_as_json(one, now) for one in havs]
+        return shown(shapes.HostDetail, host, app_versions=versions, credit=own.credit.total)
 
     @operation("GET", "/hosts/{host_id}/instances", "The instances in progress on a host, by id.", errors=(404,))
     async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:
@@ -96,7 +98,7 @@ class HostsApi:
             shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
         )
 
-    @operation("GET", "/ranking", "The last host ranking; `run` is null before the first one.")
+    @operation("GET", "/ranking", "The last host ranking; `run` is null before the first ranking.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:
         last = next(iter(await self._store.generations.runs(1)), None)
         return {"run": None if last is None else run_as_json(last)}

@@ -55,7 +55,7 @@ class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ResetBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Both omitted: the usage of all submitters."""
+    """If both are omitted, the usage of all submitters is reset."""
 
     why: str
     submitter: str | None = None
@@ -127,7 +127,7 @@ class OrderingApi:
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:
         return {"tree": await self._sharing.show()}
 
-    @operation("GET", "/fairshare/windows", "The usage of users, groups, accounts and levels beside their targets.")
+    @operation("GET", "/fairshare/windows", "Usage against target for users, groups, accounts and levels.")
     async def usage_windows(self, ask: Ask[NoParams, None]) -> shapes.WindowsShown:
         return await self._sharing.windows()
 
@@ -143,7 +143,7 @@ class OrderingApi:
     @operation(
         "POST",
         "/fairshare/reset",
-        "Set recorded usage to 0, of all submitters or some. Grants stay as they are.",
+        "Reset the recorded usage of all or some submitters to 0. Grants stay unchanged.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -188,7 +188,7 @@ class OrderingApi:
     @operation(
         "DELETE",
         "/grants/{account}",
-        "Remove an account's grant. An account without a grant is not limited by one.",
+        "Remove an account's grant. An account without a grant is not limited by grants.",
         right=Right.OPERATE,
         errors=(404,),
     )
@@ -210,7 +210,7 @@ class OrderingApi:
     @operation(
         "PUT",
         "/limits",
-        "Set a limit for one name, or the default for all that have no limit of their own.",
+        "Set a limit for one name, or the default for names without their own limit.",
         right=Right.OPERATE,
         errors=(404,),
     )

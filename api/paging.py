@@ -1,4 +1,4 @@
-"""Paginates lists. A cursor encodes the last entry's key; its format is private to this module."""
+"""Paginates lists. A cursor encodes the key of the last entry; only this module knows its format."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cursor_of(kind: str, key: Key) -> str:
 
 
 def key_of(cursor: str | None, kind: str, key_type: type[Any]) -> Any:
-    """Return the key of the previous page's last entry; None for the first page. Raises InvalidInputError."""
+    """Return the key of the previous page's last entry, None for the first page. Raises InvalidInputError."""
     if cursor is None:
         return None
     wrong = InvalidInputError("cursor", f"a next_cursor of {kind}", cursor)
@@ -60,7 +60,7 @@ def page_of(
     key: Callable[[Row], Key],
     show: Callable[[Row], Any] = lambda row: row,
 ) -> Shape:
-    """Return a page: a list and `next_cursor`, None on the last page. `rows` are read with a limit of one more.
+    """Return a page of a list with `next_cursor`, None on the last page. `rows` are read with a limit one higher.
 
     >>> from muster_client import shapes
     >>> page_of(shapes.BatchPage, [7, 6], Page(limit=2), int)
@@ -79,7 +79,7 @@ def page_of_all(
     key: Callable[[Row], Key],
     show: Callable[[Row], Any] = lambda row: row,
 ) -> Shape:
-    """Return a page, sorted by key, of a list that is short enough to be read in full each time."""
+    """Return a page, sorted by key, of a list short enough to be read completely for each page."""
     [kind] = {*shape.__annotations__} - {"next_cursor"}
     ordered = sorted(rows, key=key)
     last = key_of(page.cursor, kind, type(key(ordered[0])) if ordered else str)

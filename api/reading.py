@@ -1,6 +1,6 @@
-"""Parses a request's path, query and body. Errors name the field. Also reads idempotency keys.
+"""Parses a request's path, query, body and idempotency key. Errors name the field.
 
-A client that lost the reply to a submission repeats it with the same Idempotency-Key.
+A client that did not receive the reply to a submission repeats it with the same Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from api.table import File, Route
 from domain.errors import InvalidInputError
 from domain.submission import SubmissionKey
 
-MAX_BODY_BYTES = 256 * 1024 * 1024  # a batch of a million jobs, all different
+MAX_BODY_BYTES = 256 * 1024 * 1024  # enough for a batch of a million different jobs
 
 T = TypeVar("T")
 _NAMED = re.compile(r"Object (?P<kind>missing required|contains unknown) field `(?P<field>.*)`", re.DOTALL)
@@ -37,7 +37,7 @@ _WANTED = re.compile(r"Expected (?P<expected>.*?)(?:, got (?P<got>.*))?", re.DOT
 
 
 def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
-    """Parse path and query into the route's params. Raises InvalidInputError naming the field."""
+    """Parse path and query into the route's parameter type. Raises InvalidInputError naming the field."""
     found: dict[str, str] = dict(request.query)
     for name in found:
         if len(values := request.query.getall(name)) > 1:
@@ -57,7 +57,7 @@ def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
 
 
 def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
-    """Return the error with a plain description of the expected number or flag."""
+    """Return the error with a plain description of the expected number or boolean."""
     kind = _kinds_of(params).get(error.field)
     match kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind:
         case msgspec.inspect.IntType(ge=int(low), le=int(high)):
@@ -76,14 +76,14 @@ def _kinds_of(params: Any) -> Mapping[str, msgspec.inspect.Type]:
 
 
 async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
-    """Parse the JSON body; None if the route takes none. Raises InvalidInputError naming the field."""
+    """Parse the JSON body; None if the route has no body. Raises InvalidInputError naming the field."""
     if route.body is None or isinstance(route.body, File):
         return None
     return decoded(await _whole(request, route.most_bytes), route.body)
 
 
 async def _whole(request: web.Request, most: int) -> bytes:
-    """Return the body. Raises HTTPRequestEntityTooLarge above `most` bytes, at once if Content-Length is larger."""
+    """Return the body. Raises HTTPRequestEntityTooLarge above `most` bytes, immediately if Content-Length is."""
     nbytes, body = request.content_length or 0, bytearray()
     if nbytes <= most:
         async for piece in request.content.iter_any():
@@ -121,7 +121,7 @@ def check_text(text: str, field: str) -> None:
 
 
 def invalid_field(text: str, given: Mapping[str, object] | None = None) -> InvalidInputError:
-    """Translate a msgspec error; `given` are the values received, if available.
+    """Translate a msgspec error; `given` are the received values, if available.
 
     >>> str(invalid_field("Expected `float`, got `str` - at `$.shares`"))
     "shares: expected a number, got 'str'"
@@ -145,7 +145,7 @@ def invalid_field(text: str, given: Mapping[str, object] | None = None) -> Inval
 
 
 def _nul_in(value: object, where: str) -> tuple[str, str] | None:
-    """Return the first field whose text contains U+0000, and the text.
+    """Return the first field whose text contains U+0000, with the text.
 
     >>> _nul_in({"jobs": [{"name": "a\\x00"}]}, "")
     ('jobs[0].name', 'a\\x00')
@@ -169,9 +169,9 @@ MOST_CHARS = 200
 
 
 def submission_key(request: web.Request, person: Person, values: Mapping[str, object]) -> SubmissionKey | None:
-    """Return the request's submission key, or None. Raises InvalidInputError.
+    """Return the submission key of a request, or None. Raises InvalidInputError.
 
-    Keys are per person. Bodies with equal values are equal, regardless of formatting and key order.
+    Keys are per user. Bodies with equal values count as equal, regardless of formatting and key order.
     """
     key = request.headers.get("Idempotency-Key")
     if key is None:

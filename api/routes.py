@@ -1,4 +1,4 @@
-"""The JSON API: the commands over HTTP, served from one table of routes."""
+"""The JSON API: the commands over HTTP, served from one route table."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from domain.settings import Settings
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 
-OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # the API's documentation needs no token
+OPEN = frozenset({"/", "/openapi.json", "/try.js", "/try.css"})  # reading the API's documentation requires no token
 
 
 class Api:
-    """The sub-application at /api/v1. `array` is the job array of the worker that serves the request."""
+    """The sub-application at /api/v1. `array` is the job array of the worker that serves requests."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Api:
 
     @cached_property
     def document(self) -> bytes:
-        """The OpenAPI document as JSON."""
+        """Return the OpenAPI document as JSON."""
         project = self._settings().project
         url = f"{urlsplit(project.url).path.rstrip('/')}/api/v1"
         made = openapi(self.table.routes, title=f"{project.name}: Muster's API", version=version("muster"), url=url)

@@ -1,4 +1,4 @@
-"""Serves the table's routes: authorises, parses the request, calls the handler, and records the act in the audit trail.
+"""Serves the route table: authorises and parses requests, calls handlers, and records actions in the audit trail.
 
 Errors are reported as application/problem+json, never as a traceback.
 """
@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 
 class Table:
-    """The routes and their request handlers."""
+    """Serves a table of routes."""
 
     def __init__(self, routes: Iterable[Route[Any, Any]], authenticator: Authenticator, clock: Clock) -> None:
         self.routes = tuple(routes)
@@ -57,13 +57,13 @@ class Table:
         return handle
 
     def _address(self, request: web.Request, name: str, answer: Mapping[str, object]) -> str:
-        """Return the address of a created object: the path of route `name`, filled from the reply's keys."""
+        """Return the URL of a created object: the path of route `name`, filled in from the reply's keys."""
         [route] = [one for one in self.routes if one.name == name]
         path = request.app.router[name].url_for(**{key: str(answer[key]) for key in route.in_path})
         return str(path)
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
-        """Record the act. The change is committed already, so a lost database connection is only logged."""
+        """Record the action. The change is already committed, so a lost database connection is only logged."""
         target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
@@ -73,7 +73,7 @@ class Table:
 
 
 def _made(answer: object) -> str:
-    """Return the first `*_id` of the reply, as the audit entry's target.
+    """Return the reply's first `*_id` as the target of the audit entry.
 
     >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
     ('batch_id 7', '')
@@ -107,7 +107,7 @@ def _detail(body: object) -> dict[str, object]:
 
 
 class Strangers:
-    """Requires sign-in for all paths except the sub-application's `open_paths`."""
+    """Requires authentication for all paths except the sub-application's `open_paths`."""
 
     def __init__(self, open_paths: Collection[str]) -> None:
         self._open = frozenset(open_paths)
@@ -126,14 +126,14 @@ class Strangers:
 
 
 def problem(status: int, title: str, detail: str, **more: object) -> web.Response:
-    """Return a problem document."""
+    """Return a problem document (RFC 9457)."""
     body = {**msgspec.to_builtins(told.problem(status, title, detail)), **more}
     return _answer(status, msgspec.json.encode(body))
 
 
 @web.middleware
 async def problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn the project's errors into problem documents. Other exceptions are logged and reported as status 500."""
+    """Convert the project's errors to problem documents. Other exceptions are logged and reported as status 500."""
     try:
         return await handler(request)
     except web.HTTPException as error:

@@ -1,4 +1,4 @@
-"""Settings and thresholds over the API, with their change log."""
+"""Settings and thresholds over the API, with their history of changes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ ForeseenParams = msgspec.defstruct(
 
 
 def who_of(person: Person, by: str = "api") -> str:
-    """Return the author to record for a change."""
+    """Return the author recorded for a change."""
     return by if person.person_id is None else person.name
 
 
@@ -136,7 +136,7 @@ def _known(key: str) -> str:
 
 
 def _number(text: str) -> object:
-    """Parse a number; other text is returned unchanged and rejected later with the threshold's name.
+    """Parse a number. Other text is returned unchanged and rejected later with an error that names the threshold.
 
     >>> _number("0.85"), _number("high")
     (0.85, 'high')

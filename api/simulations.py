@@ -18,7 +18,7 @@ from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEED
 from muster_client import shapes
 from store.postgres import PostgresStore
 
-LOST = "lost"  # the process that ran it has ended
+LOST = "lost"  # the process that ran it has disappeared
 
 
 class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -26,7 +26,7 @@ class SimulationParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TriedBody(msgspec.Struct, forbid_unknown_fields=True):
-    """New values by key; the number of seeds, the maximum number of hosts, and the simulated days."""
+    """New values by key, the number of seeds, the maximum number of hosts, and the number of simulated days."""
 
     values: dict[str, Any]
     seeds: Annotated[int, msgspec.Meta(ge=1, le=MOST_SEEDS)] = SOME_SEEDS
@@ -53,7 +53,7 @@ class SimulationsApi:
         leads_to="simulation",
     )
     async def simulate_thresholds(self, ask: Ask[NoParams, TriedBody]) -> shapes.SimulationShown:
-        """Start a simulation. Submitters may: it uses a CPU but changes no data of the project."""
+        """Start a simulation. Submitters may do this, because it uses a CPU but changes no project data."""
         from administration.thresholds.replay import replay  # noqa: PLC0415  the simulator, with it
 
         body = ask.body
@@ -93,7 +93,7 @@ class SimulationsApi:
 
 
 def _told(result: Mapping[str, object]) -> dict[str, Any]:
-    """Return the replay's results for simulations of thresholds, and the whole result for comparisons of rules.
+    """Return the replay's results for a simulation of thresholds, or the whole result for a comparison of rules.
 
     >>> _told({"rows": [], "replayed": {"seeds": 3}}), _told({"rows": []})
     ({'seeds': 3}, {'rows': []})

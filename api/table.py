@@ -1,4 +1,4 @@
-"""Declares the API's operations, each at its handler.
+"""Declares the API's operations, each next to its handler.
 
     class BatchesApi:
         TAG = "batches"
@@ -6,7 +6,7 @@
         @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
         async def batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown: ...
 
-The declaration and the handler's types determine how requests are parsed, and the OpenAPI document.
+The declaration and the types in the handler's signature define the OpenAPI document and how requests are parsed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from domain.access import Right
 
 Params = TypeVar("Params")
 Body = TypeVar("Body")
-Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, described by its type
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, whose type the signature states
 
 
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class NoParams(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[Params, Body]):
-    """A parsed request: `params` from path and query, `body` from JSON."""
+    """A parsed request: `params` come from path and query, `body` from JSON."""
 
     request: web.Request
     person: Person
@@ -44,7 +44,7 @@ class Ask(Generic[Params, Body]):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as request or response body, streamed by the handler."""
+    """A file as a request or response body, streamed by the handler."""
 
     meaning: str
     kind: str = "application/octet-stream"
@@ -52,34 +52,34 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Route(Generic[Params, Body]):
-    """One method of one path.
+    """One method on one path.
 
     `name` is also the name of the handler and of the client's method. `params` come from path and query, `body` from
-    JSON. `reply` is the reply's type, a File, or None for a stream of events. `right` is the scope or role needed;
-    operations that need more than `read` are recorded in the audit trail. `errors`: statuses besides 401, 403, 422,
-    429, 500 and 503.
+    JSON. `reply` is the reply's type, a File, or None for an event stream. `right` is the required scope or role;
+    operations that require more than `read` are recorded in the audit trail. `errors` are statuses in addition to 401,
+    403, 422, 429, 500 and 503.
     """
 
     method: str
     path: str
     name: str
     summary: str
-    handler: Callable[[Ask[Params, Body]], Awaitable[Any]]  # Any: the reply, described by its type
+    handler: Callable[[Ask[Params, Body]], Awaitable[Any]]  # Any: the reply, whose type the signature states
     tag: str
     reply: Any  # a type for msgspec, or a File
     params: type[Params]
-    body: Any = None  # a type, or a File
+    body: Any = None  # a type for msgspec, or a File
     right: Right = Right.READ
     status: int = 200
     errors: tuple[int, ...] = ()
-    open_params: bool = False  # the handler also reads the query itself
+    open_params: bool = False  # the handler also reads further query parameters itself
     headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
-    leads_to: str = ""  # the name of the route that shows the created object
-    most_bytes: int = 4 * 1024 * 1024  # limit of a JSON body
+    leads_to: str = ""  # name of the route that shows the created object
+    most_bytes: int = 4 * 1024 * 1024  # maximum size of a JSON body
 
     @property
     def in_path(self) -> tuple[str, ...]:
-        """The names of the path parameters.
+        """Return the names of the path parameters.
 
         >>> Route("GET", "/jobs/{job_id}", "job", "", print, "", None, NoParams).in_path
         ('job_id',)
@@ -88,7 +88,7 @@ class Route(Generic[Params, Body]):
 
 
 def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
-    """Declare a handler's operation. `more`: fields of `Route` that do not follow from the handler's name and types.
+    """Declare a handler's operation. `more` are fields of `Route` not given by the handler's name and signature.
 
     These include `body` and `reply` for files and event streams.
     """
@@ -104,13 +104,13 @@ _DECLARED: dict[Callable[..., Any], tuple[str, str, str, dict[str, Any]]] = {}
 
 
 class Operations(Protocol):
-    """A group of handlers marked with `operation`."""
+    """A group of handlers declared with `operation`."""
 
     TAG: str
 
 
 def operations_of(*groups: Operations) -> list[Route[Any, Any]]:
-    """Return the operations of all groups, in order of declaration."""
+    """Return the operations of all groups in order of declaration."""
     return [
         _route(getattr(group, name), group.TAG, *_DECLARED[function])
         for group in groups

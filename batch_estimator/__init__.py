@@ -1,1 +1,1 @@
-"""Forecasts when a batch completes, with the uncertainty and the reasons for delay."""
+"""Forecasts when batches complete, with uncertainty and the causes of delay."""

@@ -1,6 +1,6 @@
-"""The retry chain: the time until a fresh instance, its replacement or a tail copy succeeds. Pure. docs/formulas.md.
+"""The retry chain: time until a fresh instance, its replacement or a tail copy succeeds. Pure. docs/formulas.md.
 
-docs/decisions/0061 gives the expected time and effect of tail copies.
+docs/decisions/0061 derives the expected time and effect of tail copies.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import numpy as np
 from batch_estimator.snapshot import Floats, Tail
 from batch_estimator.survival import replied
 
-MOST_ROUNDS = 40  # most retries of one job
+MOST_ROUNDS = 40  # maximum number of retries per job
 CLOSE_ENOUGH = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshLaw:
-    """Where fresh instances go: classes of hosts by ln T with their share of dispatches and their loss share."""
+    """Where fresh instances run: classes of hosts by ln T, with their shares of dispatches and loss fractions."""
 
     mu: Floats
     sd: Floats
@@ -26,7 +26,7 @@ class FreshLaw:
     share: Floats  # sums to 1
 
     def success_by(self, after_s: Floats, error_fraction: float) -> Floats:
-        """A(t) = (1 - p_e) sum_h w_h (1 - q_h) F0((ln t - mu_h) / sd_h).
+        """Return A(t) = (1 - p_e) sum_h w_h (1 - q_h) F0((ln t - mu_h) / sd_h).
 
         >>> law = FreshLaw(np.array([9.0]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
         >>> law.success_by(np.exp(np.array([9.0, 12.0])), 0.05).round(4).tolist()
@@ -38,8 +38,7 @@ class FreshLaw:
         return done
 
     def lasts_s(self, bound_s: float) -> float:
-        """Return how long an instance is in progress on average: its turnaround, at most the bound, or the bound if
-        lost.
+        """Return the mean time an instance is in progress: its turnaround, or the bound if lost or slower.
 
         >>> law = FreshLaw(np.array([np.log(100.0)]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
         >>> round(law.lasts_s(1000.0), 1)
@@ -51,42 +50,42 @@ class FreshLaw:
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """When a retry is created and sent: at the time-out, or after an error; each waits for a host."""
+    """When a retry is created (at the timeout or after an error) and sent (when a host requests work)."""
 
-    bound_s: float  # from sending to time-out
-    wait_s: float  # from a retry's creation to its sending
+    bound_s: float  # from sending to timeout
+    wait_s: float  # from creating a retry to sending it
     error_fraction: float
     error_s: float  # mean turnaround of an error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """G(t): the probability that a job is served `t` seconds after an instance of it is sent, retries included."""
+    """G(t): the probability that a job has succeeded `t` seconds after an instance was sent, including retries."""
 
     t: Floats
     served: Floats
 
     def by(self, after_s: Floats) -> Floats:
-        """Return G at any times; 0 before the sending."""
+        """Return G at the given times; 0 before sending."""
         share: Floats = np.interp(after_s, self.t, self.served, left=0.0)
         return share
 
 
 def chain_grid(bound_s: float) -> Floats:
-    """Return the seconds after sending at which to compute a chain: fine at first, 1/32 of the bound up to 6 bounds."""
+    """Return times after sending, in seconds, for computing a chain: fine at first, 1/32 bound up to 6 bounds."""
     early = np.geomspace(0.002, 0.5, 24)
     return bound_s * np.concatenate([[0.0], early, np.arange(17, 6 * 32 + 1) / 32.0, np.arange(25, 65) / 4.0])
 
 
 def retry_chain(law: FreshLaw, rules: RetryRules) -> Chain:
-    """Solve the renewal equation of a job's successive instances by iterating over the number of retries.
+    """Solve the renewal equation for successive instances of a job, by iterating over the number of retries.
 
     G(t) = A(min(t, D)) + p_e G(t - t_e - r) + [t > D] rest (1 - (1 - L(t)) (1 - G(t - D - r))) with rest = 1 - A(D) -
-    p_e and L(t) = (A(t) - A(D)) / rest, the late reply. Each iteration admits one more retry; G has converged when an
+    p_e and the late replies L(t) = (A(t) - A(D)) / rest. Each iteration adds one retry; G has converged when an
     iteration changes nothing.
 
-    Every host answers after about an hour, 10 % never do; the bound is a day: 90 % are served within the
-    first day, 99 % within the second.
+    If every host replies after about an hour, 10 % never reply, and the bound is a day, then 90 % succeed within the
+    first day and 99 % within the second:
 
     >>> law = FreshLaw(np.array([np.log(3600.0)]), np.array([0.3]), np.array([0.1]), np.array([1.0]))
     >>> chain = retry_chain(law, RetryRules(bound_s=86400.0, wait_s=600.0, error_fraction=0.0, error_s=600.0))
@@ -117,14 +116,14 @@ LEAST_BOUND_S = 600.0  # between two copies of a job
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies from `starts_s` seconds from now, of jobs whose instances have all taken `late_factor` times `usual_s`."""
+    """Copies, beginning in `starts_s` seconds, of jobs whose instances have all run for `late_factor` * `usual_s`."""
 
     starts_s: float
     late_factor: float
     usual_s: float
 
     def chain(self, law: FreshLaw, rules: RetryRules) -> Chain:
-        """Return the retry chain of copies: the next copy is made `late_factor` usual turnarounds after the last."""
+        """Return the retry chain of copies: each is made `late_factor` usual turnarounds after the previous one."""
         bound_s = max(LEAST_BOUND_S, min(self.late_factor * self.usual_s, rules.bound_s))
         return retry_chain(law, RetryRules(bound_s, rules.wait_s, rules.error_fraction, rules.error_s))
 
@@ -140,7 +139,7 @@ class Copies:
 
 
 def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, x: Floats) -> Floats:
-    """1 - (1 - H(x)) (1 - G_c(x - copied - wait)): the job is served by its instance or by a copy.
+    """Return 1 - (1 - H(x)) (1 - G_c(x - copied - wait)): the job succeeds by its instance or by a copy.
 
     `served` is a matrix, jobs by times; `copied_s` is when each job is copied, in seconds from now.
     """
@@ -150,10 +149,9 @@ def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, 
 
 
 def tail_begins_s(tail: Tail, open_jobs: Floats, x: Floats, *, unsent_by_s: float) -> float:
-    """Return the seconds until the tail begins: when `tail.open_jobs` jobs are expected to be open, or at
-    `unsent_by_s`.
+    """Return the seconds until the tail begins: when `tail.open_jobs` jobs are expected open, or `unsent_by_s`.
 
-    `open_jobs` is the expected number of open jobs at each of the times x.
+    `open_jobs` is the expected number of open jobs at each time in x.
 
     >>> tail = Tail(open_jobs=5, unsent=None, late_factor=0.7)
     >>> tail_begins_s(tail, np.array([100.0, 20.0, 4.0, 1.0]), np.array([0.0, 60.0, 120.0, 180.0]), unsent_by_s=np.inf)

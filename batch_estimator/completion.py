@@ -1,4 +1,4 @@
-"""Computes the probability that the whole batch is complete by a time. Pure. docs/formulas.md."""
+"""Computes the probability that a whole batch is complete by a given time. Pure. docs/formulas.md."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from batch_estimator.sending import SendingRate
 from batch_estimator.snapshot import Floats, Tail
 from batch_estimator.survival import logit_moved
 
-NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: standard deviations,
+NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: nodes in standard deviations
 NODE_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)  # and their probabilities
 SEND_POSITIONS = 24
 LEAST_SHARE = 1e-300
 LEAST_WEIGHT = 1e-9
-SENDING_FRACTION = 0.05  # times the delay bound: a longer sending gets grid points of its own
-COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(remaining time with copies / the model's)
+SENDING_FRACTION = 0.05  # of the delay bound; longer sending times get additional grid points
+COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(actual / modelled remaining time with copies)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingSlots:
-    """All open slots: classes of slots with an instance in progress, alone or helped, and unsent instances.
+    """All open slots by class: slots with an instance in progress, alone or helped, and slots with an unsent instance.
 
-    `ended` matrices give the share of hosts in contact again by the times of the grid. `helped` slots are served by
-    `main` or by `helper`; a helped retry is still unsent.
+    `ended` matrices give the share of hosts that have contacted the server again, by time. `helped` slots succeed
+    through `main` or `helper`; the retry of a helped slot is still unsent.
     """
 
     alone: Outstanding
     alone_weight: Floats
-    alone_count: Floats  # slots, with correlated slots counting less
+    alone_count: Floats  # number of slots; correlated slots count less
     alone_ended: Floats
     helped: Outstanding
     helper: Outstanding
@@ -47,7 +47,7 @@ class WaitingSlots:
 
 @dataclass(frozen=True, slots=True)
 class Unsure:
-    """Standard deviations of quantities that all slots share: the batch's shift, log-odds of loss and error."""
+    """Standard deviations of quantities shared by all slots: the batch's shift, and the log-odds of loss and error."""
 
     shift: float
     lost: float
@@ -56,18 +56,18 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogServed:
-    """ln of the probability that all slots of each part are served, by time: rows of classes, and the unsent parts."""
+    """ln of the probability that all slots of each part have succeeded, by time: by class, and the unsent parts."""
 
     alone: Floats
     helped: Floats
     retries: Floats
     first: Floats  # one row per sending rate
-    first_open: Floats  # expected unserved first instances, at the middle sending rate
+    first_open: Floats  # expected number of open first instances, at the middle sending rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """The distributions of one forecast, on the grid x of seconds from now; `usual_s` is the usual turnaround."""
+    """The distributions of one forecast on a grid x of seconds from now. `usual_s` is the usual turnaround."""
 
     fresh: FreshLaw
     rules: RetryRules
@@ -81,8 +81,8 @@ class Model:
 def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogServed]]:
     """Return P(x) on the grid, and its parts at each node of the shared uncertainty.
 
-    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes move the shift and the log-odds of loss
-    and error together, and with them the start of the tail; the sending rate moves independently.
+    P(x) = mean over nodes of exp(sum over classes weight ln H(x)). The nodes vary the shift and the log-odds of loss
+    and error together, and with them the start of the tail; the sending rate varies independently.
     """
     total = np.zeros(len(model.x))
     parts = []
@@ -100,10 +100,10 @@ def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogSer
 
 
 def loosened(share: Floats, x: Floats) -> Floats:
-    """P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): the uncertainty of copies.
+    """Return P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): the uncertainty of copies.
 
-    The model ignores which hosts request work while the gates allow them a copy, weekends, and other batches that use
-    up the permitted copies. Calibrated on the tuning half of the drawn populations (docs/decisions/0061, 0063). A batch
+    The model ignores which hosts request work while gates allow them a copy, weekends, and other batches that use up
+    the permitted copies. Calibrated on the tuning half of the sampled populations (docs/decisions/0061, 0063). A batch
     that the model completes at 100 s with certainty is complete by then with probability 5/6:
 
     >>> x = np.array([0.0, 99.0, 100.0, 1000.0])
@@ -133,7 +133,7 @@ def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
 
 
 def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open: Floats) -> Copies:
-    """Return when the tail is expected to begin if no copy is made before."""
+    """Return the copies expected to be made, with the tail beginning when it would without any copy."""
     unsent_by_s = np.inf
     if tail.unsent is not None:
         unsent_by_s = float(model.sending.after_s(np.array([max(0.0, waiting.first_unsent - tail.unsent)]))[0])
@@ -188,7 +188,7 @@ def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | N
 def _first_sendings(
     unsent: float, model: Model, chain: Chain, *, copies: Copies | None, copy_chain: Chain | None
 ) -> tuple[Floats, Floats]:
-    """Return the sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate: slow and late is a high node.
+    """Return the sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate; a high node means slow and late.
 
     Also return the sum of U/24 (1 - G), the expected number of open slots, at the middle rate.
     """
@@ -216,9 +216,9 @@ def _ln(share: Floats) -> Floats:
 
 
 def time_grid(bound_s: float, sending_s: float) -> Floats:
-    """Return the grid in seconds from now: log-spaced to D/2, even to 4.2 D, log-spaced to 16 D + 3 s.
+    """Return the grid in seconds from now: logarithmic up to D/2, even up to 4.2 D, logarithmic up to 16 D + 3 s.
 
-    If sending takes s > D/20 seconds, add 48 points from s/4 to 2.2 s: most of the batch is served then.
+    If sending takes s > D/20 seconds, add 48 points from s/4 to 2.2 s, where most of the batch completes.
 
     >>> grid = time_grid(1000.0, 0.0)
     >>> len(grid), float(grid[0]), round(float(grid[-1]))

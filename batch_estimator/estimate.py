@@ -1,7 +1,7 @@
-"""Estimates when a batch completes: takes a snapshot, returns a forecast with its reasons. Pure.
+"""Estimates when a batch completes, from a snapshot, and returns a forecast with its causes of delay. Pure.
 
-docs/formulas.md: the lognormal model with the retry chain. Batches of a new app, batches with a record of their own,
-and batches without any data use the same calculation with different turnaround distributions.
+It uses the lognormal model with the retry chain (docs/formulas.md). Batches of new apps, batches with results of their
+own, and batches without any data use the same calculation with different turnaround distributions.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutDoubts:
-    """For each slot with an instance in progress: its doubt (-ln H), host, age, whether it is overdue, and `agreeing`:
-    whether its job has a result waiting for another.
+    """Per slot with an instance in progress: its doubt (-ln H), host, age, whether it is overdue, and `agreeing`:
+    whether a result of its job is waiting to be confirmed.
     """
 
     doubt: Floats
@@ -47,7 +47,7 @@ class OutDoubts:
 def holds_of(
     out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float
 ) -> list[ForecastHold]:
-    """Return the kinds of delay with at least one slot, the largest doubt first.
+    """Return the causes of delay that apply to at least one slot, largest doubt first.
 
     >>> overdue, agreeing = np.array([True, False]), np.array([False, False])
     >>> out = OutDoubts(np.array([0.3, 0.1]), np.array([7, 8]), np.array([86400.0, 60.0]), overdue, agreeing)
@@ -99,12 +99,12 @@ def _plural(noun: str, count: int) -> str:
     return f"{noun[:-1]}ies are" if noun.endswith("y") else f"{noun}s are"
 
 
-OVERDUE_SD = 0.5  # an instance in progress longer than mu + 0.5 sd, in ln seconds, is overdue
+OVERDUE_SD = 0.5  # an instance in progress for longer than mu + 0.5 sd, in ln seconds, is overdue
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OpenWork:
-    """The open slots for the model, and the slots behind each class in the order of `open_.in_progress`."""
+    """The open slots as used by the model, and the slots behind each class in the order of `open_.in_progress`."""
 
     waiting: WaitingSlots
     out: Outstanding
@@ -115,7 +115,7 @@ class OpenWork:
 
 
 def open_work_of(snapshot: BatchSnapshot, fit: Fit, open_: Open, x: Floats) -> OpenWork:
-    """Merge slots served by one instance; keep slots with a helper, and helped retries, separate."""
+    """Merge slots served by one instance; keep slots with a helper, and retries with a helper, separate."""
     out = outstanding_of(snapshot, fit, open_.in_progress)
     overdue = np.log(out.age_s) > out.mu + OVERDUE_SD * out.sd
     weight = host_weights(fit.roster.of_instance[open_.in_progress], overdue)
@@ -146,7 +146,7 @@ def open_work_of(snapshot: BatchSnapshot, fit: Fit, open_: Open, x: Floats) -> O
 
 
 def host_weights(entry: Ints, overdue: Bools) -> Floats:
-    """Return weights: k overdue slots of one (host, app version) share its fate and count as sqrt(k).
+    """Return weights: k overdue slots of one (host, app version) are correlated and count as sqrt(k).
 
     >>> host_weights(np.array([3, 3, 3, 3, 5]), np.array([True, True, True, True, False])).tolist()
     [0.5, 0.5, 0.5, 0.5, 1.0]
@@ -158,7 +158,7 @@ def host_weights(entry: Ints, overdue: Bools) -> Floats:
 
 
 def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
-    """Return the share of hosts as silent as each instance's that are in contact again within x; 1 without data."""
+    """Return the share of hosts, as silent as each instance's, that make contact within x; 1 without data."""
     if silence is None:
         return np.ones((len(out.age_s), len(x)))
     return silence.ended(out.silent_s[:, None], x[None, :])
@@ -166,8 +166,8 @@ def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
 
 SHARES = (0.1, 0.5, 0.9)
 BECAUSE = {
-    Method.WARM: "from the record of the app's hosts and this batch's replies",
-    Method.COLD: "new app: from this batch's replies and silences",
+    Method.WARM: "from the records of the app's hosts and this batch's results",
+    Method.COLD: "new app: from this batch's results and pending instances",
     Method.APRIORI: "no result yet: from the size of the jobs and the speed of the hosts",
 }
 
@@ -177,9 +177,9 @@ class NoForecastError(MusterError):
 
 
 def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
-    """Return q10, q50 and q90 of the completion, and the reasons for delay. Raises NoForecastError.
+    """Return q10, q50 and q90 of the completion time, and the causes of delay. Raises NoForecastError.
 
-    `spread` stretches the forecast around its median, as set by the self-check (1 = as fitted).
+    `spread` stretches the forecast around its median; the self-check sets it (1 = as fitted).
     """
     now = snapshot.now
     if not snapshot.jobs.is_open.any():
@@ -209,7 +209,7 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
 
 
 def _in_tail(tail: Tail, open_: Open) -> bool:
-    """Return whether copies may be made: the tail is enabled and every first instance has been sent."""
+    """Return whether copies may be made: the tail is enabled and all first instances have been sent."""
     return open_.first_unsent == 0 and open_.jobs <= tail.open_jobs
 
 
@@ -222,12 +222,12 @@ def _quantiles(now: Instant, law: CompletionLaw, spread: float) -> tuple[Instant
 
 
 def _sending_s(sending: SendingRate, open_: Open) -> float:
-    """Return the seconds until the last first instance is sent."""
+    """Return the time in seconds until the last first instance is sent."""
     return float(sending.after_s(np.array([float(open_.first_unsent)]))[0])
 
 
 def _turnaround_s(fit: Fit) -> float:
-    """Return the median turnaround of a first instance, on the hosts that request work."""
+    """Return the median turnaround of a first instance on the hosts that request work."""
     return float(np.exp(fit.fresh.share @ fit.fresh.mu))
 
 
@@ -253,7 +253,7 @@ def _terms(
 
 
 def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
-    """Return how many current instances are expected not to have succeeded by their time-outs."""
+    """Return the expected number of current instances without success by their timeouts."""
     mean = work.classes.mean
     if len(mean.age_s) == 0:
         return 0.0
@@ -263,7 +263,7 @@ def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
 
 
 def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
-    """Return the doubts at the grid's point `at`, at the middle node of the shared uncertainty."""
+    """Return the causes of delay at the grid point `at`, at the middle node of the shared uncertainty."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)
     doubt = np.zeros(len(work.weight))
@@ -281,7 +281,7 @@ def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[Log
 
 
 def _per_slot(log_served: Floats, work: OpenWork) -> Floats:
-    """Divide a class's -ln H among its slots by weight."""
+    """Divide the -ln H of each class among its slots by weight."""
     of = work.classes.of
     shared: Floats = -log_served[of] * work.weight[work.alone] / work.classes.weight[of]
     return shared

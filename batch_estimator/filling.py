@@ -28,13 +28,13 @@ from domain.units import Instant, Seconds
 from lifecycle.turnaround import grace_s
 
 STORED_AS = {"n_success": "log_n", "sum_ln": "log_sum", "sum_ln_sq": "log_sum_sq"}  # columns of HavRows
-WIDEST = {"i": np.int64}  # by dtype kind; other columns stay as stored
+WIDEST = {"i": np.int64}  # by dtype kind; other columns keep the stored type
 
 
 def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
-    """Return the snapshot of a batch at `now`. Pure. Instances of unknown jobs are left out.
+    """Return a batch's snapshot at `now`. Pure. Instances of unknown jobs are skipped.
 
-    An unsent instance gets D and its grace period, as the lifecycle would give it.
+    An unsent instance gets D plus the grace period, as it would in its life cycle.
     """
     terms, sent, bound_s = tables.terms, tables.sent, tables.terms.delay_bound_s
     jobs = tables.jobs[np.argsort(tables.jobs["job_id"])]
@@ -58,14 +58,14 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
 
 
 def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
-    """Return the tail settings; None if the deadline rule copies no late jobs."""
+    """Return the tail settings, None if the deadline rule makes no tail copies."""
     if not traits_of(settings.deadline).copies_tails:
         return None
     return tail_of(tables.terms.qos, tables.jobs.size, feeder=settings.feeder, lifecycle=settings.lifecycle)
 
 
 def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Return where each of `wanted` is among the ordered numbers, and whether it is present.
+    """Return the position of each of `wanted` in the ordered numbers, and whether it is present.
 
     >>> at, known = _positions(np.array([3, 5, 9]), np.array([9, 4, 3]))
     >>> at[known].tolist(), known.tolist()
@@ -79,7 +79,7 @@ def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
 
 
 def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
-    """Return the rows of `havs` minus the instances' contributions, none below zero; each has weight 1.
+    """Return the rows of `havs` minus the instances' contributions, not below zero, each with weight 1.
 
     ln T of a valid instance is ln max(1 s, reported - sent), as in its host's row.
     """
@@ -110,10 +110,10 @@ def own_work(havs: Table, instances: Table, now: Instant) -> HavRows:
 
 
 def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
-    """Return each (host, app version) once: rows of the batch with weight 1, sampled rows with their sampling weight.
+    """Return each (host, app version) once: the batch's rows with weight 1, sampled rows with their sampling weight.
 
-    A row found only through `sent` describes its host and has weight 0: hosts with many instances are over-represented
-    in `sent`.
+    A row found only through `sent` describes its host and has weight 0, because hosts with many instances are
+    over-represented in `sent`.
     """
     of_batch = _keys(tables.instances[tables.instances["host_id"] >= 0])
     known = own_work(tables.havs, tables.instances, now)
@@ -133,7 +133,7 @@ def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
 
 
 def _columns(rows: type[SentRows | InstanceRows | HavRows], table: Table) -> dict[str, Any]:
-    """Copy the columns that a table and the rows share, whole numbers as Ints. Any: types follow the rows' fields."""
+    """Copy the columns that a table and the rows share, with integers as Ints. Any: types follow the rows' fields."""
     stored = {STORED_AS.get(column.name, column.name): column.name for column in fields(rows)}
     shared = [name for name in table.dtype.names or () if name in stored]
     return {stored[name]: np.array(table[name], WIDEST.get(table[name].dtype.kind)) for name in shared}

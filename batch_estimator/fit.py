@@ -21,15 +21,15 @@ from batch_estimator.turnaround import (
     whole_levels,
 )
 
-LOCATION_WIDTH = 0.4  # of ln T, within which fresh instances are merged
+LOCATION_WIDTH = 0.4  # in ln T; fresh instances within this width are merged
 LEAST_SILENCES = 20
-ONE_REQUEST_S = 60.0  # instances sent to a host within this belong to one reply
+ONE_REQUEST_S = 60.0  # instances sent to a host within this time belong to one reply
 RECENT_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The fitted quantities; `mu`, `sd`, `lost` per entry of the roster, with the batch's shift."""
+    """The fitted parameters. `mu`, `sd` and `lost` are per entry of the roster, including the batch's shift."""
 
     roster: Roster
     law: TurnaroundLaw
@@ -44,9 +44,9 @@ class Fit:
 
 
 def fitted(snapshot: BatchSnapshot) -> Fit:
-    """Fit the distributions of errors, turnaround, this batch's shift and loss, in this order.
+    """Fit the distributions of errors, turnaround, the batch's shift and loss, in this order.
 
-    Loss uses levels without this batch's results, because the first results are the fastest.
+    Loss is fitted with levels that exclude this batch's results, because the first results are the fastest.
     """
     roster = roster_of(snapshot)
     law = turnaround_law(snapshot)
@@ -73,7 +73,7 @@ def outstanding_of(snapshot: BatchSnapshot, fit: Fit, positions: Ints) -> Outsta
 
 
 def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: SurvivalData, shift: Shift) -> tuple[Floats, Floats]:
-    """Return levels that include this batch's results, minus the shift, for each (host, app version)."""
+    """Return each (host, app version)'s level including this batch's results, minus the shift."""
     came = watched.entry[~watched.silent]
     entries = len(roster.n_success)
     own_n = np.bincount(came, minlength=entries)
@@ -110,7 +110,7 @@ def _fresh_law(
     sd: Floats,
     lost: Floats,
 ) -> FreshLaw:
-    """Return where the next request for work comes from, merged into classes of similar ln T."""
+    """Return on which hosts the next instances will run, merged into classes of similar ln T."""
     requests = _requests(snapshot, roster)
     if not requests.any():
         unknown_mu, unknown_sd = law.level(np.zeros(1), np.zeros(1))
@@ -126,9 +126,9 @@ def _fresh_law(
 
 
 def _requests(snapshot: BatchSnapshot, roster: Roster) -> Floats:
-    """Return the rate of requests that got work for each (host, app version); a request a week ago counts 1/e.
+    """Return each (host, app version)'s rate of requests that got work; a request a week ago counts 1/e.
 
-    A host that takes six jobs at a time is one opportunity for a retry, not six.
+    A host that gets six jobs per request is one opportunity for a retry, not six.
     """
     was_sent = roster.of_instance >= 0
     entry = np.concatenate([roster.of_instance[was_sent], roster.of_sent])

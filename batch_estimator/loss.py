@@ -1,6 +1,6 @@
-"""Estimates losses, errors, how long silent hosts stay silent, and time-outs. Pure. docs/formulas.md.
+"""Estimates losses, errors, how long silent hosts stay silent, and timeouts. Pure. docs/formulas.md.
 
-Losses are a mixture-cure rate from censored data: the share of instances that never return.
+The loss fraction, the share of instances that never return, is a mixture-cure rate fitted to censored data.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from batch_estimator.snapshot import BatchSnapshot, Floats, InstanceStanding
 from batch_estimator.survival import silent_share
 
 USUAL_LOSS = 0.03
-LOSS_WEIGHT = 120.0  # instances of one host are correlated: each counts a third
+LOSS_WEIGHT = 120.0  # instances of one host are correlated: each counts as a third
 ROUNDS = 30
-HOST_WEIGHT = 12.0  # weight of the app's rate, in instances past their time-out, against a host's record
-COMMON_PART = 0.4  # part of the app's rate that no host's record changes
-SILENT_FOR_EVER = 0.75  # of the instances past their time-out and silent; the others reply late
+HOST_WEIGHT = 12.0  # weight of the app's rate against a host's own data, in instances past their timeout
+COMMON_PART = 0.4  # part of the app's rate that a host's own data does not change
+SILENT_FOR_EVER = 0.75  # of silent instances past their timeout; the remaining ones reply late
 LEAST_FRACTION, MOST_FRACTION = 0.002, 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The share of instances that never return, and how many of them the data contain."""
+    """The share of instances that never return, and the number of such instances in the data."""
 
     fraction: float
     n_lost: float
 
     @property
     def logit_sd(self) -> float:
-        """Return the standard deviation of the share's log-odds: sqrt(0.35^2 + 1 / (n_lost + 1.5))."""
+        """Return the standard deviation of the fraction's log-odds: sqrt(0.35^2 + 1 / (n_lost + 1.5))."""
         return float(np.sqrt(0.35**2 + 1.0 / (self.n_lost + 1.5)))
 
 
 def loss_fraction(z_silent: Floats, rows: int) -> Loss:
-    """Return the share q, from the standardised ln age of the silent instances among `rows`.
+    """Return the loss fraction q, from the standardised ln age of the silent instances among `rows`.
 
-    q <- (sum over the silent of q / (q + (1-q)(1 - F0(z))) + 120 * 0.03) / (rows + 120), thirty times. Every instance
-    sent counts, so that an app younger than its time-outs does not appear lossless.
+    q <- (sum over silent instances of q / (q + (1-q)(1 - F0(z))) + 120 * 0.03) / (rows + 120), iterated 30 times. All
+    sent instances count, so that an app younger than its timeouts does not appear to lose nothing.
 
-    Ten of 100 are silent at an age by which nearly all replies arrive:
+    Ten out of 100 are silent at an age by which nearly all replies have arrived:
 
     >>> loss = loss_fraction(np.full(10, 4.0), 100)
     >>> round(loss.fraction, 3), round(loss.n_lost, 1)
@@ -56,9 +56,9 @@ def loss_fraction(z_silent: Floats, rows: int) -> Loss:
 
 
 def host_loss(q: float, n_lost: Floats, n_due: Floats) -> Floats:
-    """Return the share q_h on a (host, app version) with n_lost silent among n_due past their due date.
+    """Return the loss fraction q_h of a (host, app version): n_lost are silent among n_due past their due date.
 
-    q_h = 0.4 q + 0.6 (0.75 n_lost + 12 q) / (n_due + 12), kept within [0.002, 0.9].
+    q_h = 0.4 q + 0.6 (0.75 n_lost + 12 q) / (n_due + 12), clamped to [0.002, 0.9].
 
     >>> host_loss(0.04, np.array([0.0, 0.0, 8.0]), np.array([0.0, 12.0, 12.0])).round(4).tolist()
     [0.04, 0.028, 0.178]
@@ -74,7 +74,7 @@ LEAST_ERRORS = 5
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The share of replies that are errors, their mean turnaround, and their number."""
+    """The fraction of replies that are errors, their mean turnaround, and their number."""
 
     fraction: float
     turnaround_s: float
@@ -82,14 +82,14 @@ class Failures:
 
     @property
     def logit_sd(self) -> float:
-        """Return the standard deviation of the share's log-odds: sqrt(0.2^2 + 1 / (n + 1.5))."""
+        """Return the standard deviation of the fraction's log-odds: sqrt(0.2^2 + 1 / (n + 1.5))."""
         return float(np.sqrt(0.04 + 1.0 / (self.n + 1.5)))
 
 
 def error_fraction(n_error: float, n_success: float) -> float:
-    """Return errors among replies, with a prior of 3 % worth 20 replies: (errors + 0.6) / (errors + successes + 20).
+    """Return the error fraction, with a prior of 3 % worth 20 replies: (errors + 0.6) / (errors + successes + 20).
 
-    Silent instances are left out: the loss model covers them.
+    Silent instances are excluded, because the loss model covers them.
 
     >>> error_fraction(0, 0), error_fraction(9.4, 70.6)
     (0.03, 0.1)
@@ -98,7 +98,7 @@ def error_fraction(n_error: float, n_success: float) -> float:
 
 
 def failures_of(snapshot: BatchSnapshot) -> Failures:
-    """Return failures over the batch and the app's other work."""
+    """Return the failures in the batch and in the app's other work."""
     rows, havs = snapshot.instances, snapshot.havs
     failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
     n_error = float(failed.sum()) + float(np.sum(havs.weight * havs.n_error))
@@ -119,10 +119,10 @@ def _sampled_errors(snapshot: BatchSnapshot) -> Floats:
 
 
 # ---- silent hosts
-# At a random instant, hosts have been silent for s with a density u(s) proportional to the share of gaps between
-# contacts longer than s (renewal theory), so the hosts' present silences are all the data needed:
-# P(still silent at s + x | silent for s) = u(s + x) / u(s). Gaps have long tails and some hosts have left: u is Lomax
-# (Pareto II), under which a host that has been silent longer is expected to stay silent longer.
+# At a random instant, the density u(s) of hosts silent for s is proportional to the share of gaps between contacts
+# longer than s (renewal theory), so the hosts' current silences contain all the data needed: P(still silent at s + x |
+# silent for s) = u(s + x) / u(s). Gaps have long tails and some hosts have left: u is Lomax (Pareto II), so the longer
+# a host has been silent, the longer it is expected to stay silent.
 
 SHORTEST_S, LONGEST_S = 60.0, 40 * 86400.0
 SCALES_S = tuple(float(scale) for scale in np.geomspace(900.0, 4 * 86400.0, 17))
@@ -130,13 +130,13 @@ SCALES_S = tuple(float(scale) for scale in np.geomspace(900.0, 4 * 86400.0, 17))
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """u(s) ~ (1 + s / scale)^-(shape + 1) for silences s."""
+    """The distribution of silences s: u(s) ~ (1 + s / scale)^-(shape + 1)."""
 
     shape: float
     scale_s: float
 
     def ended(self, silent_s: Floats, after_s: Floats) -> Floats:
-        """Return the probability that a host silent for `silent_s` makes contact within `after_s` more; broadcasts.
+        """Return the probability that a host silent for `silent_s` contacts the server within `after_s`; broadcasts.
 
         1 - u(s + x) / u(s) = 1 - ((s + c) / (s + x + c))^(k + 1).
 
@@ -150,9 +150,9 @@ class Silence:
 
 
 def silence_law(silences_s: Floats, weights: Floats) -> Silence:
-    """Return the maximum-likelihood fit over a row of scales c; for each, k = W / sum w ln(1 + s / c).
+    """Return the maximum-likelihood fit over a list of scales c; for each, k = W / sum w ln(1 + s / c).
 
-    Silences over 40 days belong to hosts considered gone, and are left out.
+    Silences over 40 days are excluded: these hosts are considered gone.
 
     >>> law = silence_law(np.array([0.0, 3600.0, 7200.0, 86400.0, 864000.0]), np.ones(5))
     >>> round(law.shape, 2), round(law.scale_s)
@@ -170,19 +170,18 @@ def silence_law(silences_s: Floats, weights: Floats) -> Silence:
     return Silence(float(shapes[best]), float(scales[best]))
 
 
-# ---- time-outs of instances not sent yet
-# Taken from this batch's latest instances, which reflect the deadline rule; the delay bound is only its maximum.
-# Never from C(B): deadlines that follow the forecast would feed back into it
-# (docs/decisions/0034).
+# ---- timeouts of unsent instances
+# They are taken from this batch's latest instances, which reflect the deadline rule; the delay bound is only their
+# maximum. They never come from C(B): deadlines that follow the forecast would feed back into it (docs/decisions/0034).
 
 LEAST_GIVEN = 5
-LATELY = 50  # number of latest instances
+LATELY = 50  # number of latest instances used
 
 
 def bound_of(snapshot: BatchSnapshot) -> float:
-    """Return the seconds from sending to time-out: the median of the batch's retries, else of its latest instances.
+    """Return the seconds from sending to timeout: the median of the batch's retries, otherwise of its latest instances.
 
-    With fewer than 5 of both, return the maximum an instance can get: D and its grace period.
+    With fewer than 5 of either, return the maximum for an instance: D plus the grace period.
     """
     rows = snapshot.instances
     given = rows.timeout_at - rows.sent_at
@@ -198,7 +197,7 @@ def bound_of(snapshot: BatchSnapshot) -> float:
 
 
 def sent_last(given_s: Floats, sent_at: Floats) -> Floats:
-    """Return the bounds of the 50 instances sent last, and of all sent at the same moment as the earliest of them.
+    """Return the bounds of the 50 instances sent last, and of all sent at the same time as the earliest of them.
 
     >>> float(sent_last(np.arange(60.0), np.arange(60.0)).min())
     10.0

@@ -1,8 +1,8 @@
-"""Matches the successes a batch still needs with the instances expected to deliver them. Pure.
+"""Matches the successes that a batch still needs with the instances expected to deliver them. Pure.
 
-An open job needs its quorum minus its successes; each missing success is a slot. A slot is served by an instance in
-progress, by an unsent one, or by one still to be created. Further instances, and timed-out ones that may still reply,
-help. Similar instances share one calculation.
+An open job needs its quorum minus its successes; each missing success is an open slot. A slot is served by an instance
+in progress, by an unsent instance, or by an instance that does not exist yet. Further instances, and timed-out
+instances that may still reply, act as helpers. Similar instances are computed together.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from batch_estimator.survival import silent_share
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Open:
-    """The open slots. Positions are rows of the instance columns.
+    """The open slots. Positions are row numbers of the instance columns.
 
-    `agreeing`, per position of `in_progress`: its job has a success already and needs another. `helper` is, per
-    position of `in_progress`, the position of another outstanding instance of the same job that is not needed but could
-    replace it, or -1; `retry_helper` is the same per unsent retry.
+    `agreeing`, per position of `in_progress`: its job already has a success and needs another. `helper`, per position
+    of `in_progress`, is the position of another outstanding instance of the same job that is not needed itself but
+    could replace it, or -1; `retry_helper` is the same per unsent retry.
     """
 
     in_progress: Ints
@@ -97,39 +97,39 @@ def _rank_in_group(group: Ints) -> Ints:
 
 
 def _helpers(rows: InstanceRows, spare: Ints, n_jobs: int) -> Ints:
-    """Return per job its latest spare instance, with ties broken by the highest host; -1 if there is none."""
+    """Return each job's latest spare instance, or -1; ties are broken by the highest host id."""
     helper = np.full(n_jobs, -1, dtype=np.int64)
     by_sending = spare[np.lexsort((rows.host_id[spare], rows.sent_at[spare]))]
     helper[rows.job[by_sending]] = by_sending
     return helper
 
 
-LEAST_LEFT_S = 60.0  # a time-out is noticed within a minute
-ERROR_SOON = 0.3  # a future error occurs within this part of its mean turnaround
+LEAST_LEFT_S = 60.0  # a timeout is noticed within a minute
+ERROR_SOON = 0.3  # a future error occurs after this part of the mean error turnaround
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outstanding:
-    """Instances that were sent and have not been answered, one element each (or one per class)."""
+    """Sent instances without a reply, one element per instance (or per class of instances)."""
 
     age_s: Floats
-    left_s: Floats  # to the time-out; at most 0 when past
-    mu: Floats  # of ln T on its (host, app version), with the batch's shift
+    left_s: Floats  # until the timeout; at most 0 after it
+    mu: Floats  # of ln T on its (host, app version), including the batch's shift
     sd: Floats
-    lost: Floats  # q_h, before the age is considered
+    lost: Floats  # q_h, before taking the age into account
     silent_s: Floats  # since the host's last contact, at most since sending
 
     def take(self, positions: Ints) -> Outstanding:
         return Outstanding(*(getattr(self, column.name)[positions] for column in fields(self)))
 
     def moved(self, shift: float, lost: Floats) -> Outstanding:
-        """Return the instances with the uncertain quantities moved."""
+        """Return the instances with `shift` added to ln T and with other loss fractions."""
         return replace(self, mu=self.mu + shift, lost=lost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prospects:
-    """Probabilities of what can still happen to instances from now on; success, error and never sum to 1."""
+    """Probabilities of what can still happen to instances; success, error and never add up to 1."""
 
     success: Floats
     error: Floats
@@ -137,13 +137,13 @@ class Prospects:
 
 
 def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
-    """Apply Bayes' rule to success, error and loss, given no reply by age a.
+    """Return the probabilities of success, error and loss given no reply by age a, by Bayes' rule.
 
-    success ~ (1 - p_e)(1 - q)(1 - F0(z)), error ~ p_e exp(-a / t_e), never ~ q, with z the standardised
-    ln of the age.
+    success ~ (1 - p_e)(1 - q)(1 - F0(z)), error ~ p_e exp(-a / t_e), never ~ q, where z is the standardised ln of the
+    age.
 
-    An instance as old as its host's mean turnaround, loss share 5 %: it is lost with probability 9.5 %, or 62 % at two
-    standard deviations beyond:
+    With a loss fraction of 5 %, an instance as old as its host's mean turnaround is lost with probability 9.5 %, and
+    with 62 % at two standard deviations beyond:
 
     >>> mean, one = np.full(2, 8.0), np.ones(2)
     >>> out = Outstanding(np.exp(mean + [0.0, 2.0]), one, mean, one, 0.05 * one, 0.0 * one)
@@ -160,7 +160,7 @@ def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
 def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
     """Return the share of future successes that have arrived after x seconds: a matrix, instances by times.
 
-    C(x) = 1 - (1 - F0(z(a + x))) / (1 - F0(z(a))), at most the share `ended` of similarly silent hosts that make
+    C(x) = 1 - (1 - F0(z(a + x))) / (1 - F0(z(a))), but at most `ended`, the share of similarly silent hosts that make
     contact by then.
 
     >>> one = np.array([1.0])
@@ -176,12 +176,12 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
 
 
 def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: RetryRules) -> Floats:
-    """H(x): the probability that the slot is served within x seconds, by this instance or its retries.
+    """Return H(x), the probability that the slot succeeds within x seconds, by this instance or its retries.
 
     H(x) = s C(min(x, d)) + e(min(x, d)) G(x - min(0.3 t_e, d) - r)
            + [x > d] rest (1 - (1 - late(x)) (1 - G(x - d - r)))
-    with s, e(.) from `prospects`, d the time left, rest what is unanswered at d, late(x) the share of
-    rest that has answered by x.
+    where s and e(.) come from `prospects`, d is the time left, rest is the probability of no reply by d, and late(x) is
+    the share of rest that has replied by x.
     """
     chances = prospects(out, rules)
     left = np.maximum(out.left_s, LEAST_LEFT_S)[:, None]
@@ -218,7 +218,7 @@ COARSER = 1.5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstanceClasses:
-    """Merged instances: their mean, the number (weight) in each, and the class of every instance."""
+    """Merged instances: their mean, the number (weight) in each class, and the class of each instance."""
 
     mean: Outstanding
     weight: Floats
@@ -226,7 +226,7 @@ class InstanceClasses:
 
 
 def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
-    """Merge instances of similar ln age, level, spread, loss share, time left and silence into few enough classes."""
+    """Merge instances of similar ln age, level, spread, loss fraction, time left and silence into a few classes."""
     n = len(weight)
     if n <= MOST_CLASSES // 2:
         return InstanceClasses(out, weight, np.arange(n))

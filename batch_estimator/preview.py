@@ -1,4 +1,4 @@
-"""Forecasts a batch before its submission, with the model on a batch without sent instances."""
+"""Forecasts a batch before its submission, using the model with no instance sent."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from domain.forecasts import ForecastState, forecast_state
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 
-PLANNED = BatchId(0)  # not the id of any batch
+PLANNED = BatchId(0)  # no batch has this id
 
 log = structlog.get_logger("batch_estimator")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """What would be published for a batch submitted now: C(B), and why its deadline would be at risk."""
+    """What would be published if a batch was submitted now: C(B), and why its deadline would be at risk."""
 
     forecast: Forecast
     completion_at: Instant
@@ -39,7 +39,7 @@ class BatchPreview:
 
 
 class Previewer:
-    """Reads the record of the app's hosts and writes nothing."""
+    """Previews batches from stored statistics of the app's hosts. Writes nothing."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Previewer:
         self._run_fit = run_fit
 
     async def preview(self, planned: PlannedBatch) -> BatchPreview:
-        """Return the first forecast of the batch if it were submitted now. Raises NotFoundError for an unknown app."""
+        """Return the forecast that the batch would get if submitted now. Raises NotFoundError for an unknown app."""
         now = self._clock.now()
         tables = await self._tables.of_app(planned.app_id, now=now)
         if tables is None:
@@ -82,7 +82,7 @@ def _fit(
 
 
 def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
-    """Return what would be published of a first forecast. Pure.
+    """Return what would be published from a first forecast. Pure.
 
     >>> from domain.forecasts import Method
     >>> from domain.units import AppId, Seconds
@@ -105,7 +105,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
 
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
-    """Return the batch as it would be right after submission: every job open, nothing sent. Pure."""
+    """Return the snapshot of the batch right after submission: all jobs open, nothing sent. Pure."""
     sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
     jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
     jobs["job_id"] = np.arange(1, len(sizes) + 1)

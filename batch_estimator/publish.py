@@ -21,9 +21,9 @@ from domain.units import DAY_S, Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`.
+    """A forecast: P(complete by q10_at) = 10 %, and so on; ascending, never before the snapshot's `now`.
 
-    `copied`: the tail of the batch has begun and its last jobs are copied.
+    `copied`: the batch's tail has begun, and its last jobs are copied.
     """
 
     now: Instant
@@ -39,13 +39,13 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CompletionLaw:
-    """P(complete within x seconds from now), on a grid."""
+    """P(complete within x seconds from now), on a grid of times."""
 
     x_s: Floats
     share: Floats
 
     def within_s(self, share: float) -> float:
-        """Return the seconds until P reaches `share`, linear between grid points; the last point if it never does.
+        """Return the seconds until P reaches `share`, interpolated linearly; the last grid point if it never does.
 
         >>> CompletionLaw(np.array([0.0, 10.0, 20.0]), np.array([0.0, 0.4, 0.8])).within_s(0.5)
         12.5
@@ -61,8 +61,7 @@ class CompletionLaw:
 
 
 def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: float = math.inf) -> float:
-    """Return a quantile of the remaining time with its ln stretched around the median's: m (r / m)^spread, at most
-    `most_s`.
+    """Return a quantile of the remaining time with its ln stretched around the median's: m (r / m)^spread.
 
     >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
     (800.0, 50.0)
@@ -75,7 +74,7 @@ def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: f
 
 
 def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:
-    """Return the substitute for a model failure: max(previous q90, now + D) for every quantile.
+    """Return the forecast used when the model fails: max(previous q90, now + D) for all quantiles.
 
     >>> fallback(now=Instant(100.0), delay_bound_s=Seconds(50.0), previous_at=Instant(170.0), because="no fit").q90_at
     170.0
@@ -84,14 +83,14 @@ def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | Non
     return Forecast(now, at, at, at, Method.FALLBACK, because)
 
 
-HELD_REMAINING_FRACTION = 0.15  # of the time left
+HELD_REMAINING_FRACTION = 0.15  # of the remaining time
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
-FLAG_SPENT_FRACTION = 0.5  # of the instances a job may have beyond its quorum
+FLAG_SPENT_FRACTION = 0.5  # of the number of instances that a job may have beyond its quorum
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The new C(B), what happened to the old one, and why."""
+    """The new C(B), how the old value changed, and why."""
 
     completion_at: Instant
     change: Change
@@ -101,9 +100,9 @@ class Publication:
 def floor_of(
     *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None, copied: bool = False
 ) -> Instant:
-    """Return the floor of C(B): for a long-deadline batch, D + the latest dispatch time of a first instance.
+    """Return the lower bound of C(B): for a long-deadline batch, D + the latest dispatch of a first instance.
 
-    Once last jobs are copied (`copied`) the batch no longer waits for their instances, and there is no floor.
+    Once the last jobs have copies (`copied`), the batch no longer waits for their instances and there is no bound.
 
     >>> floor_of(long_deadline=True, delay_bound_s=Seconds(400.0), last_first_dispatch_at=Instant(200.0))
     600.0
@@ -124,13 +123,13 @@ def publication(
     delay_bound_s: Seconds,
     last_first_dispatch_at: Instant | None,
 ) -> Publication:
-    """Return the new C(B), or the old one if it is close enough.
+    """Return the new C(B), or the old one if the difference is small.
 
-    The old value is kept unless |new - old| > max(15 % of the time left until it, 5 % of D), it is below the floor, or
-    it has passed. Only new instances use a changed C(B); due dates already given stay. A q90 more than 10 D ahead is
-    not usable: the old value is kept, or replaced by 10 D ahead.
+    The old value is kept unless |new - old| > max(15 % of the time until the old value, 5 % of D), it is below the
+    lower bound, or it has passed. A changed C(B) affects new instances only; existing due dates stay. A q90 more than
+    10 D ahead is not usable: the old value is kept, or replaced by 10 D ahead.
 
-    Ten days left, D a week: a change of less than 1.5 days is not published.
+    With ten days left and D a week, a change of less than 1.5 days is not published.
 
     >>> from domain.forecasts import Method
     >>> nine = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(9 * 86400.0), Method.WARM, "")
@@ -165,7 +164,7 @@ def publication(
 
 
 def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: Instant) -> Publication:
-    """Return C(B) while the model's q90 is too far ahead: the old value, not below the floor."""
+    """Return C(B) while the model's q90 is too far ahead: the old value, but not below the lower bound."""
     seen = f"q90 is more than {FAR_BOUNDS:.0f} delay bounds ahead"
     if previous_at is None or previous_at <= now:
         change = Change.FIRST if previous_at is None else Change.PASSED
@@ -176,10 +175,10 @@ def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: I
 
 
 def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
-    """Return why an operator should inspect the batch instead of relying on its forecast; None if all is well.
+    """Return why an operator should inspect the batch instead of relying on its forecast, or None.
 
-    `most_spent_fraction`: of the spare instances (those allowed beyond the quorum) of the open job with the most
-    instances, the fraction used. With a quorum of 2 and at most 4 instances, the first two are not spare.
+    `most_spent_fraction` is the fraction of spare instances (beyond the quorum) already used by the open job with the
+    most instances. With a quorum of 2 and at most 4 instances, the first two are not spare.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
@@ -195,7 +194,7 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
 
 
 def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
-    """Return why a short deadline is at risk; None if it is not.
+    """Return why a short deadline is at risk, or None.
 
     >>> from domain.forecasts import Method
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
@@ -212,10 +211,10 @@ WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
 
 
 def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
-    """Return the forecast with the published C(B), its warnings, and whether it will be scored.
+    """Return the stored form of a forecast: with the published C(B), warnings, and whether it will be scored.
 
-    `most_spent` is for the open job with the most instances beyond its need. The floor applies to long deadlines, risk
-    to short ones.
+    `most_spent` belongs to the open job with the most instances beyond its need. The lower bound applies to long
+    deadlines, the risk to short ones.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -250,9 +249,9 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
 
 
 def most_spent_of(snapshot: BatchSnapshot) -> int:
-    """Return the instances beyond the successes it needs of the open job with the most; 0 if none is open.
+    """Return the largest number of instances that an open job has beyond the successes it needs; 0 if no job is open.
 
-    Cancelled instances do not count: the snapshot omits them.
+    Cancelled instances do not count, because the snapshot omits them.
     """
     jobs = snapshot.jobs
     spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
@@ -260,7 +259,7 @@ def most_spent_of(snapshot: BatchSnapshot) -> int:
 
 
 def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
-    """Return the checkpoint passed. A fallback is not scored: its checkpoint is left to the model's next forecast."""
+    """Return the checkpoint passed, or None. A fallback is not scored: the model's next forecast is."""
     if forecast.method is Method.FALLBACK:
         return None
     jobs_total = standing.batch.counts.jobs_total
@@ -268,7 +267,7 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
-    """Return the deadline's risk; None without evidence."""
+    """Return why the deadline is at risk, None without evidence."""
     return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
 
 

@@ -1,6 +1,6 @@
-"""Scores forecasts when their batch ends, and widens or narrows later ones of the app. docs/formulas.md.
+"""Scores forecasts when their batches end, and widens or narrows the app's later forecasts. docs/formulas.md.
 
-A batch's forecasts at 10, 50 and 90 % of its jobs are kept; an app's scores decide whether `spread` must change.
+Forecasts at 10, 50 and 90 % of a batch's jobs are kept; an app's scores determine whether `spread` must change.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from domain.units import BatchId, Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
 LEAST_BATCHES = 30
-MOST_BATCHES = 100  # older ones describe hosts of the past
+MOST_BATCHES = 100  # older batches describe hosts that may have left
 LEAST_COVERAGE, MOST_COVERAGE = 0.75, 0.98
 WANTED_COVERAGE = 0.9
 LEAST_SPREAD, MOST_SPREAD = 0.5, 4.0
 LEAST_STEP = 1e-3
-ROUNDING = 1e-9  # 0.1 * 30 is a little more than 3
+ROUNDING = 1e-9  # 0.1 * 30 is slightly above 3
 
 
 def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> float | None:
-    """Return the last checkpoint reached, by the share of ended jobs; None if it is not beyond `before`.
+    """Return the last checkpoint reached by the share of ended jobs, None if it is not beyond `before`.
 
     >>> checkpoint_passed(0.1, 5, jobs_total=10), checkpoint_passed(0.5, 6, jobs_total=10)
     (0.5, None)
@@ -39,7 +39,7 @@ def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> fl
 
 
 def scores_of(ended: EndedBatch) -> list[Score]:
-    """Return the scores of a batch's forecasts, without aborted batches and forecasts made after the end."""
+    """Return the scores of a batch's forecasts; aborted batches and forecasts made after the end have none."""
     batch = ended.batch
     if batch.state is not BatchState.COMPLETE or batch.ended_at is None:
         return []
@@ -51,7 +51,7 @@ def scores_of(ended: EndedBatch) -> list[Score]:
 
 
 def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay_bound_s: Seconds) -> Score:
-    """Score a kept forecast against the actual end. Raises ValueError if the batch ended before it was made.
+    """Score a kept forecast against the actual end. Raises ValueError if the batch ended before the forecast.
 
     pinball(q, a) = a (T - q) if T >= q else (1 - a) (q - T).
 
@@ -82,7 +82,7 @@ def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay
 
 
 def accuracy(scores: Sequence[Score]) -> Accuracy | None:
-    """Return the accuracy over the scores of an app's last 100 batches; None if there are none."""
+    """Return the accuracy over an app's last 100 batches, None without any."""
     scores = _recent(scores)
     if not scores:
         return None
@@ -101,10 +101,10 @@ def accuracy(scores: Sequence[Score]) -> Accuracy | None:
 
 
 def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
-    """Return the new spread, and why: changed only when coverage has drifted.
+    """Return the new spread and the reason; it changes only when coverage has drifted.
 
-    Over the last 30 to 100 batches: if less than 75 % or more than 98 % of the ends were before q90, the spread that
-    would have covered 90 %, within [0.5, 4].
+    If, over the last 30 to 100 batches, less than 75 % or more than 98 % of the ends were before q90, it becomes the
+    spread that would have covered 90 %, clamped to [0.5, 4].
 
     >>> adapted_spread(1.0, [])
     (1.0, '0 batches scored, at least 30 are needed')
@@ -120,12 +120,12 @@ def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
     needed = float(np.quantile([each.needed_spread for each in recent], WANTED_COVERAGE))
     new = float(np.clip(needed, LEAST_SPREAD, MOST_SPREAD))
     if abs(new - spread) < LEAST_STEP:
-        return spread, f"{seen}: kept, it is at its limit"
+        return spread, f"{seen}: unchanged, at its limit"
     return new, f"{seen}: from {spread:.2f} to {new:.2f}"
 
 
 def _needed_spread(kept: KeptForecast, ended_at: Instant) -> float:
-    """Solve (q50 - made) ((q90 - made) / (q50 - made))^s = end - made for s, from the ratio at spread 1."""
+    """Solve (q50 - made) ((q90 - made) / (q50 - made))^s = end - made for s, with the quantiles at spread 1."""
     median_s = max(kept.q50_at - kept.made_at, 1.0)
     high_s = max(kept.q90_at - kept.made_at, median_s * (1.0 + LEAST_STEP))
     at_one = np.log(high_s / median_s) / kept.spread
@@ -133,7 +133,7 @@ def _needed_spread(kept: KeptForecast, ended_at: Instant) -> float:
 
 
 def _recent(scores: Sequence[Score]) -> list[Score]:
-    """Return the scores of the batches that ended last."""
+    """Return the scores of the batches that ended most recently."""
     ends = {each.batch_id: each.ended_at for each in scores}
     last = set(sorted(ends, key=lambda batch_id: (-ends[batch_id], batch_id))[:MOST_BATCHES])
     return [each for each in scores if each.batch_id in last]
@@ -146,13 +146,13 @@ log = structlog.get_logger("batch_estimator")
 
 
 class BackOff:
-    """Skips a failed batch for 15 minutes: otherwise it would come first in every pass and delay the rest."""
+    """Skips a failed batch for 15 minutes; otherwise it would come first in every pass and delay the rest."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
         self._clock = clock
-        self._until: dict[BatchId, float] = {}  # monotonic clock
-        self._refused: BatchId | None = None  # the last batch the database failed for, if it has not served one since
+        self._until: dict[BatchId, float] = {}  # monotonic time
+        self._refused: BatchId | None = None  # the last batch the database failed for, if none succeeded since
 
     def __len__(self) -> int:
         return len(self._until)
@@ -161,14 +161,14 @@ class BackOff:
         return self._until.get(batch_id, -math.inf) > self._clock.monotonic()
 
     def passed(self, batch_id: BatchId) -> None:
-        """Record that the batch was forecast."""
+        """Record that the batch was forecast successfully."""
         self._until.pop(batch_id, None)
         self._refused = None
 
     async def failed(self, batch_id: BatchId, error: Exception) -> None:
         """Back off from the batch. Distinguishes a failing batch from a failing database.
 
-        Raises `error` if the database fails for another batch right after this one, or does not answer a trivial query.
+        Raises `error` if the database fails for two different batches in a row, or does not answer a trivial query.
         """
         self._until[batch_id] = self._clock.monotonic() + TRY_AGAIN_S
         if not isinstance(error, UnavailableError):
@@ -180,12 +180,12 @@ class BackOff:
         await self.answers()
 
     async def answers(self) -> None:
-        """Check that the database answers. Raises UnavailableError: every batch would fail."""
+        """Check that the database answers. Raises UnavailableError, because every batch would fail."""
         await self._forecasts.accuracies()
 
 
 class SelfCheck:
-    """Scores batches that ended since their forecast; repeats the work after an interruption."""
+    """Scores batches that ended since their last forecast. Interrupted work is repeated."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
@@ -193,7 +193,7 @@ class SelfCheck:
         self._back_off = BackOff(forecasts, clock)
 
     async def run_once(self) -> int:
-        """Score up to 100 batches; return how many ended."""
+        """Score up to 100 batches and return how many had ended."""
         found = await self._forecasts.ended(LIMIT + len(self._back_off))
         ended = [one for one in found if not self._back_off.has(one.batch.batch_id)][:LIMIT]
         for one in ended:
@@ -207,7 +207,7 @@ class SelfCheck:
         return len(ended)
 
     async def _finished(self, one: EndedBatch) -> None:
-        """Score the batch; if that fails, back off from it."""
+        """Score the batch, or back off from it on failure."""
         try:
             await self._finish(one)
         except UnavailableError:
@@ -231,7 +231,7 @@ class SelfCheck:
             )
 
     async def _noted(self, ended: EndedBatch, scores: list[Score]) -> AppAccuracy | None:
-        """Return the app's accuracy with these scores, and the resulting spread."""
+        """Return the app's accuracy including these scores, and the resulting spread."""
         app_id = ended.batch.app_id
         before = await self._forecasts.scores(app_id, MOST_BATCHES * len(CHECKPOINTS))
         known = (await self._forecasts.accuracies()).get(app_id)

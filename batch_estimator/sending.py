@@ -1,8 +1,8 @@
-"""Estimates how fast the batch's unsent instances are sent, and when sending starts. Pure.
+"""Estimates how fast a batch's unsent instances are sent, and when sending starts. Pure.
 
 The rate looks back as far as the forecast looks ahead. A batch without sent instances has no rate of its own, so its
-app's record is used: the peak of instances in progress over the turnaround of one is the rate at which a full queue is
-served (Little's law; docs/decisions/0061).
+app's history is used: the peak number of instances in progress divided by their turnaround is the rate at which a full
+queue is served (Little's law; docs/decisions/0061).
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ import numpy as np
 
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Floats, InstanceStanding
 
-RECENT_S = 14 * 86400.0  # window of the peak of instances in progress
-POINTS = 57  # sampled at this many instants, every 6 h
-USUAL_BUSY = 0.5  # of the available processors works for the project
+RECENT_S = 14 * 86400.0  # window for the peak number of instances in progress
+POINTS = 57  # number of samples in the window, one every 6 h
+USUAL_BUSY = 0.5  # fraction of the available processors assumed to work for the project
 LEAST_SENT = 10.0
-FILL_S = 6 * 3600.0  # most hosts call within this and fill free capacity
-USUAL_BOUNDS = 4.0  # delay bounds in which the work of an unknown app is assumed to be sent
-UNKNOWN_LOG_SD = 1.0  # of a rate known only from the number of processors
+FILL_S = 6 * 3600.0  # most hosts contact the server within this time and fill free capacity
+USUAL_BOUNDS = 4.0  # the work of an unknown app is assumed to be sent within this many delay bounds
+UNKNOWN_LOG_SD = 1.0  # of a rate estimated only from the number of processors
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """`rate_per_s` is for a full queue, known to `log_sd`; `room` more instances are sent within FILL_S."""
+    """A rate, for a full queue, with the standard deviation of its ln; `room` more instances are sent within FILL_S."""
 
     rate_per_s: float
     room: float
@@ -32,12 +32,12 @@ class Capacity:
 
 
 def is_waiting(snapshot: BatchSnapshot) -> bool:
-    """Return whether the batch has no sent instance, or a limit blocks it."""
+    """Return whether no instance of the batch was sent yet, or a limit blocks it."""
     return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
 
 
 def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
-    """Return half of the available processors, each over a job's computing time, or over `turnaround_s` if unknown."""
+    """Return the rate of half the available processors, if a job takes its computing time (else `turnaround_s`)."""
     processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
     if not np.isfinite(processors):
         processors = float(snapshot.active_hosts)
@@ -48,8 +48,7 @@ def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
 
 
 def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
-    """Return the capacity for the batch's app; `lasts_s` is the mean time an instance is in progress, lost ones
-    included.
+    """Return the capacity for the app; `lasts_s` is the mean time an instance is in progress, including lost ones.
 
     With fewer than ten known instances: the usual rate, or the rate that sends `queued` instances in 4 delay bounds.
     """
@@ -69,7 +68,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
 
 
 def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return how many instances were in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
+    """Return the number of instances in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
 
     >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
     >>> float(found.max()), float(found[-1])
@@ -82,7 +81,7 @@ def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float
 
 
 def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
-    """Return the weight of the instants at or before each of `at`."""
+    """Return the total weight of the instants at or before each of `at`."""
     order = np.argsort(instants, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(weight[order])])
     found: Floats = total[np.searchsorted(instants[order], at, side="right")]
@@ -90,7 +89,7 @@ def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
-    """Return the seconds until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
+    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
 
     >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
     8000.0
@@ -99,22 +98,22 @@ def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
 
 
 LEAST_WINDOW_S = 6 * 3600.0
-WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' buffers and are not a steady rate
-BURST_S = 600.0  # earlier sending after submission counts as sent within this
+WARM_UP_FRACTION, WARM_UP_S = 0.25, 6 * 3600.0  # the first hours fill the hosts' queues and do not show the steady rate
+BURST_S = 600.0  # the shortest time that sending is assumed to have taken so far
 SUB_WINDOWS = 8
-MOST_BOUNDS = 40.0  # delay bounds: no forecast if dispatch takes longer
+MOST_BOUNDS = 40.0  # in delay bounds; no forecast if sending takes longer
 ROUNDS = 4
-USUAL_WEIGHT = 3.0  # dispatches that the usual rate counts for
+USUAL_WEIGHT = 3.0  # number of dispatches that the usual rate counts as
 LEAST_RETRIES = 3
 USUAL_RETRY_WAIT_S = 1800.0
-URGENT_AFTER_S = 60.0  # an instance created this long after the batch is a retry or a tail copy
+URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retry or a tail copy
 
 
 @dataclass(frozen=True, slots=True)
 class SendingRate:
-    """First instances are sent from `starts_s` on: `room` of them within FILL_S, the others at `rate_per_s`.
+    """First instances are sent after `starts_s`: `room` of them within FILL_S, the rest at `rate_per_s`.
 
-    ln of both times is known to `log_sd`. Retries and copies wait `retry_wait_s`.
+    `log_sd` is the standard deviation of ln of both times. Retries and copies wait `retry_wait_s`.
     """
 
     rate_per_s: float
@@ -124,7 +123,7 @@ class SendingRate:
     room: float = 0.0
 
     def after_s(self, position: Floats) -> Floats:
-        """Return the seconds until the unsent instance at each position is sent; position 0 is already sent.
+        """Return the seconds until the unsent instance at each position is sent; position 0 has already been sent.
 
         >>> SendingRate(0.5, 0.3, 600.0, starts_s=100.0, room=10.0).after_s(np.array([0.0, 5.0, 20.0])).tolist()
         [0.0, 110.0, 120.0]
@@ -137,10 +136,10 @@ class SendingRate:
 
 
 def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
-    """Return the sending rate with `to_send` first instances unsent, of jobs that take `turnaround_s`.
+    """Return the sending rate for `to_send` unsent first instances of jobs that take `turnaround_s`.
 
-    Before the first dispatch, the app's capacity determines the rate; later, the batch's own dispatches do, with the
-    capacity counting as three dispatches.
+    Before the first dispatch, the app's capacity determines the rate; afterwards, the batch's own dispatches do, with
+    the capacity counted as three dispatches.
     """
     rows = snapshot.instances
     urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
@@ -171,14 +170,14 @@ def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
 
 
 def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
-    """Return dispatches per second, and the standard deviation of its logarithm.
+    """Return the dispatches per second, and the standard deviation of its logarithm.
 
-    The window w is as long as the remaining dispatch time, to_send / rate: at least 6 h, at most the time since
-    submission less a warm-up of min(25 %, 6 h). With k dispatches in it, rate = (k + usual v) / (w + v), where v is the
-    time for 3 dispatches at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1,
-    overdispersion) / 4, the latter over 8 parts of the window.
+    The window w is as long as the remaining sending time, to_send / rate: at least 6 h, at most the time since
+    submission minus a warm-up of min(25 %, 6 h). With k dispatches in the window, rate = (k + usual v) / (w + v), where
+    v is the time for 3 dispatches at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1,
+    overdispersion) / 4, with overdispersion measured over 8 parts of the window.
 
-    An instance an hour for two days, 24 to go: the last day counts.
+    One instance per hour for two days with 24 left: the last day counts.
 
     >>> rate, sd = rate_of(np.arange(0.5, 48.0) * 3600.0, 48 * 3600.0, 24.0, 1 / 3600.0)
     >>> round(rate * 3600.0, 2), round(sd, 2)

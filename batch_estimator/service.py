@@ -1,8 +1,8 @@
-"""Forecasts batches that are due, one at a time, and publishes what changed.
+"""Forecasts batches that are due, one at a time, and publishes changes.
 
-For each batch: 1 claim it, so that no other process forecasts it; 2 read its state; 3 build its snapshot; 4 fit, or
-fall back with a reason; 5 store the forecast and publish C(B). All state is in the database, except the back-off from
-failed batches.
+For each batch: 1 claim it, so that no other process forecasts it; 2 read its state; 3 build its snapshot; 4 fit the
+model, or use the fallback with a reason; 5 store the forecast and publish C(B). All state is in the database, except
+the back-off from failed batches.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from domain.units import BatchId, Instant, later
 
 
 def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
-    """Return when a batch is due: at once if never forecast, then after validations or by the timer.
+    """Return when a batch is due: immediately before the first forecast, otherwise after validations or by the timer.
 
     No batch waits longer than `timer_s`, 15 minutes.
 
@@ -56,20 +56,20 @@ def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> 
 
 
 def trigger_of(age: ForecastAge) -> Trigger:
-    """Return what made a batch due."""
+    """Return why a batch became due."""
     if age.made_at is None:
         return Trigger.SUBMISSION
     return Trigger.VALIDATION if age.dirty else Trigger.TIMER
 
 
-MOST_AT_ONCE = 100  # batches per step; then the periodic task checks that it still holds its lock
+MOST_AT_ONCE = 100  # batches per step, after which the periodic task checks that it still holds its lock
 ANY_TIME = Instant(math.inf)
 
 log = structlog.get_logger("batch_estimator")
 
 
 async def in_line(fit: Callable[[], Result]) -> Result:
-    """Run at once, where nothing else waits: tests, and the simulator's virtual time."""
+    """Run immediately, where nothing else waits: in tests, and in the simulator's virtual time."""
     return fit()
 
 
@@ -81,16 +81,16 @@ async def in_a_thread(fit: Callable[[], Result]) -> Result:
 class RefitOutcome(StrEnum):
     """The result of forecasting a batch."""
 
-    CHANGED = "changed"  # C(B) is new
+    CHANGED = "changed"  # C(B) changed
     HELD = "held"
-    ELSEWHERE = "elsewhere"  # another process does it, or has just done so
+    ELSEWHERE = "elsewhere"  # another process forecasts it, or has just done so
     OVER = "over"
     FAILED = "failed"  # nothing could be stored
 
 
 @dataclass(frozen=True, slots=True)
 class RefitReport:
-    """The result for one batch; `record` is set if a forecast was stored."""
+    """The result for one batch. `record` is set if a forecast was stored."""
 
     batch_id: BatchId
     outcome: RefitOutcome
@@ -99,10 +99,10 @@ class RefitReport:
 
 @dataclass(frozen=True, slots=True)
 class RefitPass:
-    """The result of a step; `more`: other batches are due already."""
+    """The result of one step. `more`: further batches are already due."""
 
     done: tuple[RefitReport, ...] = ()
-    ended: int = 0  # ended batches, scored if they completed
+    ended: int = 0  # ended batches that were scored, or found aborted
     more: bool = False
 
     def count(self, outcome: RefitOutcome) -> int:
@@ -113,7 +113,7 @@ class RefitPass:
         return sum(one.record is not None and one.record.method is Method.FALLBACK for one in self.done)
 
 
-Progress = Callable[[RefitReport, int, int], None]  # the finished batch, how many are done, of how many
+Progress = Callable[[RefitReport, int, int], None]  # the finished batch, the number of finished batches, the total
 
 
 def in_silence(done: RefitReport, so_far: int, of: int) -> None:
@@ -121,7 +121,7 @@ def in_silence(done: RefitReport, so_far: int, of: int) -> None:
 
 
 class Estimator:
-    """Forecasts batches. Safe to run in several processes: batches are claimed one by one.
+    """Forecasts batches. Several processes can run it safely, because batches are claimed one by one.
 
     `settings()` returns the current settings; `run_fit` runs the computation.
     """
@@ -144,7 +144,7 @@ class Estimator:
         self._back_off = BackOff(forecasts, clock)
 
     async def run_once(self) -> RefitPass:
-        """Forecast due batches, oldest forecast first; score ended ones."""
+        """Forecast due batches, oldest forecast first; score ended batches."""
         settings, now = self._settings().estimator, self._clock.now()
         ages = await self._forecasts.ages(now=now, settings=settings)
         due = [
@@ -156,7 +156,7 @@ class Estimator:
         return RefitPass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
 
     async def run_all(self, report: Progress = in_silence) -> RefitPass:
-        """Forecast every active batch now, due or not; score ended ones."""
+        """Forecast all active batches now, due or not; score ended batches."""
         ages = await self._forecasts.ages(now=ANY_TIME, settings=self._settings().estimator)
         done = await self._each([age.batch_id for age in ages], report)
         return RefitPass(tuple(done), await self._self_check.run_once())
@@ -175,7 +175,7 @@ class Estimator:
         return done
 
     async def _forecast(self, batch_id: BatchId, trigger: Trigger) -> RefitReport:
-        """Forecast one batch. A failure does not stop the other batches, unless the database is unavailable."""
+        """Forecast one batch. A failure does not stop other batches, unless the database is unavailable."""
         try:
             async with self._forecasts.claim(batch_id) as mine:
                 done = await self._claimed(batch_id, trigger) if mine else RefitReport(batch_id, RefitOutcome.ELSEWHERE)
@@ -209,7 +209,7 @@ class Estimator:
         return await self._forecasts.publish(record, told=shown, since=standing.age)
 
     async def _made(self, standing: ForecastStanding, trigger: Trigger, now: Instant) -> ForecastRecord | None:
-        """Return the forecast, or its substitute; None if the batch has just ended."""
+        """Return the forecast, or the fallback; None if the batch has just ended."""
         batch = standing.batch
         try:
             tables = await self._tables.of_batch(batch.batch_id, now=now)
@@ -234,13 +234,13 @@ class Estimator:
 
 
 def _fitted(tables: BatchTables[Table], now: Instant, settings: Settings, spread: float) -> tuple[Forecast, int]:
-    """Return the forecast, and the most instances any job has beyond its need. Slow for a large batch."""
+    """Return the forecast, and the maximum of instances a job has beyond its need. Slow for a large batch."""
     snapshot = snapshot_of(tables, now, settings)
     return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
 def _tell(record: ForecastRecord) -> None:
-    """Log each changed C(B) at info level, and each kept one at debug level."""
+    """Log a changed C(B) at info level, an unchanged one at debug level."""
     tell = log.debug if record.change is Change.HELD else log.info
     tell(
         "completion " + ("held" if record.change is Change.HELD else "published"),

@@ -1,7 +1,7 @@
 """Defines the estimator's input: a batch, its hosts, its app and the tail settings at one instant. Pure.
 
-Columns are numpy arrays, one element per row; row order has no meaning. Instants are seconds on one clock, NaN for
-events that have not happened.
+Columns are numpy arrays, one element per row; row order is undefined. Instants are seconds on one clock, NaN for events
+that have not happened.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Bools = NDArray[np.bool_]
 
 
 class InstanceStanding(IntEnum):
-    """The state of an instance as the forecast needs it."""
+    """The state of an instance, as far as forecasts distinguish it."""
 
-    UNSENT = 0  # created, waiting to be sent
+    UNSENT = 0  # created, not sent yet
     IN_PROGRESS = 1  # sent, no reply, not timed out
     SUCCESS = 2  # reported success; may still wait for its quorum
     ERROR = 3  # the host reported a failure
-    TIMED_OUT = 4  # no reply by its time-out; a late one would still count
-    INVALID = 5  # reported success, found wrong
+    TIMED_OUT = 4  # no reply by its timeout; a late reply would still count
+    INVALID = 5  # reported success, but the result was wrong
     ABORTED = 6  # ended without a reply, by the server or the owner
 
 
@@ -46,7 +46,7 @@ class JobRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InstanceRows:
-    """The batch's instances ever created, without cancelled ones."""
+    """All instances of the batch, except cancelled ones."""
 
     job: Ints  # position in the job columns
     host_id: Ints  # -1 while unsent
@@ -54,16 +54,16 @@ class InstanceRows:
     standing: Ints  # InstanceStanding
     created_at: Floats
     sent_at: Floats
-    timeout_at: Floats  # when silence becomes a time-out: due date plus grace period
+    timeout_at: Floats  # the timeout: due date plus grace period
     reported_at: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HavRows:
-    """(host, app version) sums over the app's other work, without this batch's own.
+    """Sums by (host, app version) over the app's work, excluding this batch.
 
-    Contains every (host, app version) with an instance of the batch, with zeros if it has done no other work, and a
-    sample of the others. `weight` is the number of rows a sampled one represents.
+    Contains each (host, app version) with an instance of the batch, with zeros if it has no other work, and a sample of
+    the remaining ones. `weight` is the number of rows that a sampled row represents.
     """
 
     host_id: Ints
@@ -72,15 +72,15 @@ class HavRows:
     sum_ln: Floats  # of ln(turnaround in seconds) over successes
     sum_ln_sq: Floats
     n_error: Ints
-    n_timeout: Ints  # timed out, no reply so far
-    n_due: Ints  # instances, finished or not, whose time-out lies in the past
+    n_timeout: Ints  # timed out without a reply so far
+    n_due: Ints  # instances, finished or not, whose timeout has passed
     last_rpc_at: Floats  # the host's last contact
     weight: Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentRows:
-    """A sample of the app's other instances sent in the last 30 days."""
+    """A sample of the app's other instances, sent in the last 30 days."""
 
     host_id: Ints
     app_version_id: Ints
@@ -91,7 +91,7 @@ class SentRows:
 
 @dataclass(frozen=True, slots=True)
 class AppQueue:
-    """The queue before the batch's unsent instances, and whether a limit blocks them."""
+    """The queue ahead of the batch's unsent instances, and whether a limit blocks them."""
 
     ahead: int = 0  # of the same app
     ahead_of_others: int = 0  # of other apps
@@ -100,10 +100,11 @@ class AppQueue:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """When a batch's last jobs are copied (lifecycle/tail.py).
+    """When the last jobs of a batch are copied (lifecycle/tail.py).
 
     The tail begins once `open_jobs` jobs are open, or once `unsent` first instances are unsent (None: only the former).
-    Then a job is copied when all its instances are in progress for `late_factor` times the usual turnaround.
+    From then on, a job is copied when all its instances have been in progress for `late_factor` times the usual
+    turnaround.
     """
 
     open_jobs: int
@@ -113,11 +114,12 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchSnapshot:
-    """A batch at `now`. Raises InvalidInputError for inconsistent columns.
+    """The estimator's data on a batch at `now`. Raises InvalidInputError for inconsistent columns.
 
-    `delay_bound_s` is a new instance's time from sending to time-out. `mean_ln_fpops` is over the jobs behind `havs`,
-    NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights each by
-    its on fraction. Each row of `sent` represents `sent_weight`, NaN if unknown. `tail` is None if no copies are made.
+    `delay_bound_s` is a new instance's time from sending to timeout. `mean_ln_fpops` is the mean over the jobs behind
+    `havs`, NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights
+    each host by its on fraction. Each row of `sent` represents `sent_weight` instances, NaN if unknown. `tail` is None
+    if no copies are made.
     """
 
     now: Instant
@@ -155,7 +157,7 @@ def _same_lengths(name: str, rows: JobRows | InstanceRows | HavRows | SentRows) 
 
 
 def tail_of(qos: QoS, jobs: int, *, feeder: FeederSettings, lifecycle: LifecycleSettings) -> Tail | None:
-    """Return the tail settings for a batch of this many jobs; None if copies are off.
+    """Return the tail settings for a batch of `jobs` jobs, None if copies are disabled.
 
     >>> tail_of(QoS.THROUGHPUT, 1000, feeder=FeederSettings(), lifecycle=LifecycleSettings(tail_fraction=0.1))
     Tail(open_jobs=100, unsent=None, late_factor=1.0)

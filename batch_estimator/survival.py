@@ -1,7 +1,7 @@
 """Survival data of sent instances, and the distribution of replies in standard deviations of ln T. Pure.
 
-F0 is the logistic distribution with the normal's centre: Phi(z) ~ 1 / (1 + exp(-1.702 z)) within 0.01. Its upper tail
-is longer: a reply two standard deviations late is likelier than under the normal (docs/decisions/0020).
+F0 is the logistic distribution that approximates the normal: Phi(z) ~ 1 / (1 + exp(-1.702 z)) within 0.01. Its upper
+tail is heavier: a reply two standard deviations late is likelier than under the normal (docs/decisions/0020).
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import numpy as np
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 
 SLOPE = 1.702
-LEAST_SHARE = 1e-13  # lower bound of a tail, keeps the ratio of two tails finite
+LEAST_SHARE = 1e-13  # lower bound of a tail, so that the ratio of two tails stays finite
 
 
 def replied(z: Floats) -> Floats:
-    """F0(z) = 1 / (1 + exp(-1.702 z)).
+    """Return F0(z) = 1 / (1 + exp(-1.702 z)).
 
     >>> replied(np.array([0.0, 1.0])).round(4).tolist()
     [0.5, 0.8458]
     """
-    from scipy.special import expit  # noqa: PLC0415  only who forecasts waits for scipy
+    from scipy.special import expit  # noqa: PLC0415  slow to import: only for forecasts
 
     share: Floats = expit(SLOPE * z)
     return share
 
 
 def silent_share(z: Floats) -> Floats:
-    """1 - F0(z), at least 1e-13.
+    """Return 1 - F0(z), at least 1e-13.
 
     >>> silent_share(np.array([0.0, 2.0, 40.0])).round(4).tolist()
     [0.5, 0.0322, 0.0]
@@ -38,7 +38,7 @@ def silent_share(z: Floats) -> Floats:
 
 
 def logit_moved(share: Floats, by: float) -> Floats:
-    """Return the share with its log-odds increased by `by`.
+    """Return the fraction with its log-odds increased by `by`.
 
     >>> logit_moved(np.array([0.5]), 1.0).round(4).tolist()
     [0.7311]
@@ -49,7 +49,7 @@ def logit_moved(share: Floats, by: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurvivalData:
-    """ln of each instance's turnaround, or of its age while it is silent; and its entry in the roster."""
+    """ln of each instance's turnaround, or of its age while it is silent, and its index in the roster."""
 
     ln_s: Floats
     silent: Bools
@@ -58,9 +58,9 @@ class SurvivalData:
 
 
 def watched_of(snapshot: BatchSnapshot, of_instance: Ints) -> SurvivalData:
-    """Return the batch's instances that succeeded, are silent, or were silent until their abort; without errors.
+    """Return the batch's instances that succeeded, are silent, or were silent until aborted; errors are excluded.
 
-    An instance is aborted when another has completed its job: its turnaround is right-censored at the abort.
+    An instance is aborted when another instance completes its job: its turnaround is right-censored at that time.
     """
     rows = snapshot.instances
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_instance)
@@ -73,7 +73,7 @@ def sampled_of(snapshot: BatchSnapshot, of_sent: Ints) -> SurvivalData:
 
 
 def thinned(watched: SurvivalData, most: int) -> SurvivalData:
-    """Return at most `most` of the instances, the same ones in any input order and at any time."""
+    """Return at most `most` of the instances: always the same ones, in any input order and at any time."""
     if len(watched.ln_s) <= most:
         return watched
     kept = np.sort(np.argpartition(_scrambled(watched), most)[:most])

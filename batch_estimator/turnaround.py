@@ -1,8 +1,8 @@
 """Estimates the turnaround of each (host, app version) as a lognormal distribution. Pure. docs/formulas.md.
 
 ln T of one (host, app version) is normal around its own level; levels are normal around the app's mean. A level with
-few results shrinks towards that mean. Three steps: the app's distribution from host sums, a level for each (host, app
-version) of the roster, and this batch's shift relative to the app's earlier jobs.
+few results is shrunk towards that mean. There are three steps: the app's distribution from host sums, a level for each
+(host, app version) in the roster, and this batch's shift relative to the app's earlier jobs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, HavRows, InstanceStanding, Ints
 from batch_estimator.survival import SurvivalData, silent_share, thinned
 
-LEAST_SUCCESSES = 30  # results needed for a distribution from host sums,
-LEAST_HAVS = 10  # on at least this many (host, app version)
+LEAST_SUCCESSES = 30  # number of results needed to fit a distribution to host sums
+LEAST_HAVS = 10  # from at least this many (host, app version) rows
 LEAST_VARIANCE = 0.05
 MOST_WEIGHT = 5.0  # maximum weight of one (host, app version) in the app's mean
 APRIORI_VARIANCE = 1.44
@@ -24,12 +24,12 @@ APRIORI_OBSERVATIONS = 3.0
 LEAST_COLD_SUCCESSES = 3
 ROUNDS = 25
 LEAST_TAIL = 1e-13
-LOST_FLOOR = 0.03  # prior share of instances that never return
+LOST_FLOOR = 0.03  # prior fraction of instances that never return
 
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundLaw:
-    """Mean of the levels, variance around a level, variance of the levels; ln seconds. `n` results were used."""
+    """Mean of the levels, variance around a level, variance of the levels, in ln seconds. `n`: results used."""
 
     mean_ln: float
     within_var: float
@@ -38,7 +38,7 @@ class TurnaroundLaw:
     warm: bool
 
     def level(self, n: Floats, sum_ln: Floats) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of ln T on a (host, app version) with n results, sum_ln their sum.
+        """Return mean and standard deviation of ln T on a (host, app version) with n results whose ln sum is sum_ln.
 
         mu = (S/v_w + m/v_b) / (n/v_w + 1/v_b); sd^2 = v_w + 1/(n/v_w + 1/v_b).
 
@@ -53,7 +53,7 @@ class TurnaroundLaw:
 
 
 def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
-    """Return the distribution from the app's host sums, else from this batch, else from the job's requirements."""
+    """Return the distribution fitted to the app's host sums or to this batch, or derived from the requirements."""
     havs = snapshot.havs
     with_results = havs.n_success > 0
     if havs.n_success.sum() >= LEAST_SUCCESSES and with_results.sum() >= LEAST_HAVS:
@@ -99,9 +99,9 @@ def _cold(snapshot: BatchSnapshot) -> TurnaroundLaw:
 
 
 def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[float, float]:
-    """Return mean and variance of a normal, observed in `done` and censored from below in `at_least`.
+    """Return mean and variance of a normal sample, exact for `done` and right-censored for `at_least`.
 
-    Expectation maximisation, 25 rounds: a censored value counts with the moments of the tail above it, and with the
+    Expectation maximisation, 25 rounds: a censored value counts with the moments of the tail above it and with the
     probability that it returns at all (3 % never do). Three prior observations at `expected` with variance 1 limit the
     effect of the first results.
 
@@ -109,7 +109,7 @@ def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[fl
     >>> round(mean, 3), round(variance, 3)
     (10.03, 0.1)
     """
-    from scipy.special import ndtr  # noqa: PLC0415  only who forecasts waits for scipy
+    from scipy.special import ndtr  # noqa: PLC0415  slow to import: only for forecasts
 
     mean, variance = float(np.mean(done)), max(float(np.var(done)), 0.25)
     for _ in range(ROUNDS):
@@ -130,11 +130,11 @@ def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roster:
-    """One entry per (host, app version), and the entry of each instance.
+    """One entry per (host, app version), and the entry index of each instance.
 
-    Sums are those of the app's other work, zero if there is none. `n_lost` counts time-outs and instances aborted after
-    their due date: where copies complete the jobs of lost instances, these do not time out. `last_contact_at` is the
-    latest known contact: the host's last request, or a dispatch or reply of this batch.
+    Sums are over the app's other work, zero if there is none. `n_lost` counts timeouts and instances aborted after
+    their due date, because lost instances do not time out when copies complete their jobs first. `last_contact_at` is
+    the latest known contact: the host's last request, or a dispatch or reply of this batch.
     """
 
     host_id: Ints
@@ -178,19 +178,19 @@ def roster_of(snapshot: BatchSnapshot) -> Roster:
 
 
 # ---- levels from unfinished work
-# Sums contain returned results only; work in progress is slower. While much of it is in progress (young app, buffers,
-# weekend) levels from sums are too low, and the loss rate would have to explain the rest.
+# Sums contain only returned results, which are faster than work in progress. While much work is in progress (young app,
+# queues, weekend) levels from sums are too low, and the loss rate would have to explain the difference.
 LEVEL_ROWS = 800
 LEAST_REPLIES = 5
 
 
 def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats, Floats]:
-    """Return levels of ln T for all sent instances, from the levels of returned ones.
+    """Return levels of ln T for all sent instances, given the levels of returned ones.
 
-    With z = (ln T - mu) / sd of a sample drawn by sending time, the silent ones censored at their age: mu' = mu +
-    mean(z) sd, sd' = sd(z) sd, by `censored_normal`.
+    With z = (ln T - mu) / sd of a sample by sending time, silent instances censored at their age: mu' = mu + mean(z) sd
+    and sd' = sd(z) sd, by `censored_normal`.
 
-    Three of four returned at the level, the fourth is silent for one standard deviation longer:
+    Three out of four returned at the level, and the fourth has been silent for one standard deviation longer:
 
     >>> z = np.tile([-1.0, 0.0, 1.0, 1.0], 100)
     >>> sampled = SurvivalData(8.0 + z, np.tile([False, False, False, True], 100), np.zeros(400, dtype=np.int64), z)
@@ -207,7 +207,7 @@ def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats,
 
 
 # ---- the batch's own shift
-SIZE_EXPONENT = 0.6  # exponent of the job size in its turnaround: waiting does not grow with size
+SIZE_EXPONENT = 0.6  # exponent of job size in the turnaround, below 1 because waiting does not grow with size
 PRIOR_SD = 0.5
 LEAST_SD = 0.10
 DEPENDENCE = 1.0 / 3.0  # instances of one host are correlated: a third of the log-likelihood
@@ -217,16 +217,16 @@ SHIFT_ROWS = 700
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """The shift of ln T for this batch: mean and standard deviation."""
+    """This batch's shift of ln T: mean and standard deviation."""
 
     mean: float
     sd: float
 
 
 def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Floats, watched: SurvivalData) -> Shift:
-    """Return the posterior of the shift, from the jobs' size and the batch's instances so far.
+    """Return the posterior of the shift, given the jobs' size and the batch's instances so far.
 
-    The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold distribution was fitted to this batch itself: its
+    The prior is normal(0.6 ln(size / earlier size), 0.5^2). A cold distribution was fitted to this batch itself, so its
     shift is 0 with sd max(0.1, 1.2 / sqrt(n / 3 + 2)).
     """
     if not law.warm:
@@ -238,9 +238,9 @@ def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Flo
 
 
 def posterior(prior_mean: float, z: Floats, sd: Floats, silent: Bools) -> Shift:
-    """Return mean and sd of the shift b on a grid, given standardised values z of ln T (or ln age, if silent).
+    """Return mean and sd of the shift b on a grid, given standardised values z of ln T (or of ln age, if silent).
 
-    ln L(b) = 1/3 * sum( -(z - b/sd)^2 / 2 if it came back, else ln(0.03 + 0.97 (1 - F0(z - b/sd))) ).
+    ln L(b) = 1/3 * sum( -(z - b/sd)^2 / 2 if returned, else ln(0.03 + 0.97 (1 - F0(z - b/sd))) ).
 
     Twelve results half a unit later than expected weigh as much as four, and move the prior's mean:
 

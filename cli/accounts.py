@@ -24,9 +24,10 @@ PERMIT = click.option(
     "permissions",
     multiple=True,
     type=click.Choice([one.value for one in Permission]),
-    help="expedite: the service level; raise: user priorities above 0. Replaces all current permissions.",
+    help="Permission: expedite (service level expedite) or raise (user priorities above 0); replaces all current "
+    "permissions.",
 )
-NEW_NAME = click.option("--name", "new_name", default=None, help="New name; ordering.targets does not follow it.")
+NEW_NAME = click.option("--name", "new_name", default=None, help="New name; ordering.targets is not updated.")
 NO_PERMISSIONS = click.option("--no-permissions", is_flag=True, help="Remove all permissions.")
 
 
@@ -59,7 +60,9 @@ async def list_accounts(run: Run) -> None:
 @NEW_SHARES
 @PERMIT
 @NO_PERMISSIONS
-@click.option("--parent", default=None, help="Move it below this account, with everything in it; '' = to the top.")
+@click.option(
+    "--parent", default=None, help="Move the account, with everything in it, below this account; '' = to the top level."
+)
 @NEW_NAME
 @command
 async def set_account(
@@ -71,7 +74,7 @@ async def set_account(
     parent: str | None,
     new_name: str | None,
 ) -> None:
-    """Change an account's shares, place or name, and the permissions of all submitters in it or below it."""
+    """Change an account's shares, parent or name, and the permissions of all submitters in or below it."""
     asked = _something_of(permissions, no_permissions, shares, parent, new_name)
     shown = await run.ask(
         lambda client: client.set_account(name, shares=shares, permissions=asked, parent=parent, new_name=new_name)
@@ -86,7 +89,7 @@ MOST_BYTES = 16 * 1024**2
 @account.command("dump")
 @command
 async def dump(run: Run) -> None:
-    """Print the tree of accounts and submitters as CSV (--json: JSON), for `muster account load`."""
+    """Print the tree of accounts and submitters as CSV (with --json: JSON) for `muster account load`."""
     rows = await run.ask(lambda client: client.account_tree())
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
@@ -100,8 +103,9 @@ async def dump(run: Run) -> None:
 @click.option("--dry-run", is_flag=True, help="Only print what would change.")
 @command
 async def load_tree(run: Run, file: Path, dry_run: bool) -> None:
-    """Add and change accounts and submitters from a CSV or JSON FILE as `muster account dump` writes it (- = standard
-    input), all rows or none. It deletes nothing.
+    """Add and change accounts and submitters from a CSV or JSON FILE (- = standard input), all rows or none.
+
+    `muster account dump` writes such a file. Deletes nothing.
     """
     changed = await run.ask(lambda client: client.load_account_tree(rows_of(_text_of(file)), dry_run=dry_run))
     run.show_table(changed, COLUMNS, "Nothing differs.")
@@ -152,7 +156,7 @@ def _typed(row: Mapping[str, str], line: int) -> dict[str, object]:
 @click.argument("name")
 @command
 async def delete_account(run: Run, name: str) -> None:
-    """Delete an account without accounts, submitters or batches."""
+    """Delete an account that contains no accounts, submitters or batches."""
     await run.ask(lambda client: client.delete_account(name))
     run.show({"deleted": name}, f"account {name} is deleted")
 
@@ -185,7 +189,9 @@ async def list_submitters(run: Run) -> None:
 @submitter.command("set")
 @click.argument("name")
 @NEW_SHARES
-@click.option("--account", "account_name", default=None, help="Allow this account too; --shares apply in it.")
+@click.option(
+    "--account", "account_name", default=None, help="Also allow this account; --shares sets the shares in it."
+)
 @PERMIT
 @NO_PERMISSIONS
 @NEW_NAME
@@ -199,7 +205,7 @@ async def set_submitter(
     no_permissions: bool,
     new_name: str | None,
 ) -> None:
-    """Change a submitter's shares, accounts, permissions and name."""
+    """Change a submitter's shares, accounts, permissions or name."""
     if account_name is not None and shares is None:
         shares = 1.0
     asked = _something_of(permissions, no_permissions, shares, new_name)
@@ -216,7 +222,7 @@ async def set_submitter(
 @click.argument("name")
 @command
 async def delete_submitter(run: Run, name: str) -> None:
-    """Delete a submitter without batches."""
+    """Delete a submitter that has no batches."""
     await run.ask(lambda client: client.delete_submitter(name))
     run.show({"deleted": name}, f"submitter {name} is deleted")
 
@@ -236,9 +242,15 @@ def _in_words(shown: Mapping[str, Any], also: str = "") -> str:
 
 
 GRANT_COLUMNS = ["account", "granted_su", "used_su", "reserved_su", "left_su", "period_start_at", "period_s"]
-UNITS = click.option("--units", type=float, required=True, help="Service units per period: PE-hours times the rate.")
+UNITS = click.option(
+    "--units", type=float, required=True, help="Service units per period; one unit is one PE-hour at rate 1."
+)
 PERIOD = click.option(
-    "--period-days", type=float, default=90.0, show_default=True, help="Period length; unused units expire."
+    "--period-days",
+    type=float,
+    default=90.0,
+    show_default=True,
+    help="Length of a period in days; units unused at its end expire.",
 )
 QUANTITIES = [one.name.lower() for one in Quantity if one is not Quantity.IDLE_JOBS]
 KIND = (
@@ -250,7 +262,7 @@ KIND = (
 
 @click.group()
 def grant() -> None:
-    """Manage grants of service units; accounts that have spent theirs continue in the last queue at no charge."""
+    """Manage grants of service units; accounts that have spent their grant continue in the last queue at no charge."""
 
 
 @grant.command("add")
@@ -269,7 +281,7 @@ async def add_grant(run: Run, account: str, units: float, period_days: float) ->
 @PERIOD
 @command
 async def set_grant(run: Run, account: str, units: float, period_days: float) -> None:
-    """Change an account's grant; units used in this period stay used."""
+    """Change an account's grant; units already used in this period stay used."""
     await _put(run, account, units, period_days, new=False)
 
 
@@ -287,9 +299,9 @@ async def _put(run: Run, account: str, units: float, period_days: float, *, new:
 @grant.command("list")
 @command
 async def list_grants(run: Run) -> None:
-    """List grants with units used, reserved for jobs in progress, and left."""
+    """List grants with the units used, reserved for jobs in progress, and left."""
     rows = await run.ask(lambda client: client.grants(limit=None))
-    run.show_table(rows, GRANT_COLUMNS, "No grants: no account is limited by one.")
+    run.show_table(rows, GRANT_COLUMNS, "No grants: no account is limited by a grant.")
 
 
 @grant.command("drop")
@@ -303,20 +315,20 @@ async def drop_grant(run: Run, account: str) -> None:
 
 @click.group()
 def limit() -> None:
-    """Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard ones block them."""
+    """Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard limits block them."""
 
 
 @limit.command("set")
 @KIND[0]
 @KIND[1]
 @KIND[2]
-@click.option("--soft", type=float, default=None, help="Batches over this limit go after all others.")
-@click.option("--hard", type=float, default=None, help="Batches over this limit are blocked.")
+@click.option("--soft", type=float, default=None, help="Soft limit: batches over it go after all other batches.")
+@click.option("--hard", type=float, default=None, help="Hard limit: batches over it are blocked.")
 @command
 async def set_limit(
     run: Run, scope: str, quantity: str, name: str | None, soft: float | None, hard: float | None
 ) -> None:
-    """Set the limit for NAME, or the default for all that have no limit of their own."""
+    """Set the limit for NAME or, without NAME, the default for names without their own limit."""
     made = await run.ask(lambda client: client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
     bounds = f"soft {as_text(soft)}, hard {as_text(hard)}"
     run.show(made, f"{scope} {name or '(default)'}: {made['counts']}: {bounds}")

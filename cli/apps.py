@@ -19,14 +19,15 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 ONE_PER_HOST = click.option(
     "--one-per-host/--several-per-host",
     default=None,
-    help="Send a host at most one instance of a job (default), or allow it a retry of its own job.",
+    help="Send a host at most one instance of a job (default), or allow it to get the retry of a job that it had "
+    "before.",
 )
 ONE_PER_VOLUNTEER = click.option(
     "--one-per-volunteer",
     type=click.Choice([rule.value for rule in OnePerVolunteer]),
     default=None,
-    help="Limit a volunteer to one instance of a job, over all hosts: if the job needs a quorum (default), always, "
-    "or never.",
+    help="Limit each volunteer to one instance of a job, over all hosts: if the job needs a quorum (default), "
+    "always, or never.",
 )
 
 
@@ -38,12 +39,12 @@ def app() -> None:
 @app.command("add")
 @click.argument("name")
 @click.option("--friendly-name", "user_friendly_name", default="", help="Name shown to volunteers.")
-@click.option("--beta", is_flag=True, help="Send only to volunteers who opted in.")
+@click.option("--beta", is_flag=True, help="Send jobs only to volunteers who opted in.")
 @click.option(
     "--adaptive-copies",
     type=click.IntRange(0, 10),
     default=0,
-    help="Adaptive replication: copies of a job sent to a host without a record; 0 = off.",
+    help="Adaptive replication: number of copies of a job whose host is not trusted yet; 0 = off.",
 )
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
@@ -90,13 +91,13 @@ async def list_apps(run: Run) -> None:
 @app.command("set")
 @click.argument("name")
 @click.option("--friendly-name", "user_friendly_name", default=None, help="Name shown to volunteers.")
-@click.option("--beta/--no-beta", default=None, help="Send only to volunteers who opted in.")
+@click.option("--beta/--no-beta", default=None, help="Send jobs only to volunteers who opted in.")
 @click.option("--deprecated/--not-deprecated", default=None, help="Accept no new batches, and send no waiting jobs.")
 @click.option(
     "--adaptive-copies",
     type=click.IntRange(0, 10),
     default=None,
-    help="Adaptive replication: copies of a job sent to a host without a record; 0 = off.",
+    help="Adaptive replication: number of copies of a job whose host is not trusted yet; 0 = off.",
 )
 @ONE_PER_HOST
 @ONE_PER_VOLUNTEER
@@ -104,7 +105,7 @@ async def list_apps(run: Run) -> None:
 async def set_app(run: Run, name: str, **given: Any) -> None:
     """Change an application; running services apply it within seconds.
 
-    Instances sent earlier count towards new limits, but are not cancelled.
+    Instances already sent count towards new limits, but are not cancelled.
     """
     shown = await run.ask(lambda client: client.set_app(name, **_told(given)))
     run.show(shown, lines_of(shown))
@@ -123,7 +124,9 @@ def version() -> None:
 @version.command("add")
 @click.argument("name")
 @click.option("--platform", required=True, help="BOINC platform, such as x86_64-pc-linux-gnu.")
-@click.option("--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="100 means 1.00.")
+@click.option(
+    "--version", "version_num", type=click.IntRange(1, 2**31 - 1), required=True, help="Version number; 100 means 1.00."
+)
 @click.option("--main", "main_program", type=READABLE, required=True)
 @click.option(
     "--file",
@@ -151,7 +154,7 @@ def version() -> None:
     "--key",
     type=READABLE,
     default=None,
-    help="Sign with this private key on this machine; only signatures are sent to a server.",
+    help="Sign with this private key on this machine; only signatures are sent to the server.",
 )
 @command
 async def add_version(
@@ -169,7 +172,7 @@ async def add_version(
 ) -> None:
     """Sign an application's files and offer them to clients.
 
-    Without --signatures and --key, the project's own private key signs. Servers never use it.
+    Without --signatures and --key, the project's own private key signs. Servers never use that key.
     """
     from administration.apps import MoreFile, VersionDraft, add_app_version
     from administration.signing import with_project_key

@@ -29,8 +29,8 @@ batch.add_command(results)
 @batch.command("submit")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
-@click.option("--after-ok", type=ID, multiple=True, help="Send nothing until all jobs of this batch are valid.")
-@click.option("--after-any", type=ID, multiple=True, help="Send nothing until this batch has ended.")
+@click.option("--after-ok", type=ID, multiple=True, help="Send no jobs until all jobs of this batch are valid.")
+@click.option("--after-any", type=ID, multiple=True, help="Send no jobs until this batch has ended.")
 @command
 async def submit(run: Run, file: Path, preview: bool, after_ok: tuple[int, ...], after_any: tuple[int, ...]) -> None:
     """Submit the batch described by a TOML or JSON file, all jobs or none, and forecast its completion.
@@ -90,11 +90,16 @@ async def list_batches(run: Run, limit: int) -> None:
 @batch.command("set")
 @click.argument("batch_id", type=ID)
 @click.option(
-    "--user-priority", type=int, default=None, help="User priority: -1024 to 0, or to 1023 with the permission `raise`."
+    "--user-priority",
+    type=int,
+    default=None,
+    help="User priority from -1024 to 0; up to 1023 with the permission `raise`.",
 )
-@click.option("--level", default=None, help="Service level: standby, normal, or expedite (needs the permission).")
-@click.option("--queue", default=None, help="One of ordering.queues.")
-@click.option("--release", is_flag=True, help="Wait for no other batch any more.")
+@click.option(
+    "--level", default=None, help="Service level: standby, normal, or expedite (needs the permission `expedite`)."
+)
+@click.option("--queue", default=None, help="Queue: one of the names in ordering.queues.")
+@click.option("--release", is_flag=True, help="Stop waiting for other batches.")
 @click.option("--account", default=None, help="Account to charge; can be changed until the batch's first job is sent.")
 @click.option(
     "--deadline",
@@ -105,8 +110,9 @@ async def list_batches(run: Run, limit: int) -> None:
 )
 @command
 async def set_batch(run: Run, batch_id: int, deadline_s: float | None, **given: Any) -> None:
-    """Change a batch's priority, queue, account or deadline, from the next ordering pass on; the audit trail records
-    it.
+    """Change a batch's priority, queue, account or deadline.
+
+    Takes effect at the next ordering pass; the audit trail records the change.
     """
     if deadline_s is not None:
         given["deadline_at"] = later(run.clock.now(), deadline_s)
@@ -151,7 +157,7 @@ async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> N
 @click.argument("job_id", type=ID)
 @command
 async def show_job(run: Run, job_id: int) -> None:
-    """Show a job and its instances: how their due dates were computed, and why they failed."""
+    """Show a job and its instances: how due dates were computed, and why instances failed."""
     shown = await run.ask(lambda client: client.job(job_id))
     lines = [f"{key:22} {field_as_text(key, value)}" for key, value in shown.items() if key != "instances"]
     for instance in shown["instances"]:

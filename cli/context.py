@@ -236,10 +236,12 @@ def _with_project(function: Command) -> Command:
         default=DEFAULT_DATA_DIR,
         envvar="MUSTER_DATA_DIR",
         show_default=True,
-        help="The project's folder.",
+        help="The project's directory.",
     )
     database = click.option(
-        "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded one."
+        "--database-url",
+        envvar="MUSTER_DATABASE_URL",
+        help="PostgreSQL database to use instead of the embedded database.",
     )
     return folder(database(click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)))
 

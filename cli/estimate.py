@@ -23,12 +23,12 @@ def estimate() -> None:
 
 
 @estimate.command("run")
-@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="Only this batch.")
+@click.option("--batch", "batch_id", type=click.IntRange(min=1), default=None, help="Forecast only this batch.")
 @local_command("`muster up` updates forecasts automatically; run this on the project's own machine")
 async def run_estimates(run: Run, batch_id: int | None) -> None:
     """Forecast every active batch now, and publish the changes; `muster up` does the same automatically.
 
-    Safe to repeat, to interrupt, and to run beside `muster up`: each batch is forecast by one process at a time.
+    Safe to repeat, to interrupt, and to run while `muster up` runs: each batch is forecast by one process at a time.
     """
     from batch_estimator.service import in_silence
     from runtime.compose import estimator

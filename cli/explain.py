@@ -32,7 +32,7 @@ def _command(kind: ExplainedKind, about: str) -> None:
         run.show(shown, words.IN_WORDS[kind](shown))
 
 
-_command("host", "Show which jobs a host would get if it called now, and why not more.")
+_command("host", "Show which jobs a host would get if it requested work now, and why it would not get more.")
 _command("batch", "Show which batches are ahead of a batch, and why hosts are refused its jobs.")
 _command("job", "Show why a job's unsent instances wait, and the state of the others.")
 _command("instance", "Show how an instance's due date was computed, and the instance's outcome.")

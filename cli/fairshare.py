@@ -31,7 +31,7 @@ def fairshare() -> None:
 @fairshare.command("emulate")
 @only_here("it needs no project and runs on this machine")
 @click.option("--system", type=click.Choice(list(SYSTEMS)), required=True, help="System to emulate.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object per row, numbers as in the table.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON: one object per row, with the numbers of the table.")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 def emulate_system(system: str, as_json: bool, file: Path) -> None:
     """Emulate another system's fair-share for the tree in a JSON FILE (- = standard input); needs no project.
@@ -77,8 +77,8 @@ def rows_of(table: EmulatedTable) -> list[dict[str, str]]:
 async def show(run: Run) -> None:
     """Show the tree: shares, decayed usage, and which accounts are under- or over-served.
 
-    fairshare_ratio is 0.5 on target, towards 1 if under-served, towards 0 if over-served. level_weight compares
-    siblings: share of the shares / share of the usage. fairshare_rank is the place in the tree's order.
+    fairshare_ratio is 0.5 on target, closer to 1 if under-served and closer to 0 if over-served. level_weight compares
+    siblings: fraction of shares / fraction of usage. fairshare_rank is the position in the tree's order.
     """
     rows = await run.ask(lambda client: client.fairshare())
     run.show(rows, tree_as_text(rows))
@@ -87,23 +87,23 @@ async def show(run: Run) -> None:
 @fairshare.command("windows")
 @command
 async def show_windows(run: Run) -> None:
-    """Show the usage of users, groups, accounts and levels beside their targets (ordering.targets), as `diagnose -f`.
+    """Show usage against target (ordering.targets) for users, groups, accounts and levels, like Moab's `diagnose -f`.
 
-    Percentages are of the usage delivered, in all windows with their weights and in each, newest first (0). A star
-    marks usage that is more than 5 points off its target.
+    Percentages are relative to the usage delivered: first over all weighted windows, then in each window, newest (0)
+    first. A star marks usage more than 5 percentage points off its target.
     """
     found = await run.ask(lambda client: client.usage_windows())
     run.show(found, windows_as_text(found))
 
 
 @fairshare.command("reset")
-@click.option("--submitter", default=None, help="Only of this submitter.")
-@click.option("--account", default=None, help="Only in this account.")
-@click.option("--all", "of_all", is_flag=True, help="Of all submitters.")
+@click.option("--submitter", default=None, help="Reset only this submitter's usage.")
+@click.option("--account", default=None, help="Reset only usage in this account.")
+@click.option("--all", "of_all", is_flag=True, help="Reset the usage of all submitters.")
 @click.option("--why", required=True, help="Reason, for the audit trail.")
 @command
 async def reset(run: Run, submitter: str | None, account: str | None, of_all: bool, why: str) -> None:
-    """Set recorded usage to 0 from now on, and forget the windows of targets. Grants stay as they are."""
+    """Reset recorded usage to 0 and discard the usage windows behind targets. Grants stay unchanged."""
     if of_all == (submitter is not None or account is not None):
         raise InvalidInputError("reset", "--submitter, --account, or --all alone", "none, or --all with another")
     records = await run.ask(lambda client: client.reset_usage(why=why, submitter=submitter, account=account))
@@ -114,10 +114,10 @@ async def reset(run: Run, submitter: str | None, account: str | None, of_all: bo
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("name")
 @click.argument("shares", type=float)
-@click.option("--account", default=None, help="For submitters: allow this account too; SHARES apply in it.")
+@click.option("--account", default=None, help="For submitters: also allow this account; SHARES applies in it.")
 @command
 async def set_shares(run: Run, kind: Kind, name: str, shares: float, account: str | None) -> None:
-    """Change the shares of an account or a submitter, from the next ordering pass on."""
+    """Change the shares of an account or a submitter. Takes effect at the next ordering pass."""
     if kind == "account" and account is not None:
         raise InvalidInputError("--account", "only with a submitter", account)
 

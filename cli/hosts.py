@@ -37,22 +37,24 @@ def host() -> None:
 @click.option(
     "--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Maximum number of hosts."
 )
-@click.option("--show", type=KINDS, help="Only these hosts, worst or newest first.")
-@click.option("--silent-s", type=SILENCE, help="Time without a call, for --show silent; default: one week.")
+@click.option("--show", type=KINDS, help="List only slow, failing or silent hosts, worst or newest first.")
+@click.option(
+    "--silent-s", type=SILENCE, help="Minimum time since the last request, for --show silent; default: one week."
+)
 @command
 async def list_hosts(run: Run, limit: int, show: HostListKind | None, silent_s: float | None) -> None:
     """List hosts by id, or only slow, failing or silent hosts.
 
     slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts
-    with errors, invalid results or time-outs in the last week, of the last 10,000 of all hosts; `since` is the start of
-    the count. Failures in batches that ended more than storage.keep_ended_s ago are not counted.
+    with errors, invalid results or timeouts in the last week, among the last 10,000 failures of all hosts; `since` is
+    the start of the count. Failures in batches that ended more than storage.keep_ended_s ago are not counted.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:
         raise InvalidInputError("silent_s", "no value without --show silent", silent_s)
 
     rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
-    empty = "No host has called yet." if kind is None else "No such hosts."
+    empty = "No host has contacted the server yet." if kind is None else "No such hosts."
     told = TOLD.get(kind, []) if kind is not None else []
     flat = rows if run.as_json else [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in rows]
     run.show_table(flat, [*COLUMNS, *DID, *told], empty)
@@ -81,7 +83,7 @@ async def list_instances(run: Run, host_id: int) -> None:
 @click.command()
 @command
 async def unschedulable(run: Run) -> None:
-    """Show work that every recent host has refused so far, with the reasons."""
+    """Show work that no recent host could take, with the reasons."""
     rows = await run.ask(lambda client: client.unschedulable())
     lines = []
     for one in rows:
@@ -93,7 +95,7 @@ async def unschedulable(run: Run) -> None:
         if one["more_hosts"] and one["more_s"]:
             lines.append(f"  not certain yet: {one['more_hosts']} more hosts or {in_words(one['more_s'])} are needed")
         lines += [f"  {one['advice']}"] if one["advice"] else []
-    run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot that they were offered.")
+    run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot offered to them.")
 
 
 @click.group()

@@ -34,7 +34,10 @@ def hoststats() -> None:
 )
 @local_command("`muster up` ranks hosts automatically; run this, or the cron job, on the project's own machine")
 async def run_ranking(run: Run, cut_points_only: bool) -> None:
-    """Rank every host, once a day from cron, and activate the result; safe to repeat, interrupt and run twice."""
+    """Rank all hosts and activate the result.
+
+    Run it from cron once a day; it is safe to repeat, to interrupt and to run twice at the same time.
+    """
     from administration.show import run_as_json
     from hoststats.service import in_silence
     from runtime.compose import host_statistics
@@ -52,7 +55,11 @@ async def run_ranking(run: Run, cut_points_only: bool) -> None:
 
 @hoststats.command("show")
 @click.option(
-    "--host", "host_id", type=click.IntRange(min=1), default=None, help="Show this host's percentiles instead."
+    "--host",
+    "host_id",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Show this host's percentiles instead of the last ranking.",
 )
 @command
 async def show_ranking(run: Run, host_id: int | None) -> None:

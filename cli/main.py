@@ -71,7 +71,7 @@ class Menu(click.Group):
 
 
 ENTRIES = {
-    "init": ("cli.node:init", "Create a project: its folder, keys and database."),
+    "init": ("cli.node:init", "Create a project: its directory, keys and database."),
     "up": ("cli.node:up", "Run all services until SIGTERM or Ctrl-C."),
     "demo": (
         "cli.node:demo",
@@ -87,7 +87,7 @@ ENTRIES = {
     "host": ("cli.hosts:host", "Show volunteers' hosts."),
     "unschedulable": (
         "cli.hosts:unschedulable",
-        "Show work that every recent host has refused so far, with the reasons.",
+        "Show work that no recent host could take, with the reasons.",
     ),
     "hoststats": ("cli.hoststats:hoststats", "Rank hosts by speed and reliability."),
     "estimate": ("cli.estimate:estimate", "Forecast when batches will be complete."),
@@ -101,16 +101,17 @@ ENTRIES = {
     "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
     "grant": (
         "cli.accounts:grant",
-        "Manage grants of service units; accounts that have spent theirs continue in the last queue at no charge.",
+        "Manage grants of service units; accounts that have spent their grant continue in the last queue at no charge.",
     ),
     "limit": (
         "cli.accounts:limit",
-        "Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard ones block them.",
+        "Manage limits of submitters, accounts, apps and queues: soft limits put batches last, hard limits block them.",
     ),
     "simulate": (
         "cli.simulate:simulate",
         "Simulate a SCENARIO (a TOML file, or the name of a shipped one) under each rule, with the same seeds.",
     ),
+    "stats": ("cli.stats:stats", "Export the credit of volunteers, teams and hosts."),
     "sign": (
         "cli.maintenance:sign",
         "Sign all app files again, or sign FILES on a machine that has only the key.",
@@ -119,15 +120,15 @@ ENTRIES = {
     "token": ("cli.operators:token", "Manage tokens of the JSON API."),
     "purge": (
         "cli.maintenance:purge",
-        "Delete the jobs of batches that ended before a given month, and the output files of those jobs.",
+        "Delete the jobs of batches that ended before a given month, and their output files.",
     ),
     "check": (
         "cli.maintenance:check",
-        "Check database and upload folder: all acknowledged results are present, and none is duplicated.",
+        "Check database and upload directory: all acknowledged results are present, none is duplicated.",
     ),
     "restore": (
         "cli.maintenance:restore",
-        "Reconcile database and upload folder after a restore, before `muster up`.",
+        "Reconcile database and upload directory after a restore, before `muster up`.",
     ),
     "completion": (
         "cli.context:completion",

@@ -17,16 +17,20 @@ from domain.units import later
 
 
 @click.command()
-@click.option("--no-files", is_flag=True, help="Skip the upload folder, if this machine does not have it.")
+@click.option("--no-files", is_flag=True, help="Skip the upload directory, if this machine does not have it.")
 @click.option("--contents", is_flag=True, help="Read every output file and compare its MD5.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=100, show_default=True, help="Maximum findings per check."
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=100,
+    show_default=True,
+    help="Maximum number of findings listed per check.",
 )
-@local_command("it reads the upload folder; run it on the project's own machine")
+@local_command("it reads the upload directory; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
-    """Check database and upload folder: all acknowledged results are present, and none is duplicated.
+    """Check database and upload directory: all acknowledged results are present, none is duplicated.
 
-    Changes nothing, and may run while the project serves. Exit code 1 if there are findings.
+    Changes nothing, and may run while the project is serving. Exit code 1 if there are findings.
     """
     from administration.checking.files import DELETED_WITHIN_S
     from administration.checking.inspection import inspect, unshared
@@ -60,12 +64,12 @@ class NotConfirmedError(MusterError):
 
 
 @click.command()
-@click.option("--before", required=True, metavar="YYYY-MM", help="Delete months before this one.")
+@click.option("--before", required=True, metavar="YYYY-MM", help="Delete the months before this month.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--yes", is_flag=True, help="Confirm the deletion, which cannot be undone.")
-@local_command("it deletes files of the upload folder; run it on the project's own machine")
+@local_command("it deletes files in the upload directory; run it on the project's own machine")
 async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
-    """Delete the jobs of batches that ended before a given month, and the output files of those jobs.
+    """Delete the jobs of batches that ended before a given month, and their output files.
 
     Batches and their job counts are kept.
     """
@@ -93,7 +97,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
         shown = {"before": before, "purged": not dry_run, "upload_dir": str(upload_dir), **found.as_json()}
         click.echo(to_json(shown))
         return
-    run.show_table(found.rows(), ["month", *COUNTED], f"the history has nothing before {before}")
+    run.show_table(found.rows(), ["month", *COUNTED], f"the history contains nothing before {before}")
 
 
 class StillServingError(MusterError):
@@ -101,12 +105,12 @@ class StillServingError(MusterError):
 
 
 @click.command()
-@local_command("it moves files of the upload folder; run it on the project's own machine")
+@local_command("it moves files in the upload directory; run it on the project's own machine")
 async def restore(run: Run) -> None:
-    """Reconcile database and upload folder after a restore, before `muster up`.
+    """Reconcile database and upload directory after a restore, before `muster up`.
 
     Advances every id sequence, gives unsent instances new ids, records complete files of instances in progress, and
-    moves other files without a row to DATA_DIR/files/set-aside.
+    moves other files without a database row to DATA_DIR/files/set-aside.
     """
     from administration.restoring import restore as restore_project
 
@@ -131,15 +135,15 @@ READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.argument("files", type=READABLE, nargs=-1)
 @click.option("--key", type=READABLE, default=None, help="Sign FILES with this private key; needs no project.")
 @click.option(
-    "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File for the signatures."
+    "--output", type=click.Path(path_type=Path, dir_okay=False), default=None, help="File to write the signatures to."
 )
 @click.option("--new-key", is_flag=True, help="Create a new signing key first, signed by the old one.")
 @local_command("it uses the private signing key; run it where that key is kept")
 async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path | None, new_key: bool) -> None:
     """Sign all app files again, or sign FILES on a machine that has only the key.
 
-    Stop `muster up` before signing all app files: it keeps serving the key it started with. Add files signed with --key
-    by `muster app version add --signatures`.
+    Stop `muster up` before signing all app files, because it keeps serving the key it started with. To add files signed
+    with --key, use `muster app version add --signatures`.
     """
     from administration.signing import sign_app_files
 
@@ -150,7 +154,7 @@ async def sign(run: Run, files: tuple[Path, ...], key: Path | None, output: Path
         count = await sign_app_files(store.applications, run.project(), new_key=new_key)
     run.show(
         {"signed": count, "new_key": new_key},
-        f"{count} app files signed with the {'new' if new_key else 'present'} key",
+        f"{count} app files signed with the {'new' if new_key else 'current'} key",
     )
 
 

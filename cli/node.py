@@ -25,10 +25,12 @@ RETRY_S = 5.0  # wait when a table to migrate is locked
 @click.command()
 @click.option("--url", required=True, help="Master URL that volunteers attach to; ends in /.")
 @click.option("--name", default=None, help="Project name shown to volunteers.")
-@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="An initial setting; may be repeated.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=VALUE", help="Initial value of a setting; may be repeated."
+)
 @local_command("create a project on the machine that serves it")
 async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -> None:
-    """Create a project: its folder, keys and database. Safe to repeat."""
+    """Create a project: its directory, keys and database. Safe to repeat."""
     from runtime.project import install
 
     settings: dict[str, object] = {"project.url": url, **dict(pairs_of(changes, "set"))}
@@ -45,7 +47,7 @@ async def init(run: Run, url: str, name: str | None, changes: tuple[str, ...]) -
 
 
 @click.command()
-@click.option("--pre-only", is_flag=True, help="Only apply migrations that are safe beside the previous version.")
+@click.option("--pre-only", is_flag=True, help="Apply only migrations that are safe while the previous version runs.")
 @local_command("it changes the database directly; run it on the project's own machine")
 async def migrate(run: Run, pre_only: bool) -> None:
     """Bring the database to this version's schema."""
@@ -68,7 +70,9 @@ async def migrate(run: Run, pre_only: bool) -> None:
 @click.command()
 @only_here("it is the server; start it on the project's own machine")
 @click.option("--data-dir", type=click.Path(path_type=Path), default=DEFAULT_DATA_DIR, envvar="MUSTER_DATA_DIR")
-@click.option("--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL to use instead of the embedded one.")
+@click.option(
+    "--database-url", envvar="MUSTER_DATABASE_URL", help="PostgreSQL database to use instead of the embedded database."
+)
 @click.option(
     "--host",
     default="127.0.0.1",
@@ -76,10 +80,21 @@ async def migrate(run: Run, pre_only: bool) -> None:
     help="Address to listen on; 0.0.0.0 = all addresses of this machine.",
 )
 @click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Request workers.")
-@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of the supervisor's metrics.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Number of request workers.")
 @click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), default=None, help="Their port; 0 = off. [default: 9464, if free]"
+    "--worker-port",
+    type=click.IntRange(1, 65535),
+    default=None,
+    help="Worker N also listens on this port + N, so that a front end can choose the worker and check its health.",
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address on which the supervisor serves metrics."
+)
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    default=None,
+    help="Port of the supervisor's metrics; 0 = off. [default: 9464, if free]",
 )
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object once all processes serve.")
@@ -87,8 +102,12 @@ def up(data_dir: Path, database_url: str | None, **options: Any) -> None:
     """Run all services until SIGTERM or Ctrl-C."""
     from runtime.logs import configure_logs
 
+    serving = Serving(**options)
+    if serving.port in serving.worker_ports or serving.worker_ports.stop > 65536:
+        wanted = f"{serving.workers} ports up to 65535, without --port ({serving.port})"
+        raise click.BadParameter(f"expected {wanted}, got {serving.worker_port}", param_hint="--worker-port")
     configure_logs(options["log_level"])
-    uvloop.run(_up(data_dir, database_url, Serving(**options)))  # asyncio starts a thread for each process
+    uvloop.run(_up(data_dir, database_url, serving))  # asyncio starts a thread for each process
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +117,16 @@ class Serving:
     host: str
     port: int
     workers: int
+    worker_port: int | None
     metrics_host: str
     metrics_port: int | None
     log_level: str
     as_json: bool
+
+    @property
+    def worker_ports(self) -> range:
+        """The workers' own ports; empty if they only share one."""
+        return range(0) if self.worker_port is None else range(self.worker_port, self.worker_port + self.workers)
 
     def children(self, data_dir: Path, run_dir: Path) -> list[Child]:
         """Return the node's processes."""
@@ -109,8 +134,9 @@ class Serving:
 
         common = ["--data-dir", str(data_dir), "--run-dir", str(run_dir), "--log-level", self.log_level]
         where = ["--host", self.host, "--port", str(self.port)]
+        own = [["--port", str(port)] for port in self.worker_ports] or [[]] * self.workers
         workers = [
-            Child(f"worker {number}", [*common, "worker", *where, "--number", str(number)], SILENCE_S)
+            Child(f"worker {number}", [*common, "worker", *where, *own[number], "--number", str(number)], SILENCE_S)
             for number in range(self.workers)
         ]
         return [Child("background", [*common, "background"], SILENCE_S), *workers]
@@ -131,7 +157,8 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
     from runtime.supervisor import Supervisor, check_port_free
 
     project = open_project(data_dir, database_url)
-    check_port_free(serving.host, serving.port)
+    for port in (serving.port, *serving.worker_ports):
+        check_port_free(serving.host, port)
     dsn = await database_dsn(project)
     try:
         with run_folder() as folder:
@@ -155,12 +182,14 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
 
 
 @click.command()
-@only_here("it creates a project of its own on this machine")
-@click.option("--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Simulated volunteers.")
+@only_here("it creates its own project on this machine")
+@click.option(
+    "--volunteers", type=click.IntRange(4, 500), default=40, show_default=True, help="Number of simulated volunteers."
+)
 @click.option(
     "--seed", "--seeds", "seed", type=int, default=1, show_default=True, help="Random seed of the simulation."
 )
-@click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded one.")
+@click.option("--database-url", default=None, help="Empty PostgreSQL database to use instead of an embedded database.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object as the last line.")
 def demo(volunteers: int, seed: int, database_url: str | None, as_json: bool) -> None:
     """Run a small project with simulated volunteers on a fresh database, from setup to results."""

@@ -30,8 +30,8 @@ def priority() -> None:
 
 
 @priority.command("show")
-@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Only this batch.")
-@click.option("--verbose", "in_words", is_flag=True, help="Show formula, numbers, products and result.")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Show only this batch.")
+@click.option("--verbose", "in_words", is_flag=True, help="Show the formula with its numbers, products and result.")
 @click.option(
     "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True
 )
@@ -44,7 +44,7 @@ async def show(
 ) -> None:
     """Show waiting batches in the order of the last ordering pass, with signed contributions that add up to the total.
 
-    Instants are shown in seconds relative to that pass.
+    Instants are in seconds relative to that pass.
     """
     from administration.ordering.priorities import breakdown_of
 
@@ -93,7 +93,7 @@ async def show_weights(run: Run) -> None:
 
 @priority.command("preview")
 @CHANGES
-@click.option("--verbose", "in_words", is_flag=True, help="Explain the first places of the new order.")
+@click.option("--verbose", "in_words", is_flag=True, help="Explain the first N places of the new order.")
 @LIMIT
 @command
 async def preview(run: Run, values: tuple[str, ...], in_words: bool, limit: int) -> None:
@@ -113,7 +113,7 @@ async def preview(run: Run, values: tuple[str, ...], in_words: bool, limit: int)
 @click.option("--by", "who", default=None, help="Author of the change; default: the user of this machine.")
 @command
 async def set_settings(run: Run, values: tuple[str, ...], why: str, who: str | None) -> None:
-    """Set the ordering policy and its weights, all changes or none, from the next ordering pass on."""
+    """Set the ordering policy and its weights, all changes or none. Takes effect at the next ordering pass."""
     changes = changes_given(values)
     by = who or user()
     done = await run.ask(lambda client: client.set_ordering(changes, why=why, by=by))

@@ -38,7 +38,7 @@ async def results(run: Run, batch_id: int, folder: Path) -> None:
 
     I is the job's number in its batch, from 0: `{i}` in the batch file.
 
-    Files that already have the recorded size and MD5 are skipped. Exit code 1 if an uploaded file is missing on the
+    Skips files that already have the recorded size and MD5. Exit code 1 if an uploaded file is missing on the
     server.
     """
     from administration.collecting import collect

@@ -34,24 +34,32 @@ if TYPE_CHECKING:
     "rules",
     multiple=True,
     type=click.Choice(SIMULATED_RULES),
-    help=f"Deadline rule; may be repeated. Default: the scenario's, else {DeadlineRule.MUSTER}.",
+    help=f"Deadline rule; may be repeated. Default: the scenario's rules, or {DeadlineRule.MUSTER}.",
 )
-@click.option("--seeds", type=click.IntRange(min=1), default=1, show_default=True, help="Runs per rule.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of runs per rule, each with its own seed.",
+)
 @click.option("--first-seed", type=click.IntRange(min=0), default=1, show_default=True)
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of the simulated project.")
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Setting of the simulated project; may be repeated."
+)
 @click.option(
     "--sweep",
     "sweeps",
     multiple=True,
     metavar="KEY=VALUE,VALUE...",
-    help="Values of a setting to try, in all combinations; one row each, with the Pareto-optimal ones marked.",
+    help="Values of a setting to try; each combination gives one row, and Pareto-optimal rows are marked.",
 )
-@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="A value to change in the scenario file.")
+@click.option("--with", "changes", multiple=True, metavar="PATH=VALUE", help="Value to change in the scenario file.")
 @click.option(
     "--trace",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     default=None,
-    help="Replace the scenario's batches by this log in Standard Workload Format (.swf, .swf.gz).",
+    help="Replace the scenario's batches with the jobs of this log in Standard Workload Format (.swf, .swf.gz).",
 )
 @click.option("--trace-jobs", type=click.IntRange(min=1), default=None, help="Use only the log's first N jobs.")
 @click.option(
@@ -61,8 +69,10 @@ if TYPE_CHECKING:
     help="Speed-up factor for the log's times.",
 )
 @click.option("--processes", type=click.IntRange(min=1), default=None, help="Parallel runs; default: one per CPU.")
-@click.option("--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on this Dask cluster.")
-@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Folder for PNG charts.")
+@click.option(
+    "--dask", "dask_address", default=None, metavar="ADDRESS", help="Run on the Dask cluster at this address."
+)
+@click.option("--charts", "folder", type=click.Path(path_type=Path, file_okay=False), help="Directory for PNG charts.")
 @click.option("--json", "as_json", is_flag=True, help="Print only the JSON object.")
 def simulate(
     scenario: str,
@@ -227,7 +237,7 @@ class Bars:
         self._progress.update(self._all, advance=1, done=self._runs())
 
     def _runs(self) -> str:
-        return f"{self._over} of {len(self._cases)} over"
+        return f"{self._over} of {len(self._cases)} done"
 
     def _name(self, place: int) -> str:
         from simulator.frontier import as_text

@@ -48,24 +48,28 @@ async def show(run: Run) -> None:
 @thresholds.command("preview")
 @CHANGES
 @click.option(
-    "--simulate", "simulates", is_flag=True, help="Simulate the project with the present and the new thresholds."
+    "--simulate", "simulates", is_flag=True, help="Simulate the project with the current and the new thresholds."
 )
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=SOME_SEEDS, show_default=True, help="Simulations per side."
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=SOME_SEEDS,
+    show_default=True,
+    help="Number of simulations, each for the current and for the new thresholds.",
 )
 @click.option(
     "--hosts",
     type=click.IntRange(1, MOST_HOSTS),
     default=SOME_HOSTS,
     show_default=True,
-    help="Simulated hosts, at most.",
+    help="Maximum number of simulated hosts.",
 )
 @click.option(
     "--days",
     type=click.FloatRange(0.0, MOST_DAYS, min_open=True),
     default=SOME_DAYS,
     show_default=True,
-    help="Simulated days.",
+    help="Number of simulated days.",
 )
 @click.option(
     "--processes",
@@ -77,11 +81,10 @@ async def show(run: Run) -> None:
 async def preview(
     run: Run, values: tuple[str, ...], simulates: bool, seeds: int, hosts: int, days: float, processes: int | None
 ) -> None:
-    """Preview a change's effect on hosts (as read at most a minute ago) and on waiting jobs; changes nothing.
-
-    --simulate accepts every threshold. It simulates the hosts that called recently, with their measured behaviour, and
-    the batches waiting now, once with the current and once with the new thresholds. docs/operating.md lists the
-    assumptions. A server simulates in the background, one simulation at a time; interrupting the command cancels it.
+    """Preview a change's effect on hosts (read at most a minute ago) and on waiting jobs; changes nothing. --simulate
+    accepts every threshold. It simulates recently active hosts, with their measured behaviour, and the waiting batches,
+    once with the current and once with the new thresholds. docs/operating.md lists the assumptions. A server simulates
+    in the background, one simulation at a time; interrupting the command cancels it.
     """
     from administration.thresholds.keys import FORESEEN
     from administration.thresholds.shown import preview_as_text

@@ -1,1 +1,1 @@
-"""The console: server-rendered pages for operators and submitters, with live updates if JavaScript is enabled."""
+"""The console: server-rendered pages for operators and submitters. They update live if JavaScript is enabled."""

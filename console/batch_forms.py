@@ -1,4 +1,4 @@
-"""Handles the forms for batches: submit, abort, change importance, move the deadline."""
+"""Handles the forms for batches: submit, abort, change importance, change the deadline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BATCHES = Crumb("batches", "Batches")
 
 
 class BatchForms(Pages[PageServices]):
-    """Form handlers of batches. Each POST checks the session's token and the user's role, and is audited."""
+    """Handles batch forms. Each POST checks the session's CSRF value and the user's role, and is recorded for audit."""
 
     def __init__(self, services: PageServices, batches: Batches) -> None:
         super().__init__(services)
@@ -41,7 +41,7 @@ class BatchForms(Pages[PageServices]):
 
     @post("/batches/new", "batch_submit")
     async def submit(self, request: web.Request) -> RenderedPage | web.Response:
-        """Submit the batch, or preview its completion; errors are shown beside the fields as entered."""
+        """Submit the batch, or preview its completion. Errors are shown next to the fields, with the values entered."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
         try:
@@ -61,7 +61,7 @@ class BatchForms(Pages[PageServices]):
         return self._services.go(f"batches/{batch_id}", "submitted")
 
     async def _submitter(self, person: Person, fields: Fields) -> str:
-        """Return the user's own submitter; operators may choose another."""
+        """Return the user's own submitter. Operators may choose another one."""
         if person.may(Role.OPERATOR) and fields.get("submitter"):
             return fields["submitter"]
         if person.submitter_id is None:
@@ -92,7 +92,7 @@ class BatchForms(Pages[PageServices]):
 
     @get("/batches/{id}/abort", "batch_ask_abort")
     async def ask_abort(self, request: web.Request) -> RenderedPage:
-        """Ask for confirmation, and show what would be lost."""
+        """Ask for confirmation, showing what would be lost."""
         batch, _ = await self._own(request)
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
         return RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
@@ -127,7 +127,7 @@ class BatchForms(Pages[PageServices]):
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
-        """Return the active batch named in the URL if the user may change it."""
+        """Return the active batch named in the URL, if the user may change it."""
         batch = await self._services.store.views.batch(BatchId(id_of(request)))
         person = admit_owner(request, batch.submitter_id)
         if batch.state is not BatchState.ACTIVE:
@@ -148,7 +148,7 @@ def instant_of(fields: Fields, name: str) -> Instant:
 
 
 def batch_of(fields: Fields, now: Instant) -> dict[str, object]:
-    """Return the form's content in the form of a batch file. Raises InvalidInputError.
+    """Return the form's content as the table of a batch file. Raises InvalidInputError.
 
     >>> form = {"app": "pi", "qos": "afap", "count": "3", "gflop": "2", "command_line": "--part {i}"}
     >>> batch_of(form, Instant(0.0))["jobs"]

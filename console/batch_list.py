@@ -1,4 +1,4 @@
-"""Lists batches: filtered, sorted and paged. The URL has all choices, so that a list can be shared."""
+"""Lists batches, filtered, sorted and in pages. The URL contains all choices, so that a list can be shared."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "order", BatchSort.D
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """One row of the list. `at_risk` is the reason and amount, `not_shown` why there is no forecast, `standing` the
-    position in the order.
+    """A row of the list. `at_risk` gives the reason and the amount, `not_shown` why there is no forecast, `standing`
+    the place in the order.
     """
 
     listed: ListedBatch
@@ -48,16 +48,16 @@ class BatchLine:
 
 @dataclass(frozen=True, slots=True)
 class BatchListChoice:
-    """Filters, sort order and page from the URL."""
+    """The filters, sort order and page in the URL."""
 
     choice: BatchChoice
     sort: BatchSort
     after: BatchPlace | None
-    number: int  # rows before this page
+    number: int  # number of rows before this page
 
 
 def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
-    """Parse the URL's query. Raises InvalidInputError."""
+    """Parse the query in the URL. Raises InvalidInputError."""
     apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
     app = query.get("app", "")
     if app and app not in apps:
@@ -74,7 +74,7 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
-    """Parse a cursor of the URL and the number of rows before it. Raises InvalidInputError.
+    """Parse a cursor in the URL and the number of rows before it. Raises InvalidInputError.
 
     >>> where_on("")
     (None, 0)
@@ -88,7 +88,7 @@ def where_on(text: str) -> tuple[BatchPlace | None, int]:
 
 
 def behind(batch: Batch, number: int) -> str:
-    """Return the cursor after a batch."""
+    """Return the cursor that follows a batch."""
     place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
     return f"{number}~{cursor_of(place)}"
 

@@ -1,4 +1,4 @@
-"""Shows one batch: progress, forecasts, why it waits, and its jobs. Updates live if JavaScript is enabled."""
+"""Shows one batch: progress, forecasts, why it waits, and its jobs. It updates live if JavaScript is enabled."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from web.rendering import Crumb, RenderedPage
 
 SHARES = (0, 20, 40, 60, 80, 100)
 ROWS = 20  # rows per table
-LOOKS, LEAST_S = 2, 60.0  # a first forecast is expected within LOOKS intervals of the estimator, at least LEAST_S
+LOOKS, LEAST_S = 2, 60.0  # the first forecast is expected within LOOKS estimator intervals, at least LEAST_S
 
 
 def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -> Chart:
-    """Return the chart of finished jobs, with the end or, shaded from q50 to q90, the forecast end.
+    """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
-    `shown` is the batch's document with its last forecasts (administration/forecasts); `told` has all displayable
-    forecasts in order of time.
+    `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
+    forecasts in chronological order.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
@@ -56,7 +56,7 @@ def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -
         {
             "xaxis": time_axis(),
             "yaxis": {
-                "range": [0, 122],  # space for labels above the lines
+                "range": [0, 122],  # leaves space for labels above the lines
                 "tickvals": SHARES,
                 "ticktext": [f"{share} %" for share in SHARES],
                 "title": {"text": "jobs finished"},
@@ -72,9 +72,9 @@ def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -
 def forecasts_chart(
     shown: Document, told: Sequence[ForecastPoint], now: float, *, delay_bound_s: Seconds
 ) -> Chart | None:
-    """Return the chart of forecast ends over time, q50 to q90; None without a displayable forecast.
+    """Return the chart of forecast ends over time, q50 to q90, or None without a displayable forecast.
 
-    The last forecast extends to now, or to the end of the batch. The table lists the latest displayable forecasts.
+    The last forecast extends to now or to the end of the batch. The table lists the latest displayable forecasts.
     """
     seen_at = now if shown["ended_at"] is None else shown["ended_at"]
     points = [one for one in told if one.made_at <= seen_at]
@@ -92,7 +92,7 @@ def forecasts_chart(
         "forecasts",
         "Forecast history",
         "Forecast end of the batch at each time, from expected (q50) to latest (q90). "
-        "A level band means accurate forecasts; a rising band means that they were too early.",
+        "A level band means accurate forecasts; a rising band means that forecasts were too early.",
         ("when", "jobs finished", "expected (q50)", "latest (q90)", "C(B)"),
         [_row(one, total) for one in reversed(listed[-ROWS:])],
         (
@@ -107,7 +107,7 @@ def forecasts_chart(
 
 
 def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Seconds) -> str:
-    """Say when a batch without a displayable forecast can expect one.
+    """Return when a batch without a displayable forecast can expect one, in words.
 
     >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": []}
     >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
@@ -136,12 +136,12 @@ def _over(counts: Document) -> float:
 
 
 def _level(name: str, x: Sequence[float], at: float, hue: str) -> Trace:
-    """A horizontal line at an instant."""
+    """Return a horizontal line at an instant."""
     return line(name, [x[0], x[-1]], [at_ms(at)] * 2, hue, line={"color": hue, "width": 1.5, "dash": "dash"})
 
 
 def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[tuple[str, float, str]], list[Trace]]:
-    """Vertical marks of the progress chart: the end, or the forecast end with q50 to q90 shaded."""
+    """Return the vertical marks of the progress chart: the end, or the forecast end with q50 to q90 shaded."""
     marks: list[tuple[str, float, str]] = []
     shaded: list[Trace] = []
     if shown["ended_at"] is not None:
@@ -184,17 +184,17 @@ def _row(one: Document, total: int) -> tuple[str, ...]:
 
 
 LIVE_S = 3
-FORECASTS = 20  # rows of the table
-SPANS = 120  # points of the chart
+FORECASTS = 20  # rows in the table
+SPANS = 120  # points in the chart
 JOBS = 50
 FIRST_INSTANCES = 10
-LOOK = 2000  # jobs read to fill a page of those in one state
+LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
 class BatchPages(Pages[PageServices]):
-    """One batch, why it waits, and its jobs."""
+    """Pages about one batch, why it waits, and its jobs."""
 
     def __init__(self, services: PageServices, api: str) -> None:
         """`api` is the path of the API, for links to results."""
@@ -268,7 +268,7 @@ class BatchPages(Pages[PageServices]):
 
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> RenderedPage:
-        """Dry-run the scheduler for the hosts that contacted it most recently."""
+        """Make a dry run for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
         standing = (await standings(self._services.store.ordering_rules, [batch_id]))[batch_id]
@@ -280,7 +280,7 @@ class BatchPages(Pages[PageServices]):
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
     async def jobs(self, request: web.Request) -> RenderedPage:
-        """List the batch's jobs by id, all or in one state."""
+        """List the batch's jobs in order of id, all or in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
         if state not in STATES:
@@ -294,7 +294,7 @@ class BatchPages(Pages[PageServices]):
         return RenderedPage("jobs.html", "Jobs", "batches", crumbs, values)
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
-        """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues from there."""
+        """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues after them."""
         look = JOBS if state == "all" else LOOK
         found = list(await self._services.store.views.jobs(batch_id, limit=look + 1, after=after))
         looked = found[:look]

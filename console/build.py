@@ -17,6 +17,7 @@ from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
 from console.hosts import HostListPage, HostPages
+from console.news import NewsPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
@@ -36,7 +37,7 @@ from web.sign_in import SignInForm, SignInPages, new_password, status_of
 
 
 class EntryPages(SignInPages[PageServices]):
-    """Sign-in, sign-out and the user's own password."""
+    """Pages for signing in and out, and for the user's own password."""
 
     def __init__(self, services: PageServices) -> None:
         super().__init__(services, SignInForm("sign_in.html", "name", services.authenticator.sign_in, _told, dict))
@@ -77,14 +78,14 @@ def build_console(
     clock: Clock,
     array: JobArray | None = None,
 ) -> web.Application:
-    """Return the console's application; its root is below the path of the master URL. Its cleanup closes `runs`."""
+    """Return the console's application, whose root is below the master URL's path. Its cleanup closes `runs`."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     services = PageServices(source, clock, authenticator, renderer, store, array)
     pages = (
         OverviewPage(services),
-        BatchForms(services, batches),  # before the list, where batches/{id} would match batches/new
+        BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
         BatchListPage(services),
         BatchPages(services, f"{prefix}/api/v1"),
         InstancesPage(services),
@@ -95,9 +96,10 @@ def build_console(
         UnschedulablePage(services),
         OrderingPages(services),
         SimulatePages(services, runs),
+        NewsPages(services),
         SettingPages(services),
         EntryPages(services),
-        Manual(),  # before the files, whose route would match its pages
+        Manual(),  # must precede the files, whose route would match its pages
         assets,
     )
     application = web.Application(

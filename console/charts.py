@@ -1,4 +1,4 @@
-"""Charts and progress bars as values: for the chart library (with JavaScript) and as tables."""
+"""Charts and progress bars as values, used by the chart library (with JavaScript) and in tables."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from domain.units import Instant
 from web.moments import number, percent
 
 Trace = Mapping[str, object]
-TEMPLATE = "hovertemplate"  # constants of these modules; never user input
+TEMPLATE = "hovertemplate"  # set to constants in these modules, never to user input
 PALETTE = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8")
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. `summary` describes it in a sentence; `rows` are its numbers under `columns`, formatted."""
+    """A chart. `summary` describes it in one sentence; `rows` has its numbers, formatted, under `columns`."""
 
     key: str  # unique on a page
     title: str
@@ -31,13 +31,13 @@ class Chart:
 
     @property
     def document(self) -> str:
-        """Return the chart as JSON for the library. Texts are escaped, because the library renders tags in labels."""
+        """Return the chart as JSON for the library. Text is escaped, because the library renders tags in labels."""
         drawn = {"traces": as_text(self.traces), "layout": as_text(self.layout), "height": self.height}
         return msgspec.json.encode(drawn).decode()
 
 
 def as_text(value: object) -> object:
-    """Return a copy with every text escaped, so that the library shows it literally.
+    """Return a copy with all strings escaped, so that the library shows them literally.
 
     >>> as_text({"y": ["<a href='x'>3 & 4</a>", 7], "hovertemplate": "%{y}<extra></extra>"})
     {'y': ["&lt;a href='x'&gt;3 &amp; 4&lt;/a&gt;", 7], 'hovertemplate': '%{y}<extra></extra>'}
@@ -50,7 +50,7 @@ def as_text(value: object) -> object:
 
 
 def colour(place: int) -> str:
-    """Return the colour of the n-th series.
+    """Return the colour of a series by its number.
 
     >>> colour(0), colour(8)
     ('--c1', '--c1')
@@ -64,18 +64,18 @@ def at_ms(at: Instant | float) -> float:
 
 
 def time_axis() -> Trace:
-    """A date axis, in UTC."""
+    """Return a date axis, in UTC."""
     return {"type": "date", "title": {"text": "UTC"}}
 
 
 def line(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """A line series."""
+    """Return a line series."""
     style: dict[str, object] = {"color": hue, "width": 2}
     return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
 
 
 def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[object], hue: str) -> tuple[Trace, ...]:
-    """A shaded area between two lines."""
+    """Return a shaded area between two lines."""
     none = {"width": 0, "color": hue}
     edge: dict[str, object] = {"type": "scatter", "mode": "lines", "line": none, "hoverinfo": "skip", "x": x}
     return (
@@ -85,14 +85,14 @@ def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[o
 
 
 def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """Vertical bars; horizontal with `orientation="h"`."""
+    """Return vertical bars, or horizontal ones with `orientation="h"`."""
     return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
 
 
 def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: object = None) -> tuple[Trace, Trace]:
-    """A labelled vertical line across the plot: a shape and an annotation.
+    """Return a labelled vertical line across the plot: a shape and an annotation.
 
-    `level` is the height of the label, so that neighbouring labels do not overlap. `label_x` is its position on a
+    `level` is the label's height, so that neighbouring labels do not overlap. `label_x` is its position on a
     logarithmic axis, where the library expects the logarithm for labels only.
     """
     shape: Trace = {
@@ -120,7 +120,7 @@ def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: obje
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Parts of 100. `out` are jobs in progress; `words` describe the bar."""
+    """Parts of a bar, out of 100. `out` are jobs in progress; `words` describe the bar."""
 
     valid: float
     failed: float
@@ -140,5 +140,5 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int) -> Bar:
     words = f"{number(valid)} of {number(total)} jobs valid, {number(failed)} failed"
     words += f", {number(in_progress)} with hosts" if in_progress else ""
     over = (valid + failed) / whole
-    shown = percent(min(over, 0.99)) if left and over > 0.99 else percent(over)  # parts never exceed 100
+    shown = percent(min(over, 0.99)) if left and over > 0.99 else percent(over)  # the parts must not exceed 100
     return Bar(100.0 * valid / whole, 100.0 * failed / whole, 100.0 * min(in_progress, left) / whole, shown, words)

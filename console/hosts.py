@@ -34,19 +34,19 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class HavRow:
-    """Statistics of a host with one app version."""
+    """A host's statistics for one app version."""
 
     app: str
     version: str
     current: bool
     hav: HostAppVersion
-    percentile: Percentile | None  # None: the version gets no new work
+    percentile: Percentile | None  # None: the version is not used for new work
     flop_per_s: float | None
-    relative: float | None  # turnaround relative to the typical one; None without results
+    relative: float | None  # turnaround relative to the usual one; None without results
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
-    """Return the host's statistics by app and version, latest version first."""
+    """Return a host's statistics by app and version, latest version first."""
     rows = []
     for hav in havs:
         version = catalogue.versions.get(hav.app_version_id)
@@ -72,7 +72,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
 
 
 def state_of(text: str) -> InstanceState | None:
-    """Parse a state of the URL; None for all. Raises InvalidInputError.
+    """Parse a state in the URL, None for all. Raises InvalidInputError.
 
     >>> state_of("timed_out"), state_of("all")
     (<InstanceState.TIMED_OUT: 'timed_out'>, None)
@@ -83,7 +83,7 @@ def state_of(text: str) -> InstanceState | None:
 
 
 class HostPages(Pages[PageServices]):
-    """One host, and a dry run of the scheduler for it."""
+    """Pages about one host, and a dry run for it."""
 
     def __init__(self, services: PageServices) -> None:
         super().__init__(services)
@@ -104,6 +104,7 @@ class HostPages(Pages[PageServices]):
             "host": host,
             "havs": havs_of(havs, self._services.catalogue, now),
             "in_progress": listed[host_id].in_progress,
+            "own": own,
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,
@@ -119,7 +120,7 @@ class HostPages(Pages[PageServices]):
 
     @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> RenderedPage:
-        """Dry-run the scheduler: the jobs the host would get now, and the refusals."""
+        """Make a dry run: the jobs the host would get now, and the refusals."""
         host_id = HostId(id_of(request))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
@@ -134,14 +135,14 @@ TABS = {
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
-    HostKind.FAILING: ("failing", "Errors, invalid results and time-outs of the last week, most failures first."),
+    HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
     HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HostListChoice:
-    """Parameters of the list. `days`: a silent host has made no contact for this long."""
+    """Parameters of a list. `days`: a silent host has not contacted the server for this long."""
 
     kind: HostKind
     text: str
@@ -150,14 +151,14 @@ class HostListChoice:
 
     @property
     def kept(self) -> dict[str, str]:
-        """Return the query parameters that links to other pages of the list keep."""
+        """Return the query parameters that links to other pages of the list must keep."""
         shown = {} if self.kind is HostKind.ALL else {"show": self.kind.value}
         days = {"days": f"{self.days:g}"} if self.kind is HostKind.SILENT else {}
         return {**shown, **days, **({"q": self.text} if self.text else {})}
 
 
 def asked_of(query: Mapping[str, str]) -> HostListChoice:
-    """Parse the URL's query. Raises InvalidInputError.
+    """Parse the query in the URL. Raises InvalidInputError.
 
     >>> asked_of({"show": "silent", "days": "2"}).kept
     {'show': 'silent', 'days': '2'}
@@ -174,7 +175,7 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
-    """Return the app and the version's name, or its number if it was removed."""
+    """Return the names of the app and the version, or the version's number if it was removed."""
     version = catalogue.versions.get(slow.app_version_id)
     if version is None or version.app_id not in catalogue.apps:
         return "", f"version {slow.app_version_id}"
@@ -182,11 +183,11 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
 
 
 class HostListPage(Pages[PageServices]):
-    """The lists of hosts."""
+    """Pages with lists of hosts."""
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
     async def show(self, request: web.Request) -> RenderedPage | web.Response:
-        """Show a list. Searching for a number opens that host; an e-mail lists that volunteer's hosts."""
+        """Show a list. Searching for a number opens that host; an e-mail address lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")

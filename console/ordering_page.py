@@ -1,7 +1,7 @@
-"""Shows the order of batches: contributions of terms, shares against usage, and the form to change weights.
+"""Shows the order of batches: contributions of terms, shares compared with usage, and the form to change weights.
 
-The form carries each setting's value at the time it was made. Only fields the user changed are saved, and a setting
-that another user changed meanwhile is not overwritten.
+The form contains each setting's value at the time it was loaded. Only fields that the user changed are saved, and a
+setting that another user has changed since is not overwritten.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
 
 ONE_OF = "one of "
-BRIEF = 60  # characters of a value in an error
-WAS = "was."  # prefix of the field with a setting's value when the form was made
-GROUPS: Mapping[str, Sequence[str]] = {  # group (a policy, or settings shared by several) -> settings
+BRIEF = 60  # maximum number of characters of a value shown in an error
+WAS = "was."  # prefix of the field that contains a setting's value when the form was loaded
+GROUPS: Mapping[str, Sequence[str]] = {  # settings by group (a policy, or settings shared by several policies)
     "multifactor": (
         *("wait_weight", "fairshare_weight", "level_weight", "queue_weight", "size_weight", "user_weight"),
         *("max_wait_s", "size_favours"),
@@ -57,7 +57,7 @@ SAID = {
     "multifactor": "points = sum of weight × factor; factors range from 0 to 1, user priority from -1 to 1",
     "components": "points = sum of weight × value, with Moab's names and Maui's formulas",
     "equal_access": "the submitter with the least work in progress goes first",
-    "logical_time": "earliest end first, if each batch in turn had the whole pool",
+    "logical_time": "earliest end first, as if each batch in turn had the whole pool",
     "queues": "values count in sums; under equal_access their tiers count",
     "fair-share": "definition and decay of usage",
 }
@@ -65,8 +65,8 @@ SAID = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A form field of one setting. Without `choices` it is a number or a text, see `kind`. `was` is the current value,
-    if different.
+    """A form field for one setting. Without `choices` it takes a number or text, see `kind`. `was` is the current value
+    if it differs.
     """
 
     key: str
@@ -83,7 +83,7 @@ class Field:
 
     @property
     def text(self) -> str:
-        """The value as text for the field."""
+        """Return the value as text for the field."""
         return text_of(self.value)
 
     @property
@@ -97,7 +97,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class SettingGroup:
-    """Settings of a policy, or shared by several; `in_force`: the selected policy uses them."""
+    """Settings of one policy, or shared by several. `in_force`: the selected policy uses them."""
 
     name: str
     said: str
@@ -106,7 +106,7 @@ class SettingGroup:
 
 
 def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> list[SettingGroup]:
-    """Return fields by group with the changes applied, the selected policy's first.
+    """Return fields by group with the changes applied; the groups of the selected policy come first.
 
     >>> [first, *_] = groups_of({f"ordering.{one.name}": one.default for one in fields(OrderingSettings)}, {})
     >>> first.name, first.in_force, [one.key for one in first.fields]
@@ -127,7 +127,7 @@ def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> l
 
 
 def text_of(value: object) -> str:
-    """Return a setting as text that parses to the same value.
+    """Return a setting's value as text that parses to the same value.
 
     >>> text_of(10_000.0), text_of(0.1 + 0.2), text_of("fifo")
     ('10000', '0.30000000000000004', 'fifo')
@@ -137,7 +137,7 @@ def text_of(value: object) -> str:
 
 
 def was_of(present: Mapping[str, object], keys: Iterable[str]) -> dict[str, str]:
-    """Return the hidden fields: each setting's current value.
+    """Return the hidden fields with each setting's current value.
 
     >>> was_of({"ordering.wait_weight": 5.0}, ["ordering.wait_weight"])
     {'was.ordering.wait_weight': '5'}
@@ -148,8 +148,8 @@ def was_of(present: Mapping[str, object], keys: Iterable[str]) -> dict[str, str]
 def asked_of(form: Fields, present: Mapping[str, object]) -> Changes:
     """Return the settings that the user changed in the form; without hidden fields, those that differ from now.
 
-    Settings that already have the requested value are left out. Raises InvalidInputError if nothing is left or a value
-    is invalid, and ConflictError for a setting changed both in the form and by another user meanwhile.
+    Settings that already have the requested value are omitted. Raises InvalidInputError if none is left or a value is
+    invalid, and ConflictError for a setting changed both in the form and, since it was loaded, by another user.
     """
     asked: dict[str, object] = {}
     for key, text in form.items():
@@ -187,11 +187,11 @@ PREVIEWED = 100
 OWN = "ordering.policy"
 
 
-LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # layout of horizontal bars
+LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # layout for horizontal bars
 
 
 def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: str = "") -> list[Trace]:
-    """Return horizontal stacked bars by series, first label on top; `hover` is the tooltip template."""
+    """Return horizontal stacked bars by series, with the first label at the top; `hover` is the tooltip template."""
     more = {"hovertemplate": hover} if hover else {}
     return [
         bars(name, values[::-1], labels[::-1], colour(place), orientation="h", **more)
@@ -200,7 +200,7 @@ def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: 
 
 
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
-    """Return the stacked contributions of terms per batch; None if no policy gives points."""
+    """Return the chart of each term's contribution per batch, stacked; None if no policy gives points."""
     shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
     terms = list(dict.fromkeys(part.name for one in shown for part in one.components if part.points))
     if not shown:
@@ -223,7 +223,7 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
 
 
 def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of the times that batches are ordered by; None if the policy gives points."""
+    """Return the chart of the times by which batches are ordered, or None if the policy gives points."""
     timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
     if not timed:
         return None
@@ -244,7 +244,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
 
 
 def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of points or times that batches are ordered by; None if there are none."""
+    """Return the chart of the points or times by which batches are ordered, or None without any."""
     return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
 
 
@@ -257,7 +257,7 @@ def _points(one: Breakdown, term: str) -> float:
 
 
 def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
-    """Return the chart of each submitter's share and usage; None without any usage."""
+    """Return the chart of each submitter's share and usage, or None without any usage."""
     leaves = [row for row in rows if row["submitter"] is not None]
     if not any(row["usage_fraction"] for row in leaves):
         return None
@@ -290,7 +290,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
 
 
 class OrderingPages(Pages[PageServices]):
-    """The order, the shares, and changes of settings with preview."""
+    """Pages for the order, the shares, and changes of settings with preview."""
 
     def __init__(self, services: PageServices) -> None:
         super().__init__(services)
@@ -334,16 +334,16 @@ class OrderingPages(Pages[PageServices]):
 
     @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> RenderedPage | web.Response:
-        """Preview changes given in the URL, which can be shared; without changes, redirect to the order."""
+        """Preview changes given in the URL, which can be shared. Without changes, redirect to the order."""
         return await self._preview(request, request.query) if request.query else self._services.go("ordering")
 
     @post("/ordering/preview", "ordering_preview_of_form")
     async def preview_of_form(self, request: web.Request) -> RenderedPage:
-        """Preview changes from a form, which may exceed the length of a URL. Saves nothing."""
+        """Preview changes from a form, because these may exceed the length of a URL. Saves nothing."""
         return await self._preview(request, await fields_of(request))
 
     async def _preview(self, request: web.Request, fields: Fields) -> RenderedPage:
-        """Return the page with every batch's position after the changes."""
+        """Return the page with each batch's place after the changes."""
         present, now = (await self._priorities.settings()).as_mapping(), self._services.clock.now()
         changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)

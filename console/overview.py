@@ -19,12 +19,12 @@ from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
-STEP_S = 10.0  # step of the chart
+STEP_S = 10.0  # interval between points in the chart
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Totals of all request workers, per second over a minute. `took_s` is per request; None without requests."""
+    """Rates per second over a minute, summed over all workers. `took_s` is per request, None without requests."""
 
     workers: int
     requests: float = 0.0
@@ -37,7 +37,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Active work of one app and quality of service."""
+    """The active work of one app at one quality of service."""
 
     total: ActiveTotal
     bar: Bar
@@ -45,7 +45,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Duties:
-    """State of one periodic task, as reported by the process that runs it. `where` None: no process does."""
+    """The state of one periodic task, as reported by the process that runs it. `where` is None if no process does."""
 
     name: str
     where: str | None
@@ -58,7 +58,7 @@ class Duties:
 
 
 def rates_of(workers: Sequence[ProcessReport]) -> Rates:
-    """Sum the workers' rates."""
+    """Return the sums of the workers' rates."""
     reports: list[Document] = [one.report for one in workers]
     requests = sum(one["per_s"]["requests"] for one in reports)
     busy_s = sum((one["took_s"] or 0.0) * one["per_s"]["requests"] for one in reports)
@@ -87,7 +87,7 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
 
 
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
-    """Return refusals of the last ten minutes by code, most frequent first."""
+    """Return the refusals of the last ten minutes by code, most frequent first."""
     found: dict[str, int] = {}
     for one in workers:
         report: Document = one.report
@@ -97,20 +97,24 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
 
 
 def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
-    """Return the failed requests that live workers report; older versions report none."""
+    """Return the failed requests reported by running workers; workers of older versions report none."""
     reports: list[Document] = [one.report for one in workers]
     return [one["failed"] for one in reports if "failed" in one]
 
 
 def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
-    """Return each periodic task once, from the process that holds it; failures are summed over all processes."""
+    """Return each periodic task once, from the process that holds it; failures are summed over all processes.
+
+    Several hold a shared task: it is shown from the one whose last round is the oldest.
+    """
     found: dict[str, Duties] = {}
     for one in processes:
         report: Document = one.report
         for duty in report["duties"]:
             known = found.get(duty["name"])
             failures = duty["failures"] + (known.failures if known else 0)
-            if known is not None and not duty["mine"]:
+            is_behind = known is None or not known.where or (duty["done_at"] or 0.0) < (known.done_at or 0.0)
+            if known is not None and not (duty["mine"] and is_behind):
                 found[duty["name"]] = replace(known, failures=failures)
                 continue
             found[duty["name"]] = Duties(
@@ -127,7 +131,7 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
 
 
 def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
-    """Return the chart of requests and dispatches per second over ten minutes; None with fewer than two samples."""
+    """Return the chart of requests and dispatches per second over ten minutes, or None with fewer than two samples."""
     requests: dict[float, float] = {}
     sent: dict[float, float] = {}
     for one in workers:

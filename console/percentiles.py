@@ -26,8 +26,8 @@ from web.rendering import Crumb, RenderedPage
 
 BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
-LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest
-COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # per power of ten
+LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
+COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # tick values per power of ten
 FINE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 FEWEST_TICKS = 4
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
@@ -36,7 +36,7 @@ PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadli
 def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    `moved` are previewed thresholds; changed ones are drawn twice, before and after. None if no host is ranked.
+    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. None if no host is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -87,7 +87,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
             "yaxis": {
                 "range": [0, (1.2 + 0.1 * len(lines)) * max(hosts)],
                 "title": {"text": "hosts"},
-            },  # space for labels above the bars
+            },  # leaves space for labels above the bars
             "shapes": [shape for shape, _ in drawn],
             "annotations": [label for _, label in drawn],
             "showlegend": False,
@@ -99,7 +99,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
 
 
 def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
-    """Return thresholds in ascending order with their gates; a changed one before and after.
+    """Return thresholds in ascending order with their gates; a changed threshold appears before and after the change.
 
     >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
     [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
@@ -114,7 +114,7 @@ def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
 
 
 def ticks(low: float, high: float) -> dict[str, object]:
-    """Return round values on a logarithmic axis between two logarithms, and slightly beyond.
+    """Return round values between two logarithms on a logarithmic axis, and slightly beyond.
 
     >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
     ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
@@ -129,12 +129,12 @@ def ticks(low: float, high: float) -> dict[str, object]:
 
 
 def _score_at(scores: tuple[float, ...], share: float) -> float:
-    """Return the quantile of the scores at a fraction."""
+    """Return the quantile of the scores at the fraction `share`."""
     return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
 
 
 def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[float]:
-    """Return the number of hosts in each bin; hosts outside the axis are left out."""
+    """Return the number of hosts in each bin; hosts outside the axis are omitted."""
     counts = [0] * (len(edges) - 1)
     width = edges[1] - edges[0]
     for score in scores:
@@ -147,7 +147,7 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
 
 
 class PercentilePages(Pages[PageServices]):
-    """Thresholds: show, preview, save."""
+    """Pages that show, preview and save thresholds."""
 
     def __init__(self, services: PageServices, thresholds: Thresholds) -> None:
         super().__init__(services)
@@ -176,7 +176,7 @@ class PercentilePages(Pages[PageServices]):
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
     async def preview(self, request: web.Request) -> RenderedPage:
-        """Preview eligible hosts, request rates and waiting times. A GET, because it changes nothing."""
+        """Preview eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
         changes = self._asked(dict(request.query))
         shown = await self._thresholds.preview(changes)
         catalogue = self._services.catalogue
@@ -207,7 +207,7 @@ class PercentilePages(Pages[PageServices]):
         return self._services.go("percentiles", "thresholds")
 
     def _asked(self, fields: Fields) -> Changes:
-        """Return the thresholds of a form or URL that differ from the current ones. Raises InvalidInputError."""
+        """Return the thresholds in a form or URL that differ from the current ones. Raises InvalidInputError."""
         given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
         present = self._services.catalogue.settings.as_mapping()
         changes = changes_of(given, FORESEEN) if given else {}
@@ -218,7 +218,7 @@ class PercentilePages(Pages[PageServices]):
 
 
 def _value(key: str, text: str) -> object:
-    """Parse a number of a form. Raises InvalidInputError.
+    """Parse a number in a form. Raises InvalidInputError.
 
     >>> _value("ranking.min_rows", "20"), _value("deadline.p_tight", "0.85")
     (20, 0.85)

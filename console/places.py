@@ -1,4 +1,4 @@
-"""Describes a batch's position in the order and the reasons, with relative times."""
+"""Describes batches' places in the order and the reasons, with relative times."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from domain.units import BatchId, Instant
 from store.ordering import PostgresOrderingRules
 from web.moments import length, moment, number
 
-RULES = {  # policy -> rule
-    "logical_time": "the batch with the earliest end goes first, if each in turn had the whole pool",
+RULES = {  # policy -> its rule in words
+    "logical_time": "the batch with the earliest end goes first, as if each batch in turn had the whole pool",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the term's name
+NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the name of the term
 MOST_POINTS = "the batch with the most points goes first"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """A batch's position. `at` is None for an ended batch, `breakdown` before its first ordering."""
+    """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering."""
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
 
 
 async def standings(rules: PostgresOrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
-    """Return the positions of batches and their breakdowns."""
+    """Return batches' places and breakdowns."""
     if not batch_ids:
         return {}
     places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
@@ -50,7 +50,7 @@ def rule_of(policy: str) -> str:
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
-    """Return the time a batch is ordered by; None if the policy gives points.
+    """Return the time by which a batch is ordered, None if the policy gives points.
 
     >>> end = Contribution("logical end time", "logical end time", 7.0, "instant", 7.0, None, -1.0, -7.0)
     >>> instant_of(Breakdown(BatchId(1), "logical_time", Instant(0.0), 0, -7.0, (end,)))
@@ -74,13 +74,13 @@ def total_name(breakdowns: Sequence[Breakdown]) -> str:
 
 
 def total(breakdown: Breakdown, now: float) -> Markup:
-    """Return what a batch is ordered by: a time, or points."""
+    """Return the value by which a batch is ordered: a time, or points."""
     at = instant_of(breakdown)
     return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
 
 
 def because(breakdown: Breakdown | None, now: float) -> Markup:
-    """Explain a batch's position briefly; for points, the two largest terms.
+    """Explain a batch's place briefly; for points, with the two largest terms.
 
     >>> terms = [Contribution(name, name, None, "", None, None, 1.0, of) for name, of in (("age", 3.0), ("size", -5.0))]
     >>> str(because(Breakdown(BatchId(1), "multifactor", Instant(0.0), 0, -2.0, tuple(terms)), 0.0))
@@ -106,7 +106,7 @@ def weightiest(breakdown: Breakdown) -> str:
 
 
 def sentence(standing: PlaceShown, now: float) -> Markup:
-    """Explain a batch's position in a full sentence."""
+    """Explain a batch's place in a full sentence."""
     found = standing.breakdown
     if found is None:
         return Markup("Not ordered yet; the next ordering follows within a minute.")
@@ -116,10 +116,10 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
 
 
 def term(part: Contribution) -> str:
-    """Explain the points of a term.
+    """Explain the points given by a term.
 
     >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
-    '1\\u202f000 × 0.25, made of 2 h'
+    '1\\u202f000 × 0.25, computed from 2 h'
     >>> term(Contribution("held", "held", 3.0, "PE", 3.0, None, -1.0, -3.0))
     '-1 × 3 PE'
     """
@@ -130,17 +130,17 @@ def term(part: Contribution) -> str:
     raw = length(made_of) if unit == "s" else f"{_brief(made_of)} {unit}".rstrip()
     if made_of == part.value:
         return f"{_brief(part.weight)} × {raw}"
-    return f"{_brief(part.weight)} × {_brief(part.value)}, made of {raw}"
+    return f"{_brief(part.weight)} × {_brief(part.value)}, computed from {raw}"
 
 
 def _brief(value: float) -> str:
-    """Format a number with its significant digits."""
+    """Format a number with the significant digits it has."""
     whole = value == round(value) or abs(value) >= 1000.0
     return number(value, 0) if whole else f"{value:.3g}"
 
 
 def _short(name: str) -> str:
-    """Shorten the name of a time term for use before a time.
+    """Shorten the name of a term for use before a time.
 
     >>> _short("logical end time"), _short("submitted at")
     ('logical end', 'submitted')

@@ -1,4 +1,4 @@
-"""Shows every setting with unit, range, default and meaning; changes and resets them, with author and reason."""
+"""Shows all settings with unit, range, default and meaning; changes and resets them, recording author and reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from web.handlers import Pages, PageServices, fields_of, get, post, reason_of, t
 from web.moments import length, quantity
 from web.rendering import Crumb, RenderedPage
 
-CHANGES = 1000  # changes searched for each setting's last one
+CHANGES = 1000  # number of changes searched for each setting's latest one
 TRAIL = 30
 NOTES = re.compile(r" \(decisions? [\d, and]+\)")
 UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of the normal distribution"}
@@ -35,13 +35,13 @@ class SettingRow:
     value: object
     default: object
     unit: str
-    span: str  # range, "" for none
+    span: str  # the valid range, "" for none
     meaning: str
     last: SettingChange | None
 
     @property
     def readable(self) -> str:
-        """Return long times and large byte counts in a larger unit; "" for values that need none.
+        """Return long times and large byte counts in a larger unit, or "" if none is needed.
 
         >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
         '1 h 30 min'
@@ -58,12 +58,12 @@ class SettingRow:
 
     @property
     def kind(self) -> str:
-        """The kind of form field."""
+        """Return the type of the form field."""
         return "bool" if isinstance(self.value, bool) else "number" if isinstance(self.value, (int, float)) else "text"
 
 
 def unit_of(key: str, value: object) -> str:
-    """Derive a setting's unit from its name.
+    """Return a setting's unit, derived from its name.
 
     >>> unit_of("deadline.min_slack_s", 3600.0), unit_of("project.down", False), unit_of("feeder.slots", 1000)
     ('seconds', 'true or false', 'a whole number')
@@ -81,7 +81,7 @@ def unit_of(key: str, value: object) -> str:
 
 
 def without_notes(meaning: str) -> str:
-    """Strip references to decision records from a meaning; the manual has them.
+    """Return the meaning without references to decision records, which the manual has.
 
     >>> without_notes("least percentile to hurry for AFAP batches (decisions 34, 36)")
     'least percentile to hurry for AFAP batches'
@@ -90,7 +90,7 @@ def without_notes(meaning: str) -> str:
 
 
 def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow]:
-    """Return a row per setting; `changes` must be newest first."""
+    """Return one row per setting. `changes` must be newest first."""
     last: dict[str, SettingChange] = {}
     for change in changes:
         last.setdefault(change.key, change)
@@ -158,7 +158,7 @@ class SettingPages(Pages[PageServices]):
 
     @post("/settings/{key}", "setting_save")
     async def save(self, request: web.Request) -> web.Response:
-        """Set the value, or reset it to its default."""
+        """Save the value, or reset the setting to its default."""
         person = admit(request, Role.OPERATOR)
         key, form = request.match_info["key"], await fields_of(request)
         row = self._known(await self._rows(), key)

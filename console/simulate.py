@@ -1,4 +1,4 @@
-"""Runs simulations: choose a scenario or a custom population, compare rules, and show the charts."""
+"""Runs simulations: lets users choose a scenario or their own population, compare rules, and see the charts."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ DELAYS: Sequence[tuple[str, str, Callable[[float], float]]] = (
 
 
 def charts_of(result: Document) -> list[Chart]:
-    """Return the charts that have data."""
+    """Return the charts that have data to show."""
     drawn = (makespan_chart(result), tail_chart(result), ends_chart(result), price_chart(result), delays_chart(result))
     return [chart for chart in drawn if chart is not None]
 
 
 def makespan_chart(result: Document) -> Chart | None:
-    """Makespan by kind of batch and rule."""
-    about = "Median hours from submission to the end of the last job; less is better."
+    """Return the chart of makespans by kind of batch and by rule."""
+    about = "Median hours from submission to the end of the last job; lower is better."
     return _by_kind(result, "makespan_s", ("makespan", "Makespan", about))
 
 
 def tail_chart(result: Document) -> Chart | None:
-    """Time spent on the last tenth of a batch's jobs."""
-    about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; less is better."
+    """Return the chart of the time spent on the last tenth of a batch's jobs."""
+    about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; lower is better."
     return _by_kind(result, "tail_s", ("tail", "Tail of the makespan", about))
 
 
 def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
-    """Bars by kind of batch. Hatched bars are lower bounds, because the simulation ended first."""
+    """Return bars by kind of batch. Hatched bars are lower bounds, because the simulation ended first."""
     rules: Document = result["rules"]
     kinds = sorted({kind for one in rules.values() for kind in one.get(figure) or {}})
     if not kinds:
@@ -97,7 +97,7 @@ def _hours(value: float | None) -> float | None:
 
 
 def ends_chart(result: Document) -> Chart | None:
-    """Completion of urgent batches over time, by rule."""
+    """Return the chart of urgent batches' completion over time, by rule."""
     curves: Document = result.get("curves") or {}
     if not curves:
         return None
@@ -109,7 +109,7 @@ def ends_chart(result: Document) -> Chart | None:
     return Chart(
         "ends",
         "Completion of urgent batches",
-        "Fraction of finished jobs by hours since submission; the last few take longest.",
+        "Fraction of jobs finished, by hours since submission; the last few take longest.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
         [
@@ -130,14 +130,14 @@ def ends_chart(result: Document) -> Chart | None:
 
 
 def price_chart(result: Document) -> Chart | None:
-    """Costs of each rule: extra instances, missed and tight due dates, preempted work."""
-    said = ("price", "What it costs", "Per cent of a batch's jobs or instances; less is better.")
+    """Return the chart of each rule's costs: extra instances, missed and tight due dates, preempted work."""
+    said = ("price", "What it costs", "Per cent of a batch's jobs or instances; lower is better.")
     return _by_rule(result, SHARES, said, unit=" %", axis={"ticksuffix": " %", "title": {"text": "share"}})
 
 
 def delays_chart(result: Document) -> Chart | None:
-    """Delays that volunteers notice: of their other work, and of credit."""
-    about = "Minutes that other work was delayed by endangered jobs, and that results waited for validation."
+    """Return the chart of delays that volunteers notice: of their other work, and of credit."""
+    about = "Minutes by which tight jobs delayed other work, and for which results waited for validation."
     said = ("delays", "Delays for volunteers", about)
     return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})
 
@@ -150,7 +150,7 @@ def _by_rule(
     unit: str,
     axis: Document,
 ) -> Chart | None:
-    """Bars for each figure that at least one rule has."""
+    """Return bars for each figure that is available for at least one rule."""
     rules: Document = result["rules"]
     known = [one for one in figures if any(of.get(one[1]) is not None for of in rules.values())]
     if not known:
@@ -190,7 +190,7 @@ PEOPLE = (  # form name, path in the scenario file, label, minimum, maximum
 )
 RULE_WORDS = {
     "muster": "the project's own",
-    "proposal": "the proposal's pseudo-code, literally",
+    "proposal": "the proposal's pseudo-code, taken literally",
     "fixed": "due date always at the delay bound",
     "accelerated": "the reference server's batch acceleration",
     "fixed+copies": "due date at the delay bound, with extra copies of the last jobs",
@@ -199,7 +199,7 @@ RULE_WORDS = {
 
 
 def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
-    """Parse the form; empty fields keep the scenario's values. Raises InvalidInputError.
+    """Parse the form. Empty fields keep the scenario's values. Raises InvalidInputError.
 
     >>> asked_of({"scenario": "small", "hosts": "80", "seeds": "2"}, ["muster"]).changes
     {'population.hosts': 80}
@@ -217,7 +217,7 @@ def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
 
 
 def in_order(result: Document, asked: Document) -> Document:
-    """Return the result with its rules in the requested order, which the database does not keep.
+    """Return the result with its rules in the requested order, which the database does not preserve.
 
     >>> in_order({"rules": {"fixed": 1, "muster": 2}, "curves": {"fixed": []}}, {"rules": ["muster", "fixed"]})
     {'rules': {'muster': 2, 'fixed': 1}, 'curves': {'fixed': []}}
@@ -230,7 +230,7 @@ def in_order(result: Document, asked: Document) -> Document:
 
 
 def unfinished(result: Document) -> dict[str, float]:
-    """Return the number of unfinished batches by rule; their times end with the simulation.
+    """Return the number of unfinished batches by rule. Their times end with the simulation.
 
     >>> unfinished({"rules": {"muster": {"batches_unfinished": 0.0}, "fixed": {"batches_unfinished": 3.0}}})
     {'fixed': 3.0}
@@ -240,7 +240,7 @@ def unfinished(result: Document) -> dict[str, float]:
 
 
 class SimulatePages(Pages[PageServices]):
-    """Simulations: request, follow, show."""
+    """Pages that start, follow and show simulations."""
 
     def __init__(self, services: PageServices, runs: SimulationRuns) -> None:
         super().__init__(services)
@@ -252,7 +252,7 @@ class SimulatePages(Pages[PageServices]):
 
     @post("/simulate", "simulate_start")
     async def start(self, request: web.Request) -> RenderedPage | web.Response:
-        """Start a simulation. Any submitter may: it uses a CPU, not the project's data."""
+        """Start a simulation. Any submitter may do this, because it uses a CPU but no project data."""
         person = admit(request, Role.SUBMITTER)
         fields = await fields_of(request)
         rules = [str(rule) for rule in (await request.post()).getall("rules", [])]

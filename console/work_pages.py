@@ -1,4 +1,4 @@
-"""Shows a job, an instance, a batch's instances, and unschedulable work."""
+"""Shows a job, an instance, the instances of a batch, and unschedulable work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TRICKLES_SHOWN = 100
 
 
 class WorkPages(Pages[PageServices]):
-    """Jobs and instances."""
+    """Pages about jobs and instances."""
 
     def __init__(self, services: PageServices, results: Results, api: str) -> None:
         """`api` is the path of the API, for links to files."""
@@ -53,7 +53,7 @@ class WorkPages(Pages[PageServices]):
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
     async def why(self, request: web.Request) -> RenderedPage:
-        """Dry-run the scheduler for the hosts that contacted it most recently."""
+        """Make a dry run for the hosts with the latest requests."""
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
@@ -76,7 +76,7 @@ class WorkPages(Pages[PageServices]):
         return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
-        """Return a job's outputs with links to the files; None for another submitter's job."""
+        """Return a job's outputs with links to the files, or None for another submitter's job."""
         batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return None
@@ -86,7 +86,7 @@ class WorkPages(Pages[PageServices]):
         return {"because": result.because, "outputs": result.outputs, "links": links}
 
     async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
-        """Return the first trickle messages, and whether there are more; none for another submitter's job."""
+        """Return the first trickle messages and whether there are more; none for another submitter's job."""
         batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return {"trickles": (), "more_trickles": False}
@@ -105,7 +105,7 @@ LIVE_S = 10
 
 
 class UnschedulablePage(Pages[PageServices]):
-    """Lists work that every recent host refused."""
+    """Lists work that all recently active hosts refused."""
 
     @get("/unschedulable", "unschedulable")
     async def show(self, request: web.Request) -> RenderedPage | web.Response:
@@ -131,7 +131,7 @@ STATES = (ALL, *(state.value for state in InstanceState))
 
 
 def states_of(text: str) -> tuple[InstanceState, ...]:
-    """Parse a state of the URL. Raises InvalidInputError.
+    """Parse a state in the URL. Raises InvalidInputError.
 
     >>> states_of("timed_out")
     (<InstanceState.TIMED_OUT: 'timed_out'>,)
@@ -142,7 +142,7 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
 
 
 class InstancesPage(Pages[PageServices]):
-    """Instances of a batch."""
+    """Lists the instances of a batch."""
 
     @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
     async def show(self, request: web.Request) -> RenderedPage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 APP = "primes"
-FPOPS_EST = 2e9  # 2 s on a host of 1 Gflop/s
+FPOPS_EST = 2e9  # 2 s on a host with 1 Gflop/s
 FIRST = 1_000_000
 LENGTH = 50_000
 
@@ -49,7 +49,7 @@ def _batch(name: str, qos: str, count: int, *, quorum: int) -> dict[str, object]
             "fpops_est": FPOPS_EST,
             "memory_bytes": 5e7,
             "disk_bytes": 1e7,
-            "delay_bound_s": 20.0,  # a lost job costs this much, so the batch ends soon after its last dispatch
+            "delay_bound_s": 20.0,  # the cost of a lost job: the batch ends soon after its last dispatch
             "quorum": quorum,
             "max_errors": 8,
             "max_instances": 16,

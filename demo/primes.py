@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Counts the primes of an interval: `primes.py FIRST LENGTH INDEX` counts the one with that index and writes `out`.
 
-A volunteer's client runs this file unchanged. It needs no library, works in its own folder, and reports its end to the
-client by creating the file `boinc_finish_called`.
+Volunteers' clients run this file unchanged. It needs no library, works in its own directory, and tells the client that
+it has finished by creating the file `boinc_finish_called`.
 """
 
 import sys
 
 
 def primes_between(first: int, length: int) -> int:
-    """Return the number of primes in [first, first + length), by a sieve of the interval."""
+    """Return the number of primes in [first, first + length), using a sieve."""
     last = first + length
     is_prime = bytearray([1]) * length
     for number in range(first, min(last, 2)):

@@ -1,4 +1,4 @@
-"""Reports the demonstration: progress while it runs, the outcome, and the accuracy of its forecasts."""
+"""Reports on the demonstration: progress while it runs, the outcome, and the accuracy of its forecasts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SHARES = (0.0, 0.5, 0.9)  # fractions of finished jobs at which a forecast is re
 
 @dataclass(frozen=True, slots=True)
 class AgainstFact:
-    """A forecast of the background process, in seconds from submission; `ended_s` None: the batch did not end."""
+    """A forecast by the background process, in seconds from submission. `ended_s` is None if the batch did not end."""
 
     batch: str
     made_s: float
@@ -43,10 +43,10 @@ class AgainstFact:
 
 
 def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[AgainstFact]:
-    """Return the first forecast, and the first with half and nine tenths of the jobs finished; `records` in order of
-    time.
+    """Return the first forecast, and the first ones with 50 % and 90 % of the jobs finished. `records` are in
+    chronological order.
 
-    Forecasts made after the end, or without any result, are left out.
+    Forecasts made after the end, or without any result, are omitted.
     """
     told: list[ForecastRecord] = []
     known = [one for one in records if one.method is not Method.APRIORI]
@@ -71,7 +71,7 @@ def against_fact(batch: Batch, records: Sequence[ForecastRecord]) -> list[Agains
 
 
 def forecast_table(found: Sequence[AgainstFact]) -> Table:
-    """Return the table for the screen."""
+    """Return the table shown on the screen."""
     table = Table("batch", "forecast after", "jobs over", "about", "at the latest", "in fact")
     for one in found:
         table.add_row(
@@ -92,7 +92,7 @@ LINE_EVERY_S = 5.0
 class BatchOutcome:
     """The outcome of a demonstration.
 
-    `wrong_accepted` counts canonical outputs that are wrong: a quorum of one cannot detect them.
+    `wrong_accepted` counts wrong canonical outputs, which a quorum of one cannot detect.
     """
 
     batches: tuple[Batch, ...]
@@ -105,11 +105,11 @@ class BatchOutcome:
 
     @property
     def complete(self) -> bool:
-        """Whether every batch ended with every job valid."""
+        """Return whether all batches ended with all jobs valid."""
         return all(b.state is BatchState.COMPLETE and b.counts.jobs_failed == 0 for b in self.batches)
 
     def as_json(self) -> dict[str, object]:
-        """Return the object that the command prints last."""
+        """Return the JSON object that the command prints last."""
         return {
             "batches": len(self.batches),
             "batches_complete": sum(b.state is BatchState.COMPLETE for b in self.batches),
@@ -129,7 +129,7 @@ class BatchOutcome:
 
 
 class Screen:
-    """Shows live bars on a terminal, occasional lines elsewhere, nothing if quiet."""
+    """Shows live bars on a terminal, occasional lines elsewhere, and nothing if quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -142,7 +142,7 @@ class Screen:
             self._console.print(text, soft_wrap=True)
 
     def show(self, batches: Sequence[Batch], now: Instant, elapsed_s: float) -> None:
-        """Show the current state of the batches."""
+        """Show the batches' current state."""
         if self._quiet:
             return
         if self._console.is_terminal:
@@ -157,7 +157,7 @@ class Screen:
             sys.stdout.flush()
 
     def final(self, outcome: BatchOutcome) -> None:
-        """Show the closing table."""
+        """Show the final table."""
         if self._live is not None:
             self._live.stop()
         if self._quiet:
@@ -213,7 +213,7 @@ def _table(outcome: BatchOutcome) -> Table:
 async def outcome_of(
     store: PostgresStore, project: Project, ids: Sequence[BatchId], load: LoadGenerator, *, stock: str, seconds: float
 ) -> BatchOutcome:
-    """Read the outcome from the database and the upload folder."""
+    """Read the outcome from the database and the upload directory."""
     load_hosts = {f"volunteer-{number}" for number in load.tallies}
     hosts = {host.host_id: host.domain_name for host in await store.views.hosts(limit=1000)}
     wrong, stock_jobs = 0, 0
@@ -242,7 +242,7 @@ async def outcome_of(
 
 
 def _is_right(project: Project, upload: str) -> bool:
-    """Return whether an uploaded output holds the true count of primes."""
+    """Return whether an uploaded output has the correct number of primes."""
     [path] = project.upload_dir.rglob(upload)
     match = re.fullmatch(r"(\d+) (\d+) (\d+)\n", path.read_text(errors="replace"))
     return match is not None and primes_between(int(match[1]), LENGTH) == int(match[3])

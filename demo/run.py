@@ -1,6 +1,6 @@
 """Runs `muster demo`: a new project, an application, four batches (one of each kind), and simulated volunteers.
 
-If the stock client is installed, it joins as one more volunteer.
+If the stock client is installed, it takes part as one more volunteer.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ STOP_S = 5.0
 
 
 class StockVolunteer:
-    """Runs `boinc` attached to the project; does nothing if it is not installed."""
+    """Runs `boinc` attached to the project. Does nothing if it is not installed."""
 
     def __init__(self, folder: Path, url: str, account_key: str) -> None:
         self._folder = folder
@@ -63,7 +63,7 @@ class StockVolunteer:
         self._program = shutil.which("boinc")
 
     def state(self) -> str:
-        """Return absent (not installed) or joined."""
+        """Return "absent" (not installed) or "joined"."""
         return "absent" if self._program is None else "joined"
 
     async def start(self) -> None:
@@ -97,7 +97,7 @@ class StockVolunteer:
 
 
 PRIMES = Path(__file__).parent / "primes.py"
-AT_MOST_S = 105.0  # time for computing; with shutdown and the closing table the demonstration ends within two minutes
+AT_MOST_S = 105.0  # for computing; with shutdown and the final table, the demonstration ends within two minutes
 LOOK_S = 0.5
 START_S = 30.0
 
@@ -108,7 +108,7 @@ class DemoFailedError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """A running project, with what the demonstration needs."""
+    """A running project, and what the demonstration needs to use it."""
 
     project: Project
     url: str
@@ -121,9 +121,9 @@ class Demo:
 
 
 async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> BatchOutcome:
-    """Run the demonstration in a temporary folder; return its outcome. Raises DemoFailedError.
+    """Run the demonstration in a temporary directory and return its outcome. Raises DemoFailedError.
 
-    `database_url` names an empty database to use instead of an embedded one.
+    `database_url` names an empty database to use instead of the embedded one.
     """
     clock = SystemClock()
     folder = Path(tempfile.mkdtemp(prefix="muster-demo-"))
@@ -163,7 +163,7 @@ async def _create(data_dir: Path, database_url: str | None, clock: Clock) -> tup
 
 @asynccontextmanager
 async def _server(project: Project, url: str, log_path: Path, clock: Clock) -> AsyncIterator[None]:
-    """Run `muster up` in its own process, as an operator would."""
+    """Run `muster up` in its own process, as operators do."""
     port = url.rstrip("/").rpartition(":")[2]
     with log_path.open("wb") as log:
         process = await asyncio.create_subprocess_exec(
@@ -212,7 +212,7 @@ async def _people(demo: Demo, count: int, seed: int) -> tuple[list[LoadMember], 
 
 
 async def _operator(demo: Demo) -> str:
-    """Add the operator demo and return the password."""
+    """Add the operator `demo` and return the password."""
     password = one_time_password()
     kept = await asyncio.to_thread(stretched, password)
     await demo.store.access.add_person(
@@ -231,9 +231,9 @@ async def _application(demo: Demo) -> None:
 async def _until_done(
     demo: Demo, ids: list[BatchId], load: LoadGenerator, stock: StockVolunteer, screen: Screen, started_s: float
 ) -> None:
-    """Run the volunteers until every batch has ended or the time is up."""
+    """Run the volunteers until all batches have ended or the time is up."""
     stop = asyncio.Event()
-    await stock.start()  # first: it takes some seconds to make contact
+    await stock.start()  # started first, because it takes some seconds to contact the server
     working = asyncio.create_task(load.run(stop))
     try:
         while demo.clock.monotonic() - started_s < AT_MOST_S and not working.done():

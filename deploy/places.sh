@@ -2,8 +2,8 @@
 set -euo pipefail
 python=${MUSTER_PYTHON:-$(dirname "${BASH_SOURCE[0]}")/../.venv/bin/python}
 
-# Prints the folder of pg_dump and pg_restore for a database: those of its version, else of the next newer one.
-# (Older ones refuse it; a newer pg_restore may set parameters that the server does not know.)
+# Prints the directory of pg_dump and pg_restore for a database: those of its version, otherwise of the next newer version.
+# (Older versions refuse it; a newer pg_restore may set parameters that the server does not know.)
 postgres_bin() {
   if [ -n "${MUSTER_POSTGRES_BIN:-}" ]; then
     echo "$MUSTER_POSTGRES_BIN"

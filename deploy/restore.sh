@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Restores a backup of backup.sh into a new project: an empty folder and an empty database.
+# Restores a backup made by backup.sh into a new project: an empty directory and an empty database.
 #   restore.sh BACKUP_DIR DATA_DIR [DUMP]     the newest dump by default; MUSTER_DATABASE_URL names a PostgreSQL
 source "$(dirname "$0")/places.sh"
 backup=${1:?usage: restore.sh BACKUP_DIR DATA_DIR [DUMP]}

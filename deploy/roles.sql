@@ -3,7 +3,7 @@
 -- It creates three roles without login and grants their privileges in the current database:
 --   muster_owner     owns every table: for `muster init`, `muster migrate` and `muster purge`
 --   muster_service   reads and writes rows: for `muster up` and every other command
---   muster_reader    reads all except passwords, tokens and sessions: for reports and interactive queries
+--   muster_reader    reads everything except passwords, tokens and sessions: for reports and interactive queries
 -- Then create a login role for each use, and keep its password out of the URL (~/.pgpass, or PGPASSFILE):
 --   CREATE ROLE muster_web LOGIN PASSWORD '…' IN ROLE muster_service;
 -- Run it again after `muster migrate`, as the migrating role or as a superuser, to grant rights on new tables.
@@ -56,7 +56,7 @@ WHERE pronamespace = 'public'::regnamespace
   AND proname IN ('add_percentile_table', 'attach_percentile_table', 'remove_generation', 'add_finished_month')
 ORDER BY oid \gexec
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO muster_reader;
-REVOKE SELECT ON person, volunteer, web_session, api_token FROM muster_reader;
+REVOKE SELECT ON person, volunteer, web_session, api_token, mail_code FROM muster_reader;
 GRANT SELECT (person_id, name, role, submitter_id, active, created_at) ON person TO muster_reader;
 GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at, no_cpu, max_cpus, preferred_at) ON volunteer
     TO muster_reader;

@@ -15,18 +15,18 @@ from domain.batches import BatchCounts
 from domain.units import AppId, BatchId, HostId, Instant, Seconds
 
 LOOK_BACK_S = Seconds(30 * 86400.0)
-LEAST_RESULTS = 100  # minimum number of results of a batch for a median
-TIMED_OUT = 10.0  # value of a time-out, in medians
+LEAST_RESULTS = 100  # minimum number of results for computing a batch's median
+TIMED_OUT = 10.0  # value of a timeout, in medians
 LOW_BELOW = 1.0
-LEAST_HOSTS = 100  # more hosts than this must have returned jobs of an app,
-LEAST_LOW_FRACTION = 0.25  # and more than this share of them must be low-turnaround hosts
+LEAST_HOSTS = 100  # an app is accelerable if more than this number of hosts returned its jobs
+LEAST_LOW_FRACTION = 0.25  # and if more than this share of them are low-turnaround hosts
 LEAST_DONE_FRACTION = 0.85
 MOST_NOT_DONE = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Acceleration:
-    """The low-turnaround hosts, accelerable apps and accelerated batches last found."""
+    """The low-turnaround hosts, accelerable apps and accelerated batches found by the latest run."""
 
     computed_at: Instant
     hosts: frozenset[HostId] = frozenset()  # with low turnaround
@@ -34,7 +34,7 @@ class Acceleration:
     batches: frozenset[BatchId] = frozenset()  # accelerated
 
     def covers(self, batch_id: BatchId, app_id: AppId) -> bool:
-        """Return whether the batch's jobs are only for low-turnaround hosts."""
+        """Return whether the batch's jobs are reserved for low-turnaround hosts."""
         return batch_id in self.batches and app_id in self.apps
 
 
@@ -48,7 +48,7 @@ class LowTurnaround:
 
 
 def is_accelerable(hosts: int, low: int) -> bool:
-    """Return whether enough hosts returned jobs of an app and enough of them have a low turnaround.
+    """Return whether enough hosts returned an app's jobs and enough of them are low-turnaround hosts.
 
     >>> is_accelerable(101, 26), is_accelerable(100, 100), is_accelerable(104, 26)
     (True, False, False)

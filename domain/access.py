@@ -1,4 +1,4 @@
-"""Users who sign in, their credentials and rights. Pure."""
+"""Users of the console and the API, their credentials and rights. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Right(StrEnum):
 
 
 class Role(StrEnum):
-    """A user's role; each includes the rights of those before it."""
+    """A user's role. Each role includes the rights of all roles listed before it."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -28,7 +28,7 @@ class Role(StrEnum):
 
     @property
     def right(self) -> Right:
-        """Return the right that this role adds to those before it.
+        """Return the right that this role adds to the roles listed before it.
 
         >>> Role.SUBMITTER.right.value
         'submit'
@@ -37,7 +37,7 @@ class Role(StrEnum):
 
     @property
     def rights(self) -> frozenset[Right]:
-        """Return all rights of the role.
+        """Return all rights of the role, including inherited ones.
 
         >>> sorted(Role.SUBMITTER.rights)
         [<Right.READ: 'read'>, <Right.SUBMIT: 'submit'>]
@@ -68,7 +68,7 @@ class Stretched:
 
 @dataclass(frozen=True, slots=True)
 class PersonRecord:
-    """A user who may sign in. `one_time_until`: the password was set by another user and must be changed."""
+    """A user who may sign in. With `one_time_until`, another user set the password and the user must change it."""
 
     person_id: PersonId
     name: str
@@ -82,7 +82,7 @@ class PersonRecord:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser session. Only the hash of the browser's secret is stored."""
+    """A browser session. The server stores only the hash of the session's secret."""
 
     session_hash: bytes = field(repr=False)
     created_at: Instant
@@ -90,18 +90,18 @@ class Session:
     expires_at: Instant
     address: str = ""
     agent: str = ""
-    person_id: PersonId | None = None  # one of the two is set
+    person_id: PersonId | None = None  # exactly one of the two ids is set
     volunteer_id: VolunteerId | None = None
 
     def renewed(self, now: Instant, settings: AccessSettings) -> Session:
-        """Return the session used at `now`: its idle time starts again, its maximum age does not. Pure."""
+        """Return the session after use at `now`: its idle timeout restarts, its maximum age does not. Pure."""
         last = min(now + settings.session_s, self.created_at + settings.session_most_s)
         return replace(self, seen_at=now, expires_at=Instant(last))
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session and its user."""
+    """A session and the user signed in to it."""
 
     session: Session
     person: PersonRecord | None = None
@@ -123,30 +123,30 @@ class Token:
     revoked_at: Instant | None = None
 
     def serves(self, now: Instant) -> bool:
-        """Return whether it is valid at `now`."""
+        """Return whether the token is valid at `now`."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """A user's action, for the audit trail."""
+    """A user's action, recorded in the audit trail."""
 
     acted_at: Instant
     who: str
-    what: str  # the name of the route or the form, such as abort_batch
+    what: str  # name of the route or form, such as abort_batch
     target: str = ""
     detail: Mapping[str, object] = field(default_factory=dict)
     address: str = ""
     act_id: int = 0
 
 
-# ---------------------------------------------------------------- how fast may be guessed
+# ---------------------------------------------------------------- limits on guessing passwords
 
-FREE_FAILURES = 5  # failures without delay, of a name from one address
-FREE_OF_MANY = 20  # of one address with any names, or of one name from any addresses
+FREE_FAILURES = 5  # failures without delay, for one name from one address
+FREE_OF_MANY = 20  # for one address with any names, or for one name from any addresses
 FORGOTTEN_AFTER_S = HOUR_S
 MOST_WAIT_S = 900.0
-KNOWN_FOR_S = Seconds(90 * DAY_S)  # after a success
+KNOWN_FOR_S = Seconds(90 * DAY_S)  # after a successful sign-in
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Guess:
     network: str
 
     def limits(self, *, known: bool) -> Mapping[str, int]:
-        """Return the keys under which it is counted, each with its number of failures without delay.
+        """Return the counters this attempt adds to, each with its number of failures without delay.
 
         Failures from other addresses do not count if the name has signed in from this address before (`known`): attacks
         on an account do not lock out its owner.
@@ -170,19 +170,19 @@ class Guess:
 
     @property
     def own(self) -> str:
-        """Return the key of this name from this address."""
+        """Return the counter of this name from this address."""
         return f"{self.who} from {self.network}"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Failed sign-in attempts."""
+    """The number of failed sign-in attempts, and the time of the latest one."""
 
     failures: int
-    at: Instant  # the last time
+    at: Instant  # the latest attempt
 
     def wait_s(self, now: Instant, free: int = FREE_FAILURES) -> Seconds:
-        """Return the delay until the next attempt; 0 = none. Beyond `free` failures it doubles, from 1 s to 15 min.
+        """Return the delay until the next attempt. Beyond `free` failures it doubles each time, from 1 s to 15 min.
 
         >>> [Attempts(n, Instant(100.0)).wait_s(Instant(101.0)) for n in (1, 5, 6, 8, 40)]
         [0.0, 0.0, 0.0, 3.0, 899.0]
@@ -193,7 +193,7 @@ class Attempts:
         return Seconds(max(0.0, wait_s - max(0.0, elapsed_s(self.at, now))))
 
     def more(self, now: Instant) -> Attempts:
-        """Add a failure; failures older than an hour are dropped.
+        """Return the count with one more failure; failures older than an hour are discarded.
 
         >>> Attempts(9, Instant(0.0)).more(Instant(4000.0)).failures
         1
@@ -202,5 +202,5 @@ class Attempts:
         return Attempts(1 if forgotten else self.failures + 1, now)
 
     def less(self) -> Attempts:
-        """Remove the failure that was counted before the password proved correct."""
+        """Return the count without the failure recorded before the password was found correct."""
         return Attempts(max(0, self.failures - 1), self.at)

@@ -1,4 +1,4 @@
-"""Applications, how a job's instances spread over hosts, and what an app version requires of a host. Pure."""
+"""Applications, limits on the distribution of a job's instances, and requirements of app versions. Pure."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ from domain.quick import quick_dataclass
 from domain.units import AppId, AppVersionId, Instant
 
 ProcessorType = NewType("ProcessorType", str)
-CPU = ProcessorType("cpu")  # every other value is the client's name of a coprocessor type
+CPU = ProcessorType("cpu")  # all other values are the client's names for coprocessor types
 NVIDIA = ProcessorType("NVIDIA")
 ATI = ProcessorType("ATI")
 INTEL_GPU = ProcessorType("intel_gpu")
 
-ANONYMOUS = "anonymous"  # the platform of clients with the user's own executable
+ANONYMOUS = "anonymous"  # the platform reported by clients that use the volunteer's own executable
 
 
 class OnePerVolunteer(StrEnum):
-    """The jobs of an app that are limited to one instance per volunteer, over all of the volunteer's hosts."""
+    """Which jobs of an app are limited to one instance per volunteer, over all of the volunteer's hosts."""
 
-    QUORUM = "quorum"  # jobs of which several results must agree
+    QUORUM = "quorum"  # jobs with a quorum above 1
     ALWAYS = "always"
     NEVER = "never"
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Spread:
-    """The limits of one job. A limit per volunteer includes one per host, because a host's owner never changes.
+    """The limits of one job. A limit per volunteer implies one per host, because a host's owner never changes.
 
-    `per_volunteer`: at most one instance per volunteer. `per_host`: at most one instance per host; without that limit a
-    host gets another one only when it has none in progress.
+    `per_volunteer`: at most one instance per volunteer. `per_host`: at most one instance per host; without it, a host
+    can get another instance only when it has none in progress.
     """
 
     per_volunteer: bool
@@ -40,12 +40,12 @@ class Spread:
 
     @property
     def one_per(self) -> str | None:
-        """Return the unit limited to one instance: "volunteer", "host", or None if a host may get another one later."""
+        """Return what is limited to one instance: "volunteer", "host", or None if a host can get another one later."""
         return "volunteer" if self.per_volunteer else "host" if self.per_host else None
 
 
 def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreeing: int) -> Spread:
-    """Return the limits of a job that needs `agreeing` agreeing results, by its app's settings.
+    """Return the limits, under its app's settings, of a job that needs `agreeing` agreeing results.
 
     >>> spread_of(OnePerVolunteer.QUORUM, one_per_host=True, agreeing=1)
     Spread(per_volunteer=False, per_host=True)
@@ -60,29 +60,29 @@ def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreein
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application, for which batches are submitted."""
+    """An application. Batches are submitted for one application."""
 
     app_id: AppId
     name: str
     user_friendly_name: str = ""
     beta: bool = False  # only for volunteers who opted in
     deprecated: bool = False
-    # Adaptive replication: jobs of a host without a record are checked by this many copies. 0 = off.
+    # Adaptive replication: jobs sent to a host without validated results need this many copies. 0 = off.
     adaptive_copies: int = 0
     one_per_host: bool = True  # at most one instance of a job per host
     one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
 
     def spread(self, quorum: int, copies: int = 0) -> Spread:
-        """Return the limits of jobs with this quorum, for which a dispatch requested `copies` copies (0 = none)."""
+        """Return the limits of jobs with this quorum. `copies` is the number an earlier dispatch required (0: none)."""
         agreeing = max(quorum, self.adaptive_copies, copies)
         return spread_of(self.one_per_volunteer, one_per_host=self.one_per_host, agreeing=agreeing)
 
 
 @quick_dataclass(frozen=True, slots=True)
 class PlanClass:
-    """Resources and requirements of a kind of app version. One processor type per plan class.
+    """Resources and requirements of one kind of app version. Each plan class uses one processor type.
 
-    `gpu_type` None means a CPU version. `gpu_count` may be a fraction (two jobs share a GPU at 0.5).
+    With `gpu_type` None it is a CPU version. `gpu_count` may be a fraction: at 0.5, two jobs share a GPU.
     """
 
     name: str
@@ -119,21 +119,21 @@ class VersionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AppFile:
-    """One signed file of an app version."""
+    """A signed file of an app version."""
 
-    name: str  # its permanent identity for every client
+    name: str  # clients identify the file by this name, which never changes
     nbytes: int
     md5: str
     signature: str  # text form, docs/protocol.md#signatures
     main_program: bool = False
-    open_name: str = ""  # empty: the file's own name
+    open_name: str = ""  # empty: same as `name`
     copy_file: bool = False
     executable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AppVersion:
-    """An app for one platform and plan class."""
+    """The build of an app for one platform and plan class."""
 
     app_version_id: AppVersionId
     app_id: AppId
@@ -151,7 +151,7 @@ class AppVersion:
 
     @property
     def title(self) -> str:
-        """Return the name shown to people.
+        """Return the name shown to users.
 
         >>> AppVersion(AppVersionId(1), AppId(1), "x86_64-pc-linux-gnu", 110).title
         '1.10 x86_64-pc-linux-gnu'
@@ -160,16 +160,16 @@ class AppVersion:
 
 
 def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId, ncpus: float = 1.0) -> PlanClass:
-    """Return the plan class with which a version runs a job of `ncpus`; that of CPUs if the version is unknown."""
+    """Return the plan class with which a version runs a job of `ncpus`; a CPU plan class if the version is unknown."""
     version = versions.get(app_version_id)
     return plan_for(version.plan_class if version is not None else DEFAULT_PLAN_CLASS, ncpus)
 
 
 def plan_for(plan: PlanClass, ncpus: float) -> PlanClass:
-    """Return the plan class with which a job of `ncpus` runs: a CPU job occupies at least that many CPUs.
+    """Return the plan class for a job of `ncpus`: a CPU job occupies at least that many CPUs.
 
-    With more CPUs than the version's own plan class it has another name, because a client keeps one number of CPUs per
-    version and plan class (docs/protocol.md). No stored plan class has a + in its name.
+    A job that needs more CPUs than the version's own plan class gets a plan class with another name, because a client
+    stores one number of CPUs per version and plan class (docs/protocol.md). Names of stored plan classes contain no +.
 
     >>> [plan_for(plan, 8.0).name for plan in (PlanClass("avx"), PlanClass(""), PlanClass("mt", ncpus=16.0))]
     ['avx+8cpus', '+8cpus', 'mt']

@@ -10,17 +10,17 @@ from domain.ordering import ServiceLevel
 from domain.quick import quick_dataclass
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId
 
-LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this many validated jobs,
-LEAST_VALIDATED_FRACTION = 0.02  # or before this share of its jobs, if that is more
+LEAST_VALIDATED_JOBS = 5  # an AFAP batch has no estimate before this number of validated jobs
+LEAST_VALIDATED_FRACTION = 0.02  # or, if that is more, before this share of its jobs
 
 
 class QoS(StrEnum):
     """The quality of service of a batch."""
 
-    THROUGHPUT = "throughput"  # a fixed delay bound per job, no end of the batch in sight
-    LONG_DEADLINE = "long_deadline"  # longer than almost every host's turnaround
+    THROUGHPUT = "throughput"  # a fixed delay bound per job, no planned end of the batch
+    LONG_DEADLINE = "long_deadline"  # the deadline exceeds the turnaround of almost every host
     AFAP = "afap"  # as fast as possible
-    SHORT_DEADLINE = "short_deadline"  # an instant given by the submitter
+    SHORT_DEADLINE = "short_deadline"  # the submitter sets the deadline
 
 
 # For comparisons in every request: an enum lookup takes 75 ns in Python 3.11.
@@ -38,7 +38,7 @@ class BatchState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A node of the share tree. `permissions` apply to all submitters in it or below it."""
+    """A node of the share tree. `permissions` apply to all submitters at or below it."""
 
     account_id: AccountId
     name: str
@@ -86,7 +86,7 @@ class TreeRow:
 class BatchCounts:
     """A batch's counters. `unsent` and `in_progress` count instances, jobs_* count jobs.
 
-    `retries` counts finished unusable instances, `deadlines_missed` those that came back after due_at or timed out.
+    `retries` counts finished unusable instances, `deadlines_missed` those returned after due_at or timed out.
     """
 
     jobs_total: int = 0
@@ -106,13 +106,13 @@ class BatchCounts:
 
 @quick_dataclass(frozen=True, slots=True)
 class Batch:
-    """A set of jobs of one app, with a common place in the order and one quality of service.
+    """Jobs of one app that share a quality of service and a place in the order.
 
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the batch's virtual
-    finish; `completion_at` the published forecast C(B), None until there is one; `completion_q50_at` and
-    `completion_q90_at` are shown to users ("about", "at the latest"). `hold` names the limits that block it (None: not
-    blocked); its counter `sent` may reach `sent_most` until the next ordering. `unpaid` work is not charged: it goes to
-    hosts without any other suitable work. `job_pe`: processor equivalents of a job.
+    finish. `completion_at` is the published forecast C(B), None before the first one; users see `completion_q50_at` and
+    `completion_q90_at` ("about", "at the latest"). `hold` names the limits that block the batch (None: not blocked).
+    Its counter `sent` may reach `sent_most` until the next ordering. `unpaid` work is not charged and goes only to
+    hosts without other suitable work. `job_pe`: processor equivalents of a job.
     """
 
     batch_id: BatchId
@@ -129,7 +129,7 @@ class Batch:
     deadline_at: Instant | None = None  # short_deadline only
     completion_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
-    last_first_dispatch_at: Instant | None = None  # latest dispatch of a job's first instance
+    last_first_dispatch_at: Instant | None = None  # latest dispatch of the first instance of any job
     user_priority: int = 0
     ended_at: Instant | None = None
     counts: BatchCounts = BatchCounts()
@@ -144,7 +144,7 @@ class Batch:
 
 
 def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
-    """Return whether a batch precedes deferrable work: AFAP, or with a deadline within `within_s` (0: never).
+    """Return whether a batch precedes deferrable work: it is AFAP, or its deadline is within `within_s` (0: never).
 
     >>> batch = Batch(1, 1, 1, 1, "b", QoS.SHORT_DEADLINE, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
     ...               deadline_at=Instant(7200.0))
@@ -159,11 +159,11 @@ def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
-    """Return C, the target completion time; None for throughput, and for AFAP without an estimate.
+    """Return the target completion time C, or None for throughput batches and for AFAP batches without an estimate.
 
-    Short deadline: the given instant. Long deadline: max(C(B), D + latest first dispatch), with submission + D for C(B)
-    until it is published; `bound_s` is D, and if it is None (the jobs have not been read) only C(B) counts. AFAP: the
-    published C(B), from max(5, 2 % of jobs) validated jobs on.
+    Short deadline: the submitter's deadline. Long deadline: max(C(B), latest first dispatch + D), using submission + D
+    for C(B) before a forecast is published. `bound_s` is D; if it is None (jobs not read yet), only C(B) counts. AFAP:
+    the published C(B), available after max(5, 2 % of jobs) validated jobs.
 
     >>> counts = BatchCounts(jobs_total=1000, jobs_validated=19)
     >>> batch = Batch(1, 1, 1, 1, "b", QoS.AFAP, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
@@ -184,7 +184,7 @@ def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
 
 
 def _long_deadline_at(batch: Batch, bound_s: Seconds) -> Instant:
-    """Return the forecast, at least D after the latest first dispatch, or after submission if nothing was sent."""
+    """Return the forecast, but at least D after the latest first dispatch, or after submission if nothing was sent."""
     dispatched_at = batch.created_at if batch.last_first_dispatch_at is None else batch.last_first_dispatch_at
     promised_at = Instant(dispatched_at + bound_s)
     return promised_at if batch.completion_at is None else max(batch.completion_at, promised_at)

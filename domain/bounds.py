@@ -1,7 +1,7 @@
-"""Ranges of numbers in user input, and settings fields with their ranges. Pure.
+"""Valid ranges for numbers in user input, and declarations of settings fields. Pure.
 
-A number outside its range is refused with the field, the range and the value. The ranges are far wider than any project
-needs; they keep sums finite: the largest values of a million jobs still add up, and every instant is a valid date.
+A number outside its range is rejected with an error that names the field, the range and the value. The ranges far
+exceed any project's needs; they keep sums finite and every instant a valid date, even over a million jobs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from domain.errors import InvalidInputError
 from domain.units import DAY_S, Seconds
 
 LONGEST_S: Final = Seconds(3650 * DAY_S)
-FURTHEST_S: Final = Seconds(36_500 * DAY_S)  # maximum time to a deadline
-MOST_WHOLE: Final = 2**31 - 1  # maximum of an int column
+FURTHEST_S: Final = Seconds(36_500 * DAY_S)  # maximum time until a deadline
+MOST_WHOLE: Final = 2**31 - 1  # maximum of a PostgreSQL integer column
 MOST_BYTES: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A range, both ends included.
+    """A closed range: both ends are valid.
 
     >>> Bound(1.0, 1e21).expected
     'a number from 1 to 1e+21'
@@ -38,7 +38,7 @@ class Bound:
         return f"a number from {written(self.low)} to {written(self.high)}"
 
     def has(self, value: float) -> bool:
-        """Return whether the value is in the range; NaN never is."""
+        """Return whether the value is in the range; always False for NaN."""
         return self.low <= value <= self.high
 
     def nearest(self, value: float) -> float:
@@ -84,7 +84,7 @@ BOUNDS: Final[Mapping[str, Bound]] = MappingProxyType(
 
 
 def in_bounds(name: str, value: float, *, field: str = "") -> float:
-    """Return the value if it is within the bound called `name`. Raises InvalidInputError naming `field`, or `name`.
+    """Return the value if it is within the bound `name`. Raises InvalidInputError naming `field`, or `name` without it.
 
     >>> in_bounds("shares", 2.5)
     2.5
@@ -109,7 +109,7 @@ def written(number: float) -> str:
     return f"{number:g}"
 
 
-# ---- fields of settings
+# ---- declarations of settings fields
 
 
 def knob(
@@ -121,10 +121,10 @@ def knob(
     pattern: str = r"[\s\S]*",
     expected: str = "text",
 ) -> Any:
-    """Declare a settings field: default, meaning and range (both ends included).
+    """Declare a settings field with its default, meaning and closed range.
 
-    Without `high`, the maximum is LONGEST_S for a float and MOST_WHOLE for an integer. A text must match `pattern`
-    completely; `expected` describes the pattern.
+    If `high` is omitted, the maximum is LONGEST_S for a float and MOST_WHOLE for an integer. A string must match all of
+    `pattern`, which `expected` describes in words.
     """
     if high is None and isinstance(default, (int, float)) and not isinstance(default, bool):
         high = LONGEST_S if isinstance(default, float) else MOST_WHOLE
@@ -133,12 +133,12 @@ def knob(
 
 
 def one_of(default: str, meaning: str, *names: str) -> Any:
-    """Declare a settings field that takes one of `names`; the meaning ends in their list."""
+    """Declare a settings field that takes one of `names`. The list of names is appended to its meaning."""
     return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
 
 
 def name_of_setting(key: str, known: Iterable[str]) -> str:
-    """Return the expectation for an unknown setting name, with the closest of the `known` names.
+    """Return the "expected" part of the error for an unknown setting, with the closest of the `known` names.
 
     >>> name_of_setting("deadline.p_tigth", ["deadline.p_tight", "feeder.slots"])
     'the name of a setting (see `muster setting list`), perhaps deadline.p_tight'

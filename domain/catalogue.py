@@ -1,6 +1,6 @@
-"""The request handler's data other than the host: apps, versions, cut points. Pure.
+"""Data that requests use apart from the host's: apps, versions, cut points. Pure.
 
-A catalogue is an immutable snapshot, replaced as a whole every few seconds.
+A catalogue is an immutable snapshot that is replaced as a whole every few seconds.
 """
 
 from __future__ import annotations
@@ -33,22 +33,20 @@ class Catalogue:
     current: Mapping[AppId, tuple[AppVersion, ...]] = field(default_factory=dict)
     cut_points: Mapping[tuple[AppId, ProcessorType], CutPoints] = field(default_factory=dict)
     settings: Settings = Settings()
-    unfit_settings: tuple[
-        InvalidInputError, ...
-    ] = ()  # stored settings that this version rejects: their defaults apply
-    acceleration: Acceleration | None = None  # for the rule accelerated; None: another rule, or nothing found yet
-    reserved: Reserved = NOTHING_RESERVED  # for big jobs
+    unfit_settings: tuple[InvalidInputError, ...] = ()  # invalid stored settings, for which the defaults are used
+    acceleration: Acceleration | None = None  # for deadline.rule = accelerated; None: another rule, or no result yet
+    reserved: Reserved = NOTHING_RESERVED  # slots and leases for big jobs
     host_classes: ClassesByApp = NO_CLASSES  # for homogeneous redundancy
     stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(
         default_factory=dict
-    )  # when omitted cut points were computed
+    )  # when each stale set of cut points was computed
 
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """Return the processor types for which an app has current versions."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
 
     def retry_turnarounds_s(self, app_id: AppId) -> list[Seconds]:
-        """Return the known T_retry of an app, one per processor type."""
+        """Return the known retry turnarounds (T_retry) of an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
 
@@ -65,18 +63,18 @@ class Catalogue:
         return replace(self, versions={**self.versions, **made}, current=current)
 
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
-        """Return whether an app has a current version for these processors."""
+        """Return whether an app has a current version for this processor type."""
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
 
     def low_turnaround(self, batch: Batch, host_id: HostId) -> bool | None:
-        """Return whether the host has the low turnaround that an accelerated batch requires; None for other batches."""
+        """Return whether the host has the low turnaround an accelerated batch requires, or None for other batches."""
         found = self.acceleration
         if found is None or not found.covers(batch.batch_id, batch.app_id):
             return None
         return host_id in found.hosts
 
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
-        """Return the median of R_q over an app's hosts, on the most used processor type; None if unknown."""
+        """Return the median R_q over an app's hosts for its most used processor type; None if unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
         most = max((cuts for cuts in known if cuts.median_safe_runtime_s is not None), key=_rows, default=None)
         return most.median_safe_runtime_s if most is not None else None
@@ -89,9 +87,9 @@ class CatalogueSource(Protocol):
 
 
 def without_stale(catalogue: Catalogue, now: Instant) -> Catalogue:
-    """Remove cut points that are too old to use, as if those hosts had never been ranked.
+    """Remove stale cut points, as if their populations had never been ranked.
 
-    `stale_since` of the result has the omitted ones, and when they were computed.
+    `stale_since` of the result lists the removed populations with the times of their cut points.
     """
     known, ranking = catalogue.cut_points, catalogue.settings.ranking
     stale = {key: cuts.computed_at for key, cuts in known.items() if are_stale(cuts, now, ranking)}
@@ -106,7 +104,7 @@ def _rows(cuts: CutPoints) -> tuple[int, str]:
 
 
 def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId, tuple[AppVersion, ...]]:
-    """Return the versions for new work per app, one per (platform, plan class): the highest number.
+    """Return the versions for new work by app: the highest version number of each platform and plan class.
 
     >>> a = AppVersion(AppVersionId(1), AppId(1), "linux", 100)
     >>> b = AppVersion(AppVersionId(2), AppId(1), "linux", 101)

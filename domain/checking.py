@@ -1,4 +1,4 @@
-"""Findings of a check of the whole project, and the changes made by `muster restore`. Values only."""
+"""Findings of the project-wide consistency check, and the changes made by `muster restore`. Values only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from domain.units import InstanceId
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """One inconsistency: the object and the reason, in words.
+    """An inconsistency: the object, and a description of what is wrong.
 
     >>> print(Wrong("job 7", "it exists 2 times"))
     job 7: it exists 2 times
@@ -24,7 +24,7 @@ class Wrong:
 
 @dataclass(frozen=True, slots=True)
 class StoredOutput:
-    """An output that is complete on disk according to the database."""
+    """An output that the database records as complete on disk."""
 
     instance_id: InstanceId
     name: str
@@ -34,10 +34,10 @@ class StoredOutput:
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """The database's record of a file in the upload folder.
+    """The database's record of a file in the upload directory.
 
-    `state` of its instance, None if there is no such instance; `nbytes` None if no upload was recorded;
-    `reported_success`: its host reported the instance with exit status 0.
+    `state` is that of its instance, None if the instance does not exist. `nbytes` is None if no upload was recorded.
+    `reported_success`: the host reported the instance with exit status 0.
     """
 
     name: str
@@ -48,7 +48,7 @@ class KnownFile:
 
 @dataclass(frozen=True, slots=True)
 class NewIds:
-    """Unsent instances that got new ids, and id sequences that were moved forward."""
+    """Unsent instances that got new ids, and id sequences that were advanced."""
 
     instances: int
     sequences: int

@@ -1,6 +1,6 @@
 """The only access to the system clock.
 
-Pure code takes `now`; loops take a `Clock`. Instants come from the wall clock, durations inside a process from
+Pure code takes `now`; loops take a `Clock`. Instants come from the wall clock, durations within a process from
 `monotonic`.
 """
 
@@ -12,14 +12,14 @@ from typing import Protocol
 
 from domain.units import Instant, Seconds
 
-CLOCK_WAS_AHEAD_S = Seconds(60.0)  # a timestamp this far ahead was written with a wrong clock
+CLOCK_WAS_AHEAD_S = Seconds(60.0)  # a timestamp further ahead than this was written by a wrong clock
 
 
 class Clock(Protocol):
-    """A service's access to time."""
+    """Access to time for services."""
 
     def now(self) -> Instant:
-        """Return the current instant, seconds since the epoch, UTC."""
+        """Return the current instant in seconds since the epoch, UTC."""
         ...
 
     def monotonic(self) -> Seconds:
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The system's clock."""
+    """The operating system's clock."""
 
     def now(self) -> Instant:
         return Instant(time.time())

@@ -1,4 +1,4 @@
-"""What each deadline rule requires of other services: gates, shares, copies. Pure.
+"""What each deadline rule requires from other services: gates, shares, copies. Pure.
 
 scheduler/deadline/ has one module per rule, which computes due dates. Other services check these traits, never the
 rule's name.
@@ -13,21 +13,21 @@ from domain.ranking import Gate
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 
 CLAIRVOYANT = "clairvoyant"
-COPIES = "+copies"  # suffix for a rule with the copies of last jobs that it omits by default
+COPIES = "+copies"  # suffix of a rule's name: with tail copies, which the rule omits by default
 FIXED_COPIES = f"{DeadlineRule.FIXED}{COPIES}"
-SIMULATED_RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)  # a simulation may use
+SIMULATED_RULES = (*[str(rule) for rule in DeadlineRule], FIXED_COPIES, CLAIRVOYANT)  # the rules a simulation can use
 
 
 @quick_dataclass(frozen=True, slots=True)
 class RuleTraits:
-    """The services a deadline rule needs.
+    """The features of other services that a deadline rule uses.
 
-    `gates`: the percentile gates it may apply. `relaxes_gates`: gates are lowered when too few requests come from hosts
-    that pass (decision 12). `strict_gates`: a host exactly at the threshold does not pass. `shares_gated`: gated jobs
-    are limited to a share of each host, and a batch's last jobs are reserved for newcomers. `afap_first`: AFAP batches
-    and batches due soon precede deferrable jobs. `adds_slack`: a delay bound must exceed the minimum slack.
-    `copies_tails`: late last jobs are copied. `accelerates`: batch acceleration flags hosts and batches and makes its
-    own copies.
+    `gates`: the percentile gates the rule can apply. `relaxes_gates`: gates are lowered when too few requests come from
+    hosts that pass them (decision 12). `strict_gates`: a host exactly at the threshold does not pass. `shares_gated`:
+    gated jobs are limited to a share of each host, and the last jobs of a batch are reserved for newcomers.
+    `afap_first`: AFAP batches and batches with near deadlines precede deferrable jobs. `adds_slack`: a delay bound must
+    exceed the minimum slack. `copies_tails`: late jobs in the tail are copied. `accelerates`: batch acceleration flags
+    hosts and batches and makes its own copies.
     """
 
     gates: tuple[Gate, ...] = ()

@@ -1,9 +1,9 @@
-"""What one scheduler request reads and writes, as values. Pure.
+"""Values that one scheduler request reads and writes. Pure.
 
-A request is one read, one decision, one write. `RequestKey` says what to read, `ReportedResult` is a client's report
-(untrusted: numbers are finite, otherwise unchecked), `RequestView` the result of the read, `RequestWrites` the changes
-to make, `WriteOutcome` what was committed. A request may also carry `Trickle`s: messages an app sends while its job
-runs (trickle-ups).
+A request makes one read, one decision and one write. `RequestKey` says what to read, and `RequestView` is the result.
+`ReportedResult` is a client's report (untrusted: numbers are finite but otherwise unchecked). `RequestWrites` are the
+changes to make, `WriteOutcome` is what was committed. A request may also carry `Trickle`s: messages that an app sends
+while its job runs (trickle-ups).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, field
 from enum import StrEnum
 
+from domain.credit import NO_STANDING, Standing
 from domain.due_terms import DueTerms
 from domain.havs import HavEvent
 from domain.hosts import Host, HostAppVersion
@@ -39,10 +40,10 @@ from domain.volunteers import Volunteer
 class RequestKey:
     """The lookup key of a request. `authenticator_hash` is the SHA-256 of the account key.
 
-    `host_id` 0 selects the volunteer's newest host with that `host_cpid` instead. `instance_ids` are the instances the
-    request reports; those of other hosts are left out, unless `of_computer` includes all records of the same computer:
-    same volunteer, CPID and domain name. `network` is the request's origin; empty: unknown; None: use the network in
-    the host's record.
+    If `host_id` is 0, the key selects the volunteer's newest host with that `host_cpid`. `instance_ids` are the
+    instances that the request reports. Instances of other hosts are omitted; with `of_computer`, instances of other
+    records of the same computer (same volunteer, CPID and domain name) are included. `network` is the request's origin;
+    empty: unknown; None: use the network in the host's record.
     """
 
     authenticator_hash: bytes
@@ -55,7 +56,7 @@ class RequestKey:
 
 @quick_dataclass(frozen=True, slots=True)
 class Upload:
-    """An output that is complete on the server."""
+    """An output file whose upload is complete."""
 
     name: str
     nbytes: int
@@ -72,7 +73,7 @@ class ExpectedOutput:
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportedFile:
-    """An output as reported by the client. `error`: why the upload failed; empty if it succeeded."""
+    """An output as reported by the client. `error` is the reason for a failed upload, empty after success."""
 
     name: str
     nbytes: float
@@ -82,7 +83,7 @@ class ReportedFile:
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportedResult:
-    """A finished result, as reported by the client."""
+    """The client's report of a finished instance."""
 
     name: str
     state: int
@@ -97,7 +98,7 @@ class ReportedResult:
 
 @quick_dataclass(frozen=True, slots=True)
 class Reported:
-    """The server's record of an instance that a host reports."""
+    """The server's record of an instance that a client reports."""
 
     held: InstanceInProgress
     state: InstanceState
@@ -105,18 +106,18 @@ class Reported:
     fpops_est_flop: Flop
     outputs: tuple[Output, ...]
     uploads: tuple[Upload, ...]
-    turnaround_sample: float | None = None  # the censored sample recorded at its time-out
+    turnaround_sample: float | None = None  # the censored sample recorded when it timed out
     timeout_at: Instant | None = None
     reported_at: Instant | None = None  # of an earlier report
 
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestView:
-    """The server's data for a request. `volunteer` None: unknown account key.
+    """The server's data for a request. If `volunteer` is None, the account key is unknown.
 
     `host` is None if it does not exist or belongs to another volunteer. `havs` are the host's rows, `held` its
     instances in progress, `reported` the requested instances that belong to the host. `quotas` are the used quotas of
-    the account and of `network`.
+    the account and of `network`. `standing` is the credit of the host, if known, and of the volunteer.
     """
 
     volunteer: Volunteer | None = None
@@ -126,11 +127,12 @@ class RequestView:
     reported: Mapping[InstanceId, Reported] = field(default_factory=dict)
     network: str = ""
     quotas: tuple[SharedQuota, ...] = ()
+    standing: Standing = NO_STANDING
 
 
 @quick_dataclass(frozen=True, slots=True)
 class InstanceStep:
-    """A guarded change of one instance, applied only if it is still in `from_state`."""
+    """A guarded change of one instance, applied only while the instance is in `from_state`."""
 
     instance_id: InstanceId
     from_state: InstanceState
@@ -138,14 +140,15 @@ class InstanceStep:
     turnaround_sample: float | None = None
     hav_event: HavEvent | None = None  # counted only if this step is applied
     reason: str = ""  # in words, if the instance is to store it
+    credit: float | None = None  # granted by this step, which makes the result valid
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Report(InstanceStep):
-    """The final step of one instance, and the values recorded with it.
+    """The final step of one instance, with the values to store.
 
-    `host_id` is the host that has the instance: the step is applied only for that host, or for the requesting host
-    after it has taken the instance over.
+    `host_id` is the host that has the instance. The step is applied only for that host, or for the requesting host
+    after it has taken over the instance.
     """
 
     _: KW_ONLY
@@ -155,7 +158,7 @@ class Report(InstanceStep):
     reported_before_at: Instant | None = None  # of an earlier report that this one corrects
     elapsed_s: Seconds = Seconds(0.0)
     cpu_s: Seconds = Seconds(0.0)
-    exit_status: int | None = None  # None: no report, the client no longer has the job
+    exit_status: int | None = None  # None: not reported, because the client no longer has the job
     stderr: str = ""
 
 
@@ -176,34 +179,34 @@ class Assignment:
     est_runtime_s: Seconds
     tight: bool
     due_terms: DueTerms
-    hr_class: int = 0  # set for the job by its first dispatch; 0 = none
-    copies: int = 0  # adaptive replication: copies the job now needs; 0 = unchanged
-    gated: bool = False  # the host had to pass a percentile gate; counts in its share of gated jobs
+    hr_class: int = 0  # set for the job when its first instance is sent; 0 = none
+    copies: int = 0  # adaptive replication: copies that the job now needs; 0 = unchanged
+    gated: bool = False  # the host had to pass a percentile gate; counts towards its share of gated jobs
 
 
 class AssignmentFate(StrEnum):
-    """The result of writing an assignment."""
+    """The result of writing an assignment to the database."""
 
     SENT = "sent"
-    LOST = "lost"  # another host has it, or it is no longer needed
+    LOST = "lost"  # another host has the instance, or it is no longer needed
     SIBLING = "sibling"  # the host or its volunteer already had an instance of this job
 
 
 @quick_dataclass(frozen=True, slots=True)
 class SentJob:
-    """Data of a sent job for the reply, read in the transaction that sent it."""
+    """Data about a sent job for the reply, read in the transaction that sent it."""
 
     instance_id: InstanceId
     command_line: str
-    inputs: tuple[Input, ...] | None  # of this job alone; None = only the class's inputs
+    inputs: tuple[Input, ...] | None  # of this job alone; None = only the inputs of its class
 
 
 @quick_dataclass(frozen=True, slots=True)
 class TakeOver:
     """An instance that moves to the requesting host from another record of the same computer and volunteer.
 
-    `unused_only`: only from a record that no client has used yet. A request overtaken by a later one of the same client
-    leaves such a record.
+    `unused_only`: only from a record that no client has used yet, as left behind when a later request of the same
+    client overtakes an earlier one.
     """
 
     instance_id: InstanceId
@@ -213,13 +216,13 @@ class TakeOver:
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestWrites:
-    """All changes of one request, made in one transaction.
+    """All changes made by one request, in one transaction.
 
-    `host` holds the new description (with rpc_seqno and last_rpc_at), `known` the record as it was read: an unchanged
-    description need not be written. `detach`: the host lost all its instances; those instances end as aborted. `lease`
-    is made unless the host or the batch has one. `refused` has the reasons if the host requested work and got no job;
-    if it is empty, the stored reasons stay. `take_over` is made before the reports, of one instance per job at most; a
-    report of an instance that cannot move counts for the record that has it.
+    `host` has the new description (with rpc_seqno and last_rpc_at), `known` the record as read; an unchanged
+    description is not written. With `detach`, the host has lost all its instances, which end as aborted. `lease` is
+    created unless the host or the batch already has one. `refused` has the reasons if the host requested work and got
+    no job; if it is empty, the stored reasons remain. `take_over` is applied before the reports, with at most one
+    instance per job; a report of an instance that cannot move counts for the record that has it.
     """
 
     host: Host
@@ -232,7 +235,7 @@ class RequestWrites:
     take_over: tuple[TakeOver, ...] = ()
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
-        """Return the same writes with the jobs chosen for the host, or the reasons for refusing."""
+        """Return the same writes, completed with the jobs chosen for the host or the reasons for refusal."""
         return RequestWrites(
             self.host, self.reports, assignments, self.detach, self.known, lease, refused, self.take_over
         )
@@ -240,11 +243,11 @@ class RequestWrites:
 
 @quick_dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """The committed part of a request's writes. `fates` has one entry per assignment, `sent` one per SENT.
+    """What was committed of a request's writes. `fates` has one entry per assignment, `sent` one per SENT assignment.
 
-    `left_out`: reports that lost a race, for example against a time-out. They must not be acknowledged, so that the
+    `left_out` are reports that lost a race, for example against a timeout. They must not be acknowledged, so that the
     client repeats them and they are checked against the new states. `moved` are the taken-over instances that now
-    belong to the host; another host may have taken the others.
+    belong to the host; the rest may have gone to another host.
     """
 
     fates: Mapping[InstanceId, AssignmentFate] = field(default_factory=dict)
@@ -255,20 +258,20 @@ class WriteOutcome:
 
 @quick_dataclass(frozen=True, slots=True)
 class Trickle:
-    """One message of an instance. `sent_at` is the client's clock; `trickle_id` is 0 until it is stored."""
+    """A message from an instance. `sent_at` is the client's time; `trickle_id` is 0 before it is stored."""
 
     instance_id: InstanceId
     sent_at: Instant
     received_at: Instant
-    variety: str  # the app's name for this kind of message
+    variety: str  # the app's name for this type of message
     text: str
     trickle_id: int = 0
 
 
 class TrickleFate(StrEnum):
-    """The result of handling a message. All are acknowledged: clients repeat a message until then."""
+    """The result of handling a message. All are acknowledged, because clients repeat unacknowledged messages."""
 
     KEPT = "kept"
     TOO_LARGE = "too_large"
-    TOO_MANY = "too_many"  # for its instance, or for the request
+    TOO_MANY = "too_many"  # limit per instance or per request exceeded
     NOT_IN_PROGRESS = "not_in_progress"  # the client neither has nor reports that instance

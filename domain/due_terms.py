@@ -1,6 +1,6 @@
-"""The terms of a due date, stored with the instance at dispatch; sentences are formatted when they are read. Pure.
+"""The terms of a due date, stored with the instance when it is sent and formatted as sentences when read. Pure.
 
-So a due date can be explained long after the host has changed.
+They explain a due date even after the host has changed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from domain.units import Seconds
 
 
 class DueRow(StrEnum):
-    """The row of a deadline rule that set a due date: the name it is stored under, and its sentence.
+    """A row of a deadline rule: the name stored with each due date that it sets, and its sentence.
 
-    `number` is the row number in docs/formulas.md, which starts the sentence; 0 if the rule has no rows. A row whose
-    numbers change gets a new name, because stored terms are shown with the current sentences.
+    `number` is the row's number in docs/formulas.md and starts the sentence; 0 if the rule has no rows. If the meaning
+    of a row's numbers changes, the row needs a new name, because stored terms are shown with the current sentences.
     """
 
     number: int
@@ -88,7 +88,7 @@ class DueRow(StrEnum):
     )
 
     def because(self, numbers: tuple[float, ...], *, retry: bool) -> str:
-        """Return the reason in one sentence; `numbers` are in the order of the placeholders, times in seconds from
+        """Return the reason in one sentence. `numbers` are in the order of the placeholders; times are in seconds after
         dispatch.
 
         >>> DueRow.FIXED.because((3600.0, 86400.0), retry=True)
@@ -99,11 +99,11 @@ class DueRow(StrEnum):
 
 @quick_dataclass(frozen=True, slots=True)
 class DueTerms:
-    """The inputs of a due date at dispatch: the rule, the row that decided, and the times in whole seconds.
+    """The inputs of a due date at dispatch: the rule, the row that applied, and times in whole seconds.
 
     `numbers` fill the row's sentence. `retry`: the row also required the percentile of a retry. `start_s` and `queue_s`
     are the host's busy times, including jobs assigned earlier in the same reply. `runtime_s` is R, `safe_runtime_s` is
-    R_q, `p` the host's percentile, `threshold` the gate's threshold (0 if no percentile was required).
+    R_q, `p` the host's percentile and `threshold` the gate's threshold (0 if no percentile was required).
     """
 
     rule: DeadlineRule
@@ -125,7 +125,7 @@ class DueTerms:
 
     @property
     def in_full(self) -> str:
-        """Return the reason with all terms, including those that did not decide."""
+        """Return the reason with all terms, including terms that did not affect the result."""
         p = "none" if self.p is None else f"{self.p:.3f}"
         return (
             f"{self.because} [{self.rule}: start {self.start_s:.0f} s, queue {self.queue_s:.0f} s, "

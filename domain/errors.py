@@ -1,4 +1,4 @@
-"""The project's exceptions. The docstring of a class is its default message."""
+"""Exceptions of the project. A class's docstring is its default message."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class AlreadyExistsError(MusterError):
     """An object of that name already exists.
 
     >>> str(AlreadyExistsError("app", "pi"))
-    "app 'pi' exists already"
+    "app 'pi' already exists"
     """
 
     def __init__(self, kind: str, key: object) -> None:
         self.kind = kind
         self.key = key
-        super().__init__(f"{kind} {key!r} exists already")
+        super().__init__(f"{kind} {key!r} already exists")
 
 
 class ConflictError(MusterError):

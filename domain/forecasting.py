@@ -1,6 +1,6 @@
 """Input of the completion estimator: a batch, its hosts and its app, as tables of numbers with numpy type names.
 
-No field is null: an instant that has not happened is NaN, an unknown host or app version is -1. Rows are in any order.
+No field is null: NaN is an instant that has not happened, -1 an unknown host or app version. Row order is undefined.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from domain.batches import QoS
 from domain.jobs import InstanceState
 from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
 
-OTHERS_MOST = 5_000  # maximum of (host, app version) rows of hosts without an instance of the batch,
-SENT_MOST = 2_000  # and of rows of this many other instances, sent within
+OTHERS_MOST = 5_000  # maximum number of (host, app version) rows of hosts without an instance of the batch
+SENT_MOST = 2_000  # maximum number of instances of other batches, sent within
 SENT_WITHIN_S = Seconds(30 * DAY_S)
-ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host that called within this time is active
+ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host counts as active if it contacted the server within this time
 
-# `needed`: results that must agree, by adaptive replication for each job; at most its instances.
+# `needed`: number of results that must agree, per job with adaptive replication; at most the job's instances.
 JOB_FIELDS: tuple[tuple[str, str], ...] = (
     ("job_id", "i8"),
     ("fpops_est_flop", "f8"),
@@ -28,7 +28,7 @@ JOB_FIELDS: tuple[tuple[str, str], ...] = (
     ("needed", "i4"),
 )
 
-# `standing`: STANDINGS. `counted`: the sum of its (host, app version) that includes it, a CountedAs.
+# `standing`: STANDINGS. `counted`: a CountedAs, the sum of its (host, app version) row that includes the instance.
 INSTANCE_FIELDS: tuple[tuple[str, str], ...] = (
     ("job_id", "i8"),
     ("host_id", "i4"),
@@ -53,9 +53,9 @@ FORECAST_HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("n_due", "i8"),
     ("last_rpc_at", "f8"),
 )
-# The same for a sample of at most OTHERS_MOST of `found` rows.
+# The same fields for a sample of at most OTHERS_MOST out of `found` rows.
 SAMPLED_HAV_FIELDS: tuple[tuple[str, str], ...] = (*FORECAST_HAV_FIELDS, ("found", "i8"))
-# A sample of at most SENT_MOST of `found` rows.
+# A sample of at most SENT_MOST out of `found` rows.
 SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -84,7 +84,7 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
 
 
 def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
-    """Return a rank of batches that are sent first, wherever they are in the queue; equal ranks keep its order.
+    """Return the batch's rank in the sending order. It precedes the queue's order, which sorts equal ranks.
 
     >>> send_rank(QoS.AFAP, None, unpaid=False), send_rank(QoS.SHORT_DEADLINE, Instant(9.0), unpaid=False)
     (0, 1)
@@ -99,7 +99,7 @@ def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
 
 
 class CountedAs(IntEnum):
-    """The sum of its (host, app version) that includes an instance."""
+    """Which sum of its (host, app version) row includes an instance."""
 
     NOTHING = 0
     VALID = 1
@@ -108,7 +108,7 @@ class CountedAs(IntEnum):
 
 
 def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
-    """Return the sum for an instance; an aborted one with a turnaround sample counts as a time-out."""
+    """Return the sum that includes an instance; an aborted instance with a turnaround sample counts as a timeout."""
     match state:
         case InstanceState.VALID:
             return CountedAs.VALID
@@ -124,12 +124,12 @@ def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
 
 @dataclass(frozen=True, slots=True)
 class BatchTerms:
-    """An active batch, and the hosts that could compute for it.
+    """An active batch and the properties of hosts that can compute for it.
 
-    `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is over the active hosts' processors, NaN
-    without any; `active_processors` is how many of these are available on average. `ahead` unsent instances of the app
-    and `ahead_of_others` of other apps are sent before its own (`send_rank`); a limit blocks it if `held`. Both counts
-    are 0 if some of its jobs were sent and nothing blocks it.
+    `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is the median over the processors of active
+    hosts, NaN without any; `active_processors` is the average number of those available. `ahead` unsent instances of
+    the app and `ahead_of_others` of other apps precede the batch's own (`send_rank`); both counts are 0 if some of its
+    jobs were sent and nothing blocks it. `held`: a limit blocks the batch.
     """
 
     batch_id: BatchId
@@ -147,9 +147,9 @@ class BatchTerms:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """A planned batch, with what it requires of its app's hosts.
+    """A planned batch with its requirements on the app's hosts.
 
-    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` is the number of jobs of each size.
+    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size.
     """
 
     app_id: AppId
@@ -171,8 +171,8 @@ Table = TypeVar("Table")
 class BatchTables(Generic[Table]):
     """The tables of a batch.
 
-    `havs` has the row of each (host, app version) in `instances` or `sent`, zeros if none is stored; `others` is a
-    sample of the app's other rows, each of which represents `others_weight` rows; likewise `sent` and `sent_weight`.
+    `havs` has one row per (host, app version) in `instances` or `sent`, with zeros if none is stored. `others` is a
+    sample of the app's other rows, each representing `others_weight` rows; the same holds for `sent` and `sent_weight`.
     """
 
     terms: BatchTerms
@@ -187,12 +187,12 @@ class BatchTables(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class AppTables(Generic[Table]):
-    """The tables of BatchTables that do not depend on the batch, for a new batch of an app."""
+    """The tables of BatchTables that are common to all batches of an app, for use with a new batch."""
 
     active_hosts: int
     median_flop_per_s: float
     active_processors: float
-    havs: Table  # FORECAST_HAV_FIELDS, of those in `sent`
+    havs: Table  # FORECAST_HAV_FIELDS, of the instances in `sent`
     others: Table  # SAMPLED_HAV_FIELDS
     others_weight: float
     sent: Table  # SENT_FIELDS, of all the app's batches

@@ -1,4 +1,4 @@
-"""Forecasts of a batch's completion as stored and shown, and their accuracy. Pure values."""
+"""Stored forecasts of batch completion times, and their accuracy. Pure values."""
 
 from __future__ import annotations
 
@@ -10,58 +10,58 @@ from domain.batches import Batch
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
 
-THIN_AFTER_S = DAY_S  # every forecast of an active batch is kept for this long,
-PART_S = Seconds(6 * HOUR_S)  # and then the changes, the checkpoints and the first in each of these intervals
-FAR_BOUNDS = 10.0  # from this many delay bounds ahead, no forecast is shown
-REMAINING_FRACTION = 0.01  # of the remaining time, to collect validations
+THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
+PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
+FAR_BOUNDS = 10.0  # forecasts this many delay bounds ahead are not shown
+REMAINING_FRACTION = 0.01  # share of the remaining time spent collecting validations
 FIRST_JOBS = 64  # while fewer jobs have ended, each doubling of their number is forecast at once
-ENDED_PARTS = 100  # of an ended batch's life, if those are longer
+ENDED_PARTS = 100  # an ended batch keeps one forecast per this fraction of its life, if that is longer than PART_S
 
 
 class Trigger(StrEnum):
-    """The reason for making a forecast."""
+    """Why a forecast was made."""
 
-    SUBMISSION = "submission"  # it has no forecast yet
+    SUBMISSION = "submission"  # the batch has no forecast yet
     VALIDATION = "validation"  # jobs have finished since the last forecast
     TIMER = "timer"
     MANUAL = "manual"  # a user requested it
 
 
 class Method(StrEnum):
-    """The basis of a forecast, best first."""
+    """How a forecast was computed, best method first."""
 
-    COMPLETE = "complete"  # nothing is open
-    WARM = "warm"  # sums of the app's other work on these hosts
-    COLD = "cold"  # a new app: this batch's own results and silences
-    APRIORI = "a_priori"  # the jobs' requirements; no result yet
+    COMPLETE = "complete"  # no open jobs
+    WARM = "warm"  # from sums over the app's other work on these hosts
+    COLD = "cold"  # new app: from this batch's own results and overdue instances
+    APRIORI = "a_priori"  # from the jobs' requirements; no results yet
     FALLBACK = "fallback"  # the model gave no result
 
 
 class Change(StrEnum):
-    """The change of the published completion time."""
+    """How the published completion time changed."""
 
     FIRST = "first"
     HELD = "held"
     MOVED = "moved"
-    PASSED = "passed"  # the old one was in the past
+    PASSED = "passed"  # the old value was in the past
 
 
 class HoldKind(StrEnum):
-    """What a batch can wait for."""
+    """A reason why a batch has not completed."""
 
     NOT_SENT = "not_sent"
     IN_PROGRESS = "in_progress"
-    OVERDUE = "overdue"  # in progress for longer than three in four results of that host take
-    QUORUM = "quorum"  # in progress as well, to agree with a returned result
-    RETRIES = "retries"  # a retry that is not sent yet
+    OVERDUE = "overdue"  # in progress for longer than 75 % of that host's results take
+    QUORUM = "quorum"  # in progress normally, to agree with a returned result
+    RETRIES = "retries"  # a retry has not been sent yet
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastHold:
     """One cause for which the batch waits.
 
-    `doubt_fraction` is its part of the doubt that the batch is complete at q90: its sum of -ln H over the sum of all.
-    `host_ids` are the hosts with the largest part, at most five.
+    `doubt_fraction` is its share of the doubt that the batch completes by q90: its sum of -ln H divided by the sum over
+    all causes. `host_ids` are the hosts that contribute most, at most five.
     """
 
     kind: HoldKind
@@ -73,26 +73,27 @@ class ForecastHold:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The fitted quantities of a forecast."""
+    """The fitted parameters of a forecast."""
 
     jobs_open: int
-    jobs_with_success: int  # still open: their quorum needs another
-    sending_s: Seconds  # until the last first instance is sent, at the current rate
-    loss_fraction: float  # fraction of instances that never come back
-    error_fraction: float  # of replies
-    retries_expected: float  # of the instances out now, by their time-outs
+    jobs_with_success: int  # open jobs with a success whose quorum needs another one
+    sending_s: Seconds  # until the last first instance is sent at the current rate
+    loss_fraction: float  # fraction of instances that are never returned
+    error_fraction: float  # fraction of returned instances with an error
+    retries_expected: float  # of the instances in progress, before their timeouts
     median_turnaround_s: Seconds  # of a first instance of this batch
-    shift: float  # ln of (duration of this batch's jobs / duration of the app's other jobs)
+    shift: float  # ln of the ratio of this batch's job durations to those of the app's other jobs
 
 
 @dataclass(frozen=True, slots=True)
 class ForecastRecord:
-    """A stored forecast: q10, q50, q90, its basis, and the effect on the published C(B).
+    """A stored forecast: q10, q50, q90, its basis, and its effect on the published C(B).
 
-    `completion_at` is C(B) from then on and `because` why it changed or was kept. `method_because` is the basis of the
-    quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): the first forecast with this fraction of
-    jobs finished, which will be scored. `at_risk`: why a short deadline is unlikely to be met; `flag`: why an operator
-    should check the batch; None if all is well. `terms` and `holds` are deleted when a batch ends.
+    `completion_at` is C(B) after this forecast, and `because` the reason why it changed or was kept. `method_because`
+    explains the basis of the quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): this was the
+    first forecast with that fraction of jobs finished, and will be scored. `at_risk`: why the batch will probably miss
+    a short deadline. `flag`: why an operator should check the batch, None if no check is needed. `terms` and `holds`
+    are deleted when a batch ends.
     """
 
     batch_id: BatchId
@@ -119,7 +120,7 @@ class ForecastRecord:
 
 @dataclass(frozen=True, slots=True)
 class ForecastPoint:
-    """A point of the chart: the forecast at a number of finished jobs."""
+    """A point of the forecast chart: the forecast at a given number of finished jobs."""
 
     made_at: Instant
     q50_at: Instant
@@ -129,18 +130,18 @@ class ForecastPoint:
 
 
 class ForecastState(StrEnum):
-    """Whether a batch's forecast is shown, or why not."""
+    """Whether a batch's forecast is shown, and if not, why."""
 
     SHOWN = "shown"
     NOT_YET = "not_yet"  # no forecast yet
     FIRST_RESULTS = "first_results"  # the app's turnarounds are unknown before the first results
-    FAR = "far"  # q90 is more than FAR_BOUNDS delay bounds ahead
+    FAR = "far"  # q90 is at least FAR_BOUNDS delay bounds ahead
     FAILED = "failed"  # the model gave no result
     ENDED = "ended"
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:
-    """Return whether a forecast with q90 `ahead_s` ahead is shown.
+    """Return whether a forecast is shown whose q90 is `ahead_s` seconds ahead.
 
     >>> forecast_state(Method.WARM, 86400.0, Seconds(86400.0)).value
     'shown'
@@ -160,7 +161,7 @@ def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> 
 
 
 def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
-    """Return the state of a batch with its last forecast, if any: q50 is published only if it is shown."""
+    """Return the state of a batch's latest forecast, if any: q50 is published only if it is shown."""
     if batch.ended_at is not None:
         return ForecastState.ENDED
     if last is None:
@@ -171,7 +172,7 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
 
 @dataclass(frozen=True, slots=True)
 class ForecastAge:
-    """The time of an active batch's last forecast, if any, and the jobs finished since.
+    """When an active batch was last forecast, if ever, and how many jobs have finished since.
 
     `completion_at` is the published C(B).
     """
@@ -187,7 +188,7 @@ class ForecastAge:
         return self.jobs_over != self.jobs_over_then
 
     def wait_s(self, settings: EstimatorSettings) -> Seconds:
-        """Return the maximum time for collecting validations after the last forecast, before a new one is made.
+        """Return the maximum time after the last forecast for which validations are collected before a new one is made.
 
         max(`pause_s`, 1 % of the remaining time), but at most `timer_s`. None for the first results: they change a
         forecast that rests on estimates alone from days to minutes.
@@ -207,11 +208,11 @@ class ForecastAge:
 
 @dataclass(frozen=True, slots=True)
 class ForecastStanding:
-    """An active batch at the start of a forecast: the batch, its last forecast's age, and its app's spread.
+    """An active batch at the start of a forecast, with the age of its last forecast and its app's spread.
 
-    `delay_bound_s` is the maximum over its classes; `least_spare_instances` the minimum over its classes of the
-    instances a job may have beyond its quorum; `checkpoint_fraction` the last checkpoint with a stored forecast of the
-    model.
+    `delay_bound_s` is the maximum over its classes. `least_spare_instances` is the minimum over its classes of the
+    number of instances a job may have beyond its quorum. `checkpoint_fraction` is the latest checkpoint with a stored
+    forecast by the model.
     """
 
     batch: Batch
@@ -224,7 +225,7 @@ class ForecastStanding:
 
 @dataclass(frozen=True, slots=True)
 class KeptForecast:
-    """A forecast to be scored, with the `spread` used for it."""
+    """A forecast to be scored, and the `spread` it was made with."""
 
     batch_id: BatchId
     progress_fraction: float
@@ -237,7 +238,7 @@ class KeptForecast:
 
 @dataclass(frozen=True, slots=True)
 class EndedBatch:
-    """A batch that ended since its last forecast, with the model's forecasts at its checkpoints."""
+    """A batch that ended after its last forecast, with the model's forecasts at its checkpoints."""
 
     batch: Batch
     delay_bound_s: Seconds
@@ -246,11 +247,11 @@ class EndedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A stored forecast compared with the end of its batch.
+    """A stored forecast compared with the actual end of its batch.
 
-    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / remaining time; `pinball` the
-    mean loss of the three quantiles in delay bounds. `needed_spread` is the spread at which q90 would have equalled the
-    end.
+    `error_fraction` is (q50 - end) / makespan, `remaining_error_fraction` (q50 - end) / remaining time. `pinball` is
+    the mean pinball loss of the three quantiles, in delay bounds. `needed_spread` is the spread at which q90 would have
+    equalled the actual end.
     """
 
     batch_id: BatchId
@@ -267,21 +268,21 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Accuracy of an app's forecasts: shares of ends below each quantile, median errors, mean pinball loss."""
+    """Accuracy of an app's forecasts: fractions of ends below each quantile, median errors, mean pinball loss."""
 
     batches: int
     coverage_q10: float
     coverage_q50: float
     coverage_q90: float
-    median_error_fraction: float  # absolute
-    median_remaining_error_fraction: float  # absolute
+    median_error_fraction: float  # absolute value
+    median_remaining_error_fraction: float  # absolute value
     bias_fraction: float
     pinball: float
 
 
 @dataclass(frozen=True, slots=True)
 class AppAccuracy:
-    """The accuracy of an app's forecasts as of `scored_at`, and the spread of the next ones, with its reason."""
+    """The accuracy of an app's forecasts as of `scored_at`, and the spread for its next forecasts with the reason."""
 
     app_id: AppId
     scored_at: Instant
@@ -294,8 +295,8 @@ class AppAccuracy:
 class ForecastHealth:
     """The state of an app's forecasts, for metrics.
 
-    `never_forecast` of its active batches have no forecast yet; the last forecasts of the others were made between
-    `oldest_at` and `latest_at` (None: there are no others). `accuracy` None: no batch was scored yet.
+    `never_forecast` active batches have no forecast yet. The latest forecasts of the rest were made between `oldest_at`
+    and `latest_at` (None if there are none). `accuracy` is None before the first batch is scored.
     """
 
     app_id: AppId
@@ -308,6 +309,6 @@ class ForecastHealth:
 
 
 def ended_part_s(batch: Batch) -> Seconds:
-    """Return the interval in seconds of the unchanged forecasts kept for an ended batch: about 100 in all."""
+    """Return the interval in seconds at which unchanged forecasts of an ended batch are kept: about 100 in total."""
     lived_s = 0.0 if batch.ended_at is None else batch.ended_at - batch.created_at
     return Seconds(max(PART_S, lived_s / ENDED_PARTS))

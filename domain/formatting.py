@@ -1,6 +1,6 @@
-"""Formats durations and sizes for people: the only place that turns seconds and bytes into words. Pure.
+"""Formats durations and sizes for people. Only this module converts seconds and bytes to words. Pure.
 
-The console's script formats changing durations in the same way; a test compares both.
+The console's script formats live durations in the same way; a test compares the two.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any
 
 from domain.units import DAY_S, HOUR_S, MINUTE_S
 
-SECONDS_MOST = 120  # longer durations are given in minutes
+SECONDS_MOST = 120  # longer durations are shown in minutes
 _PLACE = re.compile(r"\{(\d+):length\}")
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration in its largest unit and the next smaller one.
+    """Format a duration in its largest unit and the next smaller one.
 
     >>> [in_words(s) for s in (0.25, 40.0, 90.0, 330.0, 5400.0, 86400.0, 200_000.0, -61.4)]
     ['250 ms', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
@@ -47,7 +47,7 @@ def in_words(seconds: float) -> str:
 
 
 def exactly(seconds: float) -> str:
-    """Return a duration with every unit.
+    """Format a duration without rounding, in all its units.
 
     >>> exactly(90_061.0), exactly(28_800.5), exactly(60.0)
     ('1 d 1 h 1 min 1 s', '8 h 0.5 s', '60 s')
@@ -65,9 +65,9 @@ def exactly(seconds: float) -> str:
 
 
 def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
-    """Fill a sentence's placeholders; `{0:length}` formats a number of seconds as a duration.
+    """Fill in a sentence's placeholders; `{0:length}` formats a number of seconds as a duration.
 
-    Different durations that would be rounded to the same words are written exactly.
+    Different durations that would be rounded to the same words are written without rounding.
 
     >>> told("host {0} needs {1:length}, job allows {2:length}", "ada", 90_000.0, 3600)
     'host ada needs 1 d 1 h, job allows 1 h'
@@ -88,7 +88,7 @@ def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
 
 @cache
 def _parsed(sentence: str) -> tuple[str, tuple[int, ...]]:
-    """Return the sentence with plain placeholders, and which of them are durations. Cached: sentences are few."""
+    """Return the sentence with plain placeholders, and the indexes of its durations. Cached: sentences are few."""
     places = dict.fromkeys(int(place) for place in _PLACE.findall(sentence))
     return _PLACE.sub(r"{\1}", sentence), tuple(places)
 
@@ -100,7 +100,7 @@ THOUSAND = 1000.0
 
 
 def size_in_words(nbytes: float) -> str:
-    """Return a number of bytes with its unit, powers of 1000, four significant digits.
+    """Format a number of bytes in powers of 1000, with four significant digits.
 
     >>> size_in_words(15032385536), size_in_words(2e9), size_in_words(999_999), size_in_words(12), size_in_words(-5e6)
     ('15.03 GB', '2 GB', '1 MB', '12 B', '-5 MB')
@@ -113,7 +113,7 @@ def size_in_words(nbytes: float) -> str:
 
 
 def both_in_words(one: float, other: float) -> tuple[str, str]:
-    """Format two sizes for comparison: in bytes where rounding would make different sizes equal.
+    """Format two sizes for comparison; in bytes if rounding would make different sizes look equal.
 
     >>> both_in_words(4e9, 2.5e9), both_in_words(4_000_000_001, 4e9)
     (('4 GB', '2.5 GB'), ('4,000,000,001 B', '4,000,000,000 B'))

@@ -1,7 +1,7 @@
-"""Changes of the statistics of a (host, app version) by events. Pure.
+"""Changes of (host, app version) statistics by events. Pure.
 
-The database applies the same change as relative SQL (never read-modify-write); a contract test keeps `applied` and the
-SQL equal.
+The database applies the same changes as relative SQL (never read-modify-write); a contract test checks that `applied`
+and the SQL agree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.hosts import STATS_HALF_LIFE_S, DecayedSums, HostAppVersion
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, HostId, Instant
 
-QUOTA_FACTOR_MOST = 2.0**16  # of one delta; more doublings change no quota, and the values fit a database column
+QUOTA_FACTOR_MOST = 2.0**16  # per delta; more doublings change no quota, and the value must fit a database column
 QUOTA_ADDED_LEAST = -(2**30)
 INT_MOST = 2**31 - 1  # maximum of a database column
 
@@ -27,21 +27,21 @@ class HavEventKind(StrEnum):
     INVALID = "invalid"
     ERROR = "error"
     TIMED_OUT = "timed_out"
-    LOST = "lost"  # aborted by its user, or lost with all jobs of the host
+    LOST = "lost"  # aborted by its user, or lost together with all jobs of the host
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HavEvent:
     """One event of a (host, app version) at `at`.
 
-    `ln_turnaround_ratio` is ln(turnaround / R) for tight instances, else ln(turnaround / the batch's median): of a
-    valid result, or of a time-out as a censored sample. `late`: a valid result after its due date. `replaces` is the
-    censored sample that an earlier time-out of the same instance left at `replaces_at`; it is removed with its
-    remaining weight, or with its full weight if `replaces_at` is unknown. The instance stores its scheduled time-out,
-    not the sweep that applied it up to a minute later, which makes the weight 0.00003 too small. Only a valid result or
-    another time-out removes the sample: a late error or invalid result says nothing better about the turnaround, so the
-    sample stays and the instance only leaves the silent ones (`n_timeout`). `ln_turnaround` is ln(turnaround in
-    seconds), valid results only. `speed_s_per_flop` is elapsed seconds per estimated flop.
+    `ln_turnaround_ratio` is ln(turnaround / R) for tight instances, otherwise ln(turnaround / the batch's median); it
+    comes from a valid result, or from a timeout as a censored sample. `late`: a valid result after its due date.
+    `replaces` is the censored sample that an earlier timeout of the same instance added at `replaces_at`; it is removed
+    with its remaining weight, or with its full weight if `replaces_at` is unknown. The instance stores its scheduled
+    timeout, not the sweep up to a minute later that applied it, which makes the weight 0.00003 too small. Only a valid
+    result or another timeout removes the sample: a late error or invalid result is no better evidence of the
+    turnaround, so the sample stays and only `n_timeout` is reduced. `ln_turnaround` is ln(turnaround in seconds), valid
+    results only. `speed_s_per_flop` is elapsed seconds per estimated flop.
     """
 
     host_id: HostId
@@ -62,7 +62,7 @@ class HavEvent:
 
     @property
     def takes_back(self) -> float | None:
-        """Return the sample that no longer counts."""
+        """Return the sample to remove, or None."""
         return self.replaces if self.kind in (HavEventKind.VALID, HavEventKind.TIMED_OUT) else None
 
 
@@ -71,8 +71,8 @@ class HavDelta:
     """The sum of events of one (host, app version), to be added to its row.
 
     `valid_reset`: the events include a failure, so consecutive_valid is set to 0 before `valid_added` is added. The
-    quota is multiplied by `quota_factor`, then `quota_added` is added; the result is clamped to `quota_least` and
-    `quota_most`, which follow from applying the events to the lowest and the highest quota.
+    quota is multiplied by `quota_factor`, then increased by `quota_added` and clamped to `quota_least` and
+    `quota_most`, the results of applying the events to the lowest and the highest quota.
     """
 
     host_id: HostId
@@ -97,13 +97,13 @@ class HavDelta:
 
 
 def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
-    """Return one delta per (host, app version), in key order; events of a row are applied in the order given.
+    """Return one delta per (host, app version), in key order; the events of each row are applied in the order given.
 
-    Its sums are as of the latest event; earlier samples have decayed until then.
+    Sums are as of the latest event: earlier samples are decayed to that instant.
 
-    A valid result adds 1 to consecutive_valid and doubles the quota; an error, an invalid result or a time-out resets
-    consecutive_valid to 0 and takes 1 off the quota, which is clamped to 1..`quota_most` after each event. A lost
-    instance only takes 1 off the quota.
+    A valid result adds 1 to consecutive_valid and doubles the quota. An error, an invalid result or a timeout resets
+    consecutive_valid to 0 and subtracts 1 from the quota, which is clamped to 1..`quota_most` after each event. A lost
+    instance only subtracts 1 from the quota.
     """
     gathered: dict[tuple[HostId, AppVersionId], _Gathered] = {}
     for event in events:
@@ -116,7 +116,7 @@ def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
 
 
 class _Sums:
-    """The sum of samples of one kind."""
+    """Decayed sums of samples of one kind."""
 
     __slots__ = ("n", "total", "total_sq")
 
@@ -138,7 +138,7 @@ class _Sums:
 
 
 class _Gathered:
-    """A mutable delta: many are built per second, so nothing is copied on the way."""
+    """A mutable delta. Many are built per second, so this class avoids copying values."""
 
     def __init__(self, at: Instant, quota_most: int) -> None:
         self.at = at
@@ -180,7 +180,7 @@ class _Gathered:
         self.n_timeout += (event.kind is HavEventKind.TIMED_OUT) - (event.replaces is not None)
 
     def _bound_quota(self, factor: int, added: int) -> None:
-        """Apply a step to the lowest and the highest quota; steps are monotonic, so all others stay between."""
+        """Apply a step to the lowest and the highest quota. Steps are monotonic, so any other quota stays between."""
         limit = self._limit
         self.quota_least = min(limit, max(1, self.quota_least * factor + added))
         self.quota_most = min(limit, max(1, self.quota_most * factor + added))
@@ -223,9 +223,9 @@ class _Gathered:
 
 
 def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int) -> HostAppVersion:
-    """Return the row after the delta. Its sums are first decayed to `delta.at`.
+    """Return the row after the delta. The row's sums are first decayed to `delta.at`.
 
-    quota' = min(delta's most, max(delta's least, (quota or start) * factor + added)).
+    quota' = min(delta.quota_most, max(delta.quota_least, (quota or start) * factor + added)).
 
     >>> row = HostAppVersion(HostId(1), AppVersionId(1), consecutive_valid=4, quota_per_day=50)
     >>> event = HavEvent(HostId(1), AppVersionId(1), HavEventKind.ERROR, Instant(0.0))
@@ -263,5 +263,5 @@ def _summed(old: DecayedSums, new: DecayedSums, weight: float, at: Instant) -> D
 
 
 def _kept_fraction(since_at: Instant, now: Instant) -> float:
-    """Return a sample's remaining weight: 2^(-(now - since) / half-life)."""
+    """Return the remaining weight of a sample: 2^(-(now - since) / half-life)."""
     return math.exp2(-max(0.0, now - since_at) / STATS_HALF_LIFE_S)

@@ -1,4 +1,4 @@
-"""The history: jobs of batches that ended long ago, stored by the month in which the batch ended. Pure."""
+"""History: jobs of batches that ended long ago, stored by the month in which the batch ended. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ START = JobPlace(BatchId(0), JobId(0))
 
 @dataclass(frozen=True, slots=True)
 class MovedJobs:
-    """The result of one step of moving jobs to the history. `after`: where the next step continues.
+    """The result of moving one group of jobs to the history. `after` is where the next step continues.
 
     `more` is False once all batches have been scanned; `after` is then the start.
     """
@@ -38,7 +38,7 @@ class MovedJobs:
 
 @dataclass(frozen=True, slots=True)
 class FinishedMonth:
-    """The history of one month. `files` are uploaded outputs; `table_bytes` is the size of its database tables.
+    """The history of one month. `files` counts uploaded outputs; `table_bytes` is the size of its database tables.
 
     `purged_at`: when the month was last purged; None: never.
     """
@@ -54,14 +54,14 @@ class FinishedMonth:
 
 @dataclass(frozen=True, slots=True)
 class OutputPage:
-    """Names of some outputs; `after` is where the next page starts, None after the last page."""
+    """A page of output names; `after` is where the next page starts, None after the last page."""
 
     names: tuple[str, ...]
     after: InstanceId | None
 
 
 def month_of(at: Instant) -> str:
-    """Return the month of an instant, UTC.
+    """Return the month of an instant in UTC, as YYYY-MM.
 
     >>> month_of(Instant(1_800_000_000.0))
     '2027-01'
@@ -70,7 +70,7 @@ def month_of(at: Instant) -> str:
 
 
 def month_bounds(month: str) -> tuple[Instant, Instant]:
-    """Return the start of a month and of the next one, UTC.
+    """Return the start of a month and the start of the next one, UTC.
 
     >>> month_bounds("2026-12")
     (1796083200.0, 1798761600.0)
@@ -82,7 +82,7 @@ def month_bounds(month: str) -> tuple[Instant, Instant]:
 
 
 def checked_month(field: str, text: str) -> str:
-    """Return the month if it is valid. Raises InvalidInputError.
+    """Return `text` if it is a valid month. Raises InvalidInputError naming `field`.
 
     >>> checked_month("before", "2026-3")
     Traceback (most recent call last):

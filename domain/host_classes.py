@@ -1,4 +1,4 @@
-"""Host classes for homogeneous redundancy, and the speed and queue of each class. Pure."""
+"""Host classes for homogeneous redundancy, with the speed and queue of each class. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
 # Hosts of one class have the same operating system and, for type 1, the same CPU vendor.
 SYSTEMS = (("windows", 1), ("linux", 2), ("darwin", 3), ("mac", 3), ("android", 4), ("freebsd", 5))
 VENDORS = (("intel", 1), ("amd", 2), ("apple", 3), ("arm", 4), ("power", 5))
-BY_SYSTEM_ONLY = 2  # hr_type; every other type but 0 also compares the CPU vendor
+BY_SYSTEM_ONLY = 2  # an hr_type; all other types except 0 also compare the CPU vendor
 
 
 def class_by_names(os_name: str, cpu_vendor: str, hr_type: int) -> int:
-    """Return a host's class for homogeneous redundancy: 10 * system + vendor; 0 if it is unknown.
+    """Return a host's class for homogeneous redundancy: 10 * system + vendor, or 0 if the class is unknown.
 
-    Type 2 compares only the system, type 0 nothing.
+    Type 2 compares only the operating system, type 0 compares nothing.
 
     >>> [class_by_names("Linux Debian", "GenuineIntel", hr_type) for hr_type in (1, 2, 0)], class_by_names("", "", 1)
     ([21, 20, 0], 0)
@@ -37,7 +37,7 @@ def _numbered(names: tuple[tuple[str, int], ...], told: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AlikeHosts:
-    """Active hosts with the same description: number, cores, speed and mean time between requests."""
+    """A group of active hosts with the same description: their number, cores, speed and mean time between requests."""
 
     os_name: str
     cpu_vendor: str
@@ -50,7 +50,7 @@ class AlikeHosts:
 
 @dataclass(frozen=True, slots=True)
 class ClassStanding:
-    """Active hosts of one class that can run an app. `queued_flop` is unsent work committed to the class."""
+    """The active hosts of one class that can run an app. `queued_flop` is unsent work committed to the class."""
 
     app_id: AppId
     hr_type: int
@@ -64,14 +64,14 @@ class ClassStanding:
 
 @dataclass(frozen=True, slots=True)
 class HostClasses:
-    """All classes as of an instant."""
+    """All host classes as of an instant."""
 
     computed_at: Instant = Instant(0.0)
     standings: tuple[ClassStanding, ...] = ()
 
 
 class Standings(tuple[ClassStanding, ...]):
-    """The classes of one app and type. Objects compare by identity, so that derived values can be cached."""
+    """The host classes of one app and redundancy type. Compared by identity, so that derived values can be cached."""
 
     __slots__ = ()
 
@@ -87,13 +87,13 @@ NO_STANDINGS = Standings()
 
 @dataclass(frozen=True, slots=True)
 class ClassesByApp:
-    """The classes by (app, type), for requests."""
+    """Host classes by app and redundancy type, for lookups by requests."""
 
     of: Mapping[tuple[AppId, int], Standings] = field(default_factory=dict)
 
     @classmethod
     def made(cls, classes: HostClasses) -> ClassesByApp:
-        """Group by app and type, sorted by class."""
+        """Group host classes by app and type, sorted by class."""
         found: dict[tuple[AppId, int], list[ClassStanding]] = {}
         for one in sorted(classes.standings, key=lambda one: one.hr_class):
             found.setdefault((one.app_id, one.hr_type), []).append(one)

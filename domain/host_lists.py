@@ -1,4 +1,4 @@
-"""Values of the operators' lists of hosts and of one host's instances. Pure."""
+"""Values for the operators' lists of hosts and of a host's instances. Pure."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
 from domain.volunteers import ResultPlace
 
-# Maximum number of hosts, or of failures, a page reads to find the selected ones.
+# Maximum number of hosts or failures that are read for one page.
 LOOKED_AT = 10_000
-RESULTS_LOOKED_AT = 5000  # instances of a volunteer read to list those of one host
+RESULTS_LOOKED_AT = 5000  # maximum number of a volunteer's instances that are read to list those of one host
 
 
 class HostKind(StrEnum):
     """Kinds of host lists.
 
     ALL: newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1), slowest
-    first. FAILING: hosts with errors, invalid results or time-outs since an instant, most failures first. SILENT: hosts
-    that have not called since an instant, newest first.
+    first. FAILING: hosts with errors, invalid results or timeouts after `since`, most failures first. SILENT: hosts
+    that have not contacted the server since `since`, newest first.
     """
 
     ALL = "all"
@@ -32,7 +33,7 @@ class HostKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """The selection. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer."""
+    """Selects hosts for a list. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer."""
 
     kind: HostKind = HostKind.ALL
     since: Instant = Instant(0.0)
@@ -41,7 +42,7 @@ class HostChoice:
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """The last entry of a page, for the next one. `key` is X of a slow host, or the number of failures."""
+    """The last entry of a page, where the next page continues. `key` is X of a slow host, or the number of failures."""
 
     host_id: HostId
     key: float = 0.0
@@ -50,9 +51,9 @@ class HostPlace:
 
 @dataclass(frozen=True, slots=True)
 class SlowWith:
-    """An app version the host is slow with: `x` is the share of slower hosts at the last ranking.
+    """An app version for which the host is slow: `x` is the share of slower hosts at the last ranking.
 
-    `relative` is its current turnaround divided by the usual one; None without results.
+    `relative` is the host's current turnaround divided by the usual one; None without results.
     """
 
     app_version_id: AppVersionId
@@ -62,7 +63,7 @@ class SlowWith:
 
 @dataclass(frozen=True, slots=True)
 class RecentFailures:
-    """Recent failures of a host, and the time of the last one: its report, or the end of its grace."""
+    """The number of a host's recent failures, and when the latest one happened: its report or the end of its grace."""
 
     errors: int
     invalid: int
@@ -86,15 +87,16 @@ class ListedHost:
     n_valid: int
     n_error: int
     n_timeout: int
+    credit: Credit = NO_CREDIT
     slow: SlowWith | None = None
     failures: RecentFailures | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """One page. `after` is where the next page starts, None at the end; a page may be empty and still have a next one.
+    """A page of hosts. `after` is where the next page starts, None at the end; even an empty page may have a next one.
 
-    `since` is the first failure read, if there were more than the limit.
+    `since` is the time of the first failure read, if the number of failures exceeded the limit.
     """
 
     hosts: Sequence[ListedHost]
@@ -118,6 +120,7 @@ class HostInstance:
     elapsed_s: Seconds | None
     tight: bool
     reason: str = ""
+    credit: float | None = None  # None: none was granted
 
     @property
     def allowed_s(self) -> Seconds:
@@ -129,7 +132,7 @@ class HostInstance:
 
     @property
     def is_late(self) -> bool:
-        """Return whether it came back after its due date, or timed out."""
+        """Return whether it was returned after its due date, or timed out."""
         if self.reported_at is None:
             return self.state is InstanceState.TIMED_OUT
         return self.reported_at > self.due_at
@@ -137,7 +140,7 @@ class HostInstance:
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
-    """One page, newest first. `after` is where the next page starts, None at the end."""
+    """A page of instances, newest first. `after` is where the next page starts, None at the end."""
 
     instances: Sequence[HostInstance]
     after: ResultPlace | None = None

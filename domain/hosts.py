@@ -9,7 +9,7 @@ from domain.apps import ProcessorType
 from domain.quick import quick_dataclass
 from domain.units import AppVersionId, FlopPerSecond, HostId, Instant, Seconds, VolunteerId
 
-STATS_HALF_LIFE_S = Seconds(14 * 86400.0)  # decayed sums lose half their weight in 14 days
+STATS_HALF_LIFE_S = Seconds(14 * 86400.0)  # decayed sums lose half their weight in this time
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Coprocessor:
 
 @quick_dataclass(frozen=True, slots=True)
 class Host:
-    """A computer as it last described itself, with values clamped to sane ranges."""
+    """A computer as described by its client, with values clamped to plausible ranges."""
 
     host_id: HostId
     volunteer_id: VolunteerId
@@ -35,9 +35,9 @@ class Host:
     last_rpc_at: Instant = Instant(0.0)
     domain_name: str = ""
     ncpus: int = 1
-    flop_per_s: FlopPerSecond = FlopPerSecond(1e9)  # Whetstone, per CPU
-    ram_bytes: float = 0.0  # the part the client may use
-    disk_free_bytes: float = 0.0  # the part the project may still use
+    flop_per_s: FlopPerSecond = FlopPerSecond(1e9)  # Whetstone benchmark, per CPU
+    ram_bytes: float = 0.0  # available to the client
+    disk_free_bytes: float = 0.0  # still available to the project
     on_fraction: float = 1.0
     active_fraction: float = 1.0
     gpu_active_fraction: float = 1.0
@@ -48,23 +48,23 @@ class Host:
     cpu_model: str = ""
     client_version: int = 0  # 7.20.5 -> 72005
     coprocessors: tuple[Coprocessor, ...] = ()
-    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
+    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the server's clock; 0 if the client does not send its time
     software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
     @property
     def cpu_availability_fraction(self) -> float:
-        """Return the share of wall-clock time in which a CPU job makes progress."""
+        """Return the fraction of wall-clock time in which a CPU job makes progress."""
         return self.on_fraction * self.active_fraction
 
     @property
     def gpu_availability_fraction(self) -> float:
-        """Return the share of wall-clock time in which a GPU job makes progress."""
+        """Return the fraction of wall-clock time in which a GPU job makes progress."""
         return self.on_fraction * self.gpu_active_fraction
 
 
 @quick_dataclass(frozen=True, slots=True)
 class DecayedSums:
-    """n, sum of x and sum of x squared of samples, decaying with STATS_HALF_LIFE_S, as of `at`.
+    """Count, sum and sum of squares of samples as of `at`, decaying with STATS_HALF_LIFE_S.
 
     >>> s = DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0))
     >>> s.mean
@@ -77,7 +77,7 @@ class DecayedSums:
     at: Instant = Instant(0.0)
 
     def at_time(self, now: Instant) -> DecayedSums:
-        """Return the sums as of `now`, multiplied by 2^(-(now - at) / half-life); unchanged before `at`.
+        """Return the sums as of `now`, multiplied by 2^(-(now - at) / half-life); unchanged if `now` is before `at`.
 
         >>> DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0)).at_time(Instant(14 * 86400.0)).n
         2.0
@@ -86,7 +86,7 @@ class DecayedSums:
         return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, max(now, self.at))
 
     def kept_fraction(self, now: Instant) -> float:
-        """Return the remaining weight of the sums at `now`: 2^(-(now - at) / half-life), 1 before `at`.
+        """Return the remaining weight of the sums at `now`: 2^(-(now - at) / half-life), or 1 if `now` is before `at`.
 
         >>> DecayedSums(at=Instant(0.0)).kept_fraction(Instant(28 * 86400.0))
         0.25
@@ -100,20 +100,22 @@ class DecayedSums:
 
 @quick_dataclass(frozen=True, slots=True)
 class HostAppVersion:
-    """HAV: one (host, app version) with its statistics.
+    """HAV: the statistics of one (host, app version).
 
-    `tight` holds ln(turnaround / R) of instances with a due date set by the host's own speed; `tight_missed_n` counts
-    those that missed it (decayed alike). `relaxed` holds ln(turnaround / the batch's median) of all others. `speed`
-    holds elapsed seconds per estimated flop. `clean_since_at` is the time of the last failure, or of the first event if
-    there was none. `quota_per_day` is the maximum of instances per processor and day; `sent_today` counts those of
+    `tight` holds ln(turnaround / R) of instances whose due date was set from the host's own speed; `tight_missed_n`
+    counts how many of them missed it (decayed alike). `relaxed` holds ln(turnaround / the batch's median) of all other
+    instances. `speed` holds elapsed seconds per estimated flop. `clean_since_at` is the time of the last failure, or of
+    the first event if there was none. `quota_per_day` is the maximum number of instances per processor and day;
+    `sent_today` counts the instances sent on `day`. `log_n`, `log_sum`, `log_sum_sq` are undecayed sums of
+    ln(turnaround in seconds) of valid results.
     `day`. `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln(turnaround in seconds) of valid results.
     """
 
     host_id: HostId
     app_version_id: AppVersionId
     consecutive_valid: int = 0
-    quota_per_day: int = 0  # 0: no row yet, use the setting's initial value
-    day: int = 0  # days since the epoch of `sent_today`
+    quota_per_day: int = 0  # 0: no row yet, use the initial value from the settings
+    day: int = 0  # the day of `sent_today`, in days since the epoch
     sent_today: int = 0
     speed: DecayedSums = DecayedSums()
     tight: DecayedSums = DecayedSums()
@@ -131,10 +133,10 @@ class HostAppVersion:
 
     @property
     def failed_last(self) -> bool:
-        """Return whether its last result failed or timed out.
+        """Return whether the latest result failed or timed out.
 
-        With no consecutive valid result, a first event was a failure. Rows older than `clean_since_at` are judged by
-        their counts, which a new version does not inherit.
+        If there are no consecutive valid results, the first event was a failure. Rows older than `clean_since_at` are
+        judged by their failure counts, which a new version does not inherit.
 
         >>> HostAppVersion(1, 1).failed_last, HostAppVersion(1, 1, clean_since_at=Instant(0.0)).failed_last
         (False, True)

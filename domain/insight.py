@@ -1,4 +1,4 @@
-"""Reports for operators on waiting work and on hosts that call, as values. Pure."""
+"""Operators' reports on waiting work and on hosts that contact the server, as values. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
 from domain.units import HOUR_S, Flop, HostId, Instant, Seconds
 
-MOST_SHORT_HOSTS = 10_000  # an app that so many hosts can run lacks none
-MOST_SHORT_JOBS = 100  # jobs of a batch to check, retries first
+MOST_SHORT_HOSTS = 10_000  # an app with at least this many suitable hosts is not short of hosts
+MOST_SHORT_JOBS = 100  # number of jobs checked per batch, retries first
 LEAST_INTERVAL_S = Seconds(
     1.0
-)  # minimum time between two requests of a host; volunteers' clients do not call more often
-SILENT_INTERVALS = 3.0  # silence up to this many of its intervals is normal for a host
+)  # minimum time between two requests of a host; volunteers' clients do not connect more often
+SILENT_INTERVALS = 3.0  # a host may be silent for this many of its request intervals before it counts as silent
 
-# One record per (host, app version), with numpy type names: the inputs of a percentile, and the host's request rate (0
-# if unknown). Sums are as of `stats_at`. `clean_since_at`: NaN if unknown. `failed`: the last result failed or timed
+# One record per (host, app version), with numpy type names: the inputs of a percentile and the host's request rate (0
+# if unknown). Sums are as of `stats_at`. `clean_since_at`: NaN if unknown. `failed`: the latest result failed or timed
 # out.
 STANDING_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
@@ -36,10 +36,10 @@ STANDING_FIELDS: tuple[tuple[str, str], ...] = (
 
 
 def calls_per_hour(interval_s: float | None, last_rpc_at: Instant, now: Instant) -> float:
-    """Return a host's requests per hour: 3600 / max(interval, silence / 3, 1 s); 0 if it has called only once.
+    """Return a host's requests per hour: 3600 / max(interval, silence / 3, 1 s), or 0 after a single request.
 
-    `interval_s` is the decayed mean time between its requests. A host silent for longer than three intervals is assumed
-    to call less often now: its interval counts as a third of the silence.
+    `interval_s` is the decayed mean time between its requests. A host silent for more than three intervals is assumed
+    to have become slower: one third of its silence is used as its interval.
 
     >>> calls_per_hour(1800.0, Instant(0.0), Instant(3600.0)), calls_per_hour(600.0, Instant(0.0), Instant(10_800.0))
     (2.0, 1.0)
@@ -53,7 +53,7 @@ def calls_per_hour(interval_s: float | None, last_rpc_at: Instant, now: Instant)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A host, with the lookup key of its next request and its request rate."""
+    """A host, with the key for looking up its next request and its request rate."""
 
     host_id: HostId
     key: RequestKey
@@ -66,7 +66,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """Active hosts that could run one of some app versions but have no row for them, and their request rate."""
+    """Active hosts that could run one of some app versions but have no statistics for it, and their request rate."""
 
     hosts: int = 0
     calls_per_hour: float = 0.0
@@ -74,7 +74,7 @@ class Newcomers:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBatch:
-    """An active batch with unsent instances, `retries_unsent` of them retries.
+    """An active batch with unsent instances, of which `retries_unsent` are retries.
 
     `delay_bound_s` is D, the minimum over its classes. `most_quorum` and `most_retries` are maxima over its jobs.
     """
@@ -87,13 +87,13 @@ class WaitingBatch:
 
     @property
     def most_taken(self) -> int:
-        """Return the maximum number of hosts that have or had a waiting job: its retries and the rest of its quorum."""
+        """Return the maximum number of hosts that have had a waiting job: its retries and the rest of its quorum."""
         return self.most_quorum - 1 + self.most_retries
 
 
 @dataclass(frozen=True, slots=True)
 class RecentHost:
-    """A host that called recently, with its statistics by app version."""
+    """A host that recently contacted the server, with its statistics by app version."""
 
     host: Host
     rpc_interval_s: Seconds | None = None
@@ -102,7 +102,7 @@ class RecentHost:
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """A sample of the `active` recent hosts, chosen by id and so independent of their properties."""
+    """A sample of the `active` recent hosts, chosen by id and therefore independent of their properties."""
 
     hosts: tuple[RecentHost, ...] = ()
     active: int = 0
@@ -110,7 +110,7 @@ class HostSample:
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """The size of a batch's jobs: mean flop, and the maximum of every other requirement."""
+    """The size of a batch's jobs: the mean flop estimate, and the maximum of each other requirement."""
 
     flop: Flop
     memory_bytes: float
@@ -120,11 +120,11 @@ class JobSize:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A batch that no recent host can finish, because of its app's limits per volunteer or host.
+    """A batch that no recent host can finish because of its app's limits per volunteer or host.
 
-    `hosts` of `volunteers` called and have a platform of the app. All of them already had the `jobs` (counted among the
-    first MOST_SHORT_JOBS waiting retries), or they are fewer than the `agreeing` results a job needs. `one_per`:
-    "volunteer" or "host", depending on which the batch needs more of.
+    `hosts` recent hosts of `volunteers` volunteers have a platform of the app. Either all of them already had the
+    `jobs` (counted among the first MOST_SHORT_JOBS waiting retries), or there are fewer of them than the `agreeing`
+    results that a job needs. `one_per`: "volunteer" or "host", whichever is in shorter supply.
     """
 
     one_per: str
@@ -139,10 +139,10 @@ class Short:
 
     @property
     def reason(self) -> str:
-        """Return the reason, with both numbers.
+        """Return the reason in one sentence, with both numbers.
 
         >>> Short("volunteer", 1, 3, hosts=4, volunteers=1).reason
-        '3 jobs need another volunteer: all recent volunteers (1) already had them'
+        '3 jobs need another volunteer: all recent volunteers (1) have already had them'
         >>> Short("volunteer", 2, 0, hosts=4, volunteers=1).reason
         'needs another volunteer: 2 results of different volunteers must agree, but only 1 connected recently'
         """
@@ -153,12 +153,12 @@ class Short:
                 f"but only {known} connected recently"
             )
         jobs, them = ("1 job needs", "it") if self.jobs == 1 else (f"{self.jobs} jobs need", "them")
-        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) already had {them}"
+        return f"{jobs} {self.waits_for}: all recent {self.one_per}s ({known}) have already had {them}"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """Work ahead of a batch in the order: active batches with unsent instances, and those instances."""
+    """Work that precedes a batch in the order: active batches with unsent instances, and their number of instances."""
 
     batches: int = 0
     unsent: int = 0

@@ -1,4 +1,4 @@
-"""Jobs and their instances: states, values for the feeder and the scheduler, names, and random draws. Pure."""
+"""Jobs and instances: states, values for the feeder and the scheduler, names, and random draws. Pure."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from domain.units import (
 
 
 class InstanceState(StrEnum):
-    """The state of an instance. lifecycle/states.py has the transitions."""
+    """The state of an instance. lifecycle/states.py defines the transitions."""
 
     UNSENT = "unsent"
     IN_PROGRESS = "in_progress"
-    REPORTED = "reported"  # success claimed, not compared yet
-    INCONCLUSIVE = "inconclusive"  # compared, no consensus yet
+    REPORTED = "reported"  # the client reported success; not compared yet
+    INCONCLUSIVE = "inconclusive"  # compared without consensus
     VALID = "valid"
     INVALID = "invalid"
-    FAILED = "failed"  # an error on the host, or its output is missing
-    TIMED_OUT = "timed_out"  # no report by the due date and grace; may still report
-    ABORTED = "aborted"  # by the user or the server, or the host left: not the job's fault
-    CANCELLED = "cancelled"  # never sent, no longer needed
-    TOO_LATE = "too_late"  # came back after the job was over without a canonical result
+    FAILED = "failed"  # an error on the host, or missing output
+    TIMED_OUT = "timed_out"  # not reported within due date and grace period; may still be reported
+    ABORTED = "aborted"  # by the user or the server, or because the host left: not the job's fault
+    CANCELLED = "cancelled"  # no longer needed and never sent
+    TOO_LATE = "too_late"  # returned after the job had ended without a canonical result
 
 
 class JobState(StrEnum):
     OPEN = "open"
     VALID = "valid"  # has a canonical instance
-    FAILED = "failed"  # given up, `failure` says why
+    FAILED = "failed"  # given up; `failure` has the reason
     CANCELLED = "cancelled"  # its batch was aborted
 
 
 class ValidatorKind(StrEnum):
     BITWISE = "bitwise"
-    TOLERANCE = "tolerance"  # numbers in JSON or CSV agree within a relative tolerance
+    TOLERANCE = "tolerance"  # numbers in JSON or CSV must agree within a relative tolerance
     ACCEPT = "accept"
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input file of a job. `name` is its identity for every client."""
+    """An input file of a job. Clients identify the file by `name`."""
 
     name: str
     open_name: str
@@ -63,7 +63,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output file of a job: its name in the slot directory and its maximum size."""
+    """An output file of a job, with its name in the slot directory and its maximum size."""
 
     name: str
     max_bytes: int
@@ -72,9 +72,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """The common properties of a batch's jobs: decisions are made once per class and request.
+    """The common properties of jobs in a batch. Decisions are made once per class and request.
 
-    Sizes are per instance. `delay_bound_s` is the maximum time from sending to return.
+    Sizes are per instance. `delay_bound_s` is the maximum time from sending an instance to its report.
     """
 
     job_class_id: JobClassId
@@ -91,22 +91,22 @@ class JobClass:
     hr_type: int = 0
     validator: ValidatorKind = ValidatorKind.BITWISE
     tolerance: float = 0.0
-    inputs: tuple[Input, ...] = ()  # files that every job of the class reads
+    inputs: tuple[Input, ...] = ()  # files read by every job of the class
     outputs: tuple[Output, ...] = ()
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Ready:
-    """An unsent instance in the feeder: the fields needed to order and identify it."""
+    """An unsent instance in the feeder, with the fields needed to order and identify it."""
 
     instance_id: InstanceId
     job_id: JobId
     batch_id: BatchId
     job_class_id: JobClassId
     retries: int = 0
-    sibling_returned: bool = False  # another instance was returned: this one completes a quorum
+    sibling_returned: bool = False  # another instance was returned, so this one completes a quorum
     hr_class: int = 0
-    copies: int = 0  # results an earlier dispatch required to agree; 0 = the quorum
+    copies: int = 0  # number of agreeing results required by an earlier dispatch; 0 = the quorum
 
     @property
     def urgent(self) -> bool:
@@ -127,17 +127,17 @@ class InstanceInProgress:
     volunteer_id: VolunteerId
     sent_at: Instant
     due_at: Instant
-    est_runtime_s: Seconds  # R at dispatch, availability included
+    est_runtime_s: Seconds  # R at dispatch, including availability
     tight: bool
-    no_longer_needed: bool = False  # its job is over
-    median_turnaround_s: Seconds | None = None  # of its batch's results, or of the app's by size; None: unknown
+    no_longer_needed: bool = False  # its job has ended
+    median_turnaround_s: Seconds | None = None  # from results of its batch, or of its app scaled by size
     gated: bool = False  # its host had to pass a percentile gate
-    ncpus: float = 1.0  # that its job occupies
+    ncpus: float = 1.0  # occupied by its job
 
 
 @quick_dataclass(frozen=True, slots=True)
 class FreshRange:
-    """The next `limit` first instances of a (batch, shard) after `after_instance_id`."""
+    """Selects the next `limit` first instances of a (batch, shard) after `after_instance_id`."""
 
     batch_id: BatchId
     shard: int
@@ -155,7 +155,7 @@ class Candidate:
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
-    """Return the client's workunit name of a job.
+    """Return a job's workunit name for clients.
 
     >>> job_name("pi", BatchId(3), JobId(41))
     'pi_3_41'
@@ -164,7 +164,7 @@ def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
 
 
 def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: InstanceId) -> str:
-    """Return the client's result name of an instance.
+    """Return an instance's result name for clients.
 
     >>> instance_name("pi", BatchId(3), JobId(41), InstanceId(77))
     'pi_3_41_77'
@@ -173,7 +173,7 @@ def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: 
 
 
 def instance_id_of(name: str) -> InstanceId | None:
-    """Return the instance of a result name; None for names this server never used.
+    """Return the instance id in a result name; None if this server cannot have created the name.
 
     >>> instance_id_of("pi_3_41_77")
     77
@@ -186,7 +186,7 @@ def instance_id_of(name: str) -> InstanceId | None:
 
 
 def output_file_name(instance: str, position: int) -> str:
-    """Return the upload name of an instance's output number `position` (from 0).
+    """Return the upload name of output number `position` (from 0) of an instance.
 
     >>> output_file_name("pi_3_41_77", 0)
     'pi_3_41_77_r0'
@@ -194,14 +194,14 @@ def output_file_name(instance: str, position: int) -> str:
     return f"{instance}_r{position}"
 
 
-DRAWS_KEPT = 4096  # maximum of cached draws; a dropped draw is computed again, with the same result
+DRAWS_KEPT = 4096  # size of the cache; a discarded draw is computed again, with the same result
 
 
 @lru_cache(maxsize=DRAWS_KEPT)
 def draw(instance_id: InstanceId) -> float:
-    """Return the instance's random number, from 0 to below 1: equal for all requests and workers.
+    """Return the instance's random number in [0, 1), the same for all requests and workers.
 
-    The id's bits are mixed by two rounds of multiply and xor-shift, so that neighbours in a batch are spread evenly.
+    Two rounds of multiply and xor-shift mix the id's bits, so that numbers within a batch are evenly spread.
 
     >>> sum(draw(InstanceId(i)) < 0.05 for i in range(100_000)) / 100_000
     0.05065

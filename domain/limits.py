@@ -15,7 +15,7 @@ class Scope(StrEnum):
 
 
 class Quantity(StrEnum):
-    """The quantity a limit applies to."""
+    """A quantity that can be limited."""
 
     BATCHES = "batches"  # active batches; checked at submission
     JOBS = "jobs in progress"
@@ -26,14 +26,14 @@ class Quantity(StrEnum):
     JOB_RUNTIME_S = "seconds per job"
 
 
-SIZE_LIMITS = frozenset({Quantity.JOB_PE, Quantity.JOB_RUNTIME_S})  # standby work is exempt from these
+SIZE_LIMITS = frozenset({Quantity.JOB_PE, Quantity.JOB_RUNTIME_S})  # standby work is exempt from these limits
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit of one scope: a batch over `soft` is sorted behind those that are not, a batch over `hard` is blocked.
+    """A limit for one scope. A batch over `soft` is sorted behind batches within it; a batch over `hard` is blocked.
 
-    `name` is the submitter, account, app or queue; None: the default for all without a limit of their own.
+    `name` is the submitter, account, app or queue; None is the default for those without a limit of their own.
     """
 
     scope: Scope
@@ -48,7 +48,7 @@ Counts = Mapping[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class RequestedAmounts:
-    """The amounts one more job of a batch would use. `names` are its submitter, account, app and queue."""
+    """The amounts that one more job of a batch would use. `names` are its submitter, account, app and queue."""
 
     names: Mapping[Scope, str]
     amounts: Mapping[Quantity, float]
@@ -58,7 +58,7 @@ class RequestedAmounts:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One limit a batch exceeds: the bound, the current amount, and the amount of one more job."""
+    """One limit that a batch exceeds: the bound, the current amount, and the amount for one more job."""
 
     limit: Limit
     name: str
@@ -68,7 +68,7 @@ class Hold:
     hard: bool
 
     def sentence(self) -> str:
-        """Return the reason, with both numbers."""
+        """Return the reason in one sentence, with both numbers."""
         kind = "hard" if self.hard else "soft"
         amount = f"{self.wants:g}" if self.limit.quantity in SIZE_LIMITS else f"{self.has:g} + {self.wants:g}"
         return f"{kind} limit of {self.limit.scope} {self.name}: {amount} > {self.bound:g} {self.limit.quantity}"
@@ -76,13 +76,13 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """All limits a batch exceeds."""
+    """All limits that a batch exceeds."""
 
     hard: tuple[Hold, ...] = ()
     soft: tuple[Hold, ...] = ()
     others: tuple[str, ...] = field(default=())
 
     def reason(self) -> str | None:
-        """Return why the batch is blocked, all reasons in one sentence; None if it is eligible."""
+        """Return why the batch is blocked, with all reasons in one sentence, or None if it is not blocked."""
         said = [*self.others, *(hold.sentence() for hold in self.hard)]
         return "; ".join(said) if said else None

@@ -1,4 +1,4 @@
-"""Input, stored state and changes of an ordering pass over batches. Pure."""
+"""Input, stored state and output of an ordering pass over batches. Pure."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
 
 
 class Permission(StrEnum):
-    """Rights of submitters, granted to a submitter, or to an account for all submitters in and below it."""
+    """A submitter's permission, granted to the submitter or to an account for all submitters at or below it."""
 
-    EXPEDITE = "expedite"  # use the service level
+    EXPEDITE = "expedite"  # use the service level expedite
     RAISE = "raise"  # set a user priority above 0
-    DEADLINE = "deadline"  # deadlines of its batches count in the order
+    DEADLINE = "deadline"  # deadlines of the submitter's batches affect the order
 
 
 @dataclass(frozen=True, slots=True)
 class OrderNotes:
-    """The stored state of a batch between orderings.
+    """The state of a batch that is stored between ordering passes.
 
-    `sent` is its counter at the last ordering; `charged` instances count as usage, on average since `charged_at`,
-    `used` of them have been returned. An instance uses `used_fraction` of its estimate, last computed when `sampled`
-    jobs were valid. Work in progress is charged at `rate`, the price when it was sent. `bypassed`: consecutive
-    orderings in which later batches were sent but nothing from this one.
+    `sent` is its counter at the last pass. `charged` instances count as usage, on average since `charged_at`; `used` of
+    them have been returned. `used_fraction` is the mean ratio of actual to estimated usage, last computed when
+    `sampled` jobs were valid. Work in progress is charged at `rate`, the price when it was sent. `bypassed`: number of
+    consecutive passes in which later batches were sent but nothing from this one.
     """
 
     clock: QueueClock = field(default=QueueClock())
@@ -46,12 +46,12 @@ class OrderNotes:
 
 @dataclass(frozen=True, slots=True)
 class OrderedBatch:
-    """One batch as input of the ordering. `request` is the maximum over its jobs, without GPUs.
+    """One batch as input to an ordering pass. `request` is the maximum over its jobs, without GPUs.
 
-    `job_flop` is the mean estimate of its jobs. `notes` None: it has not been ordered yet. `explained`: it has a stored
-    breakdown. `charged_s` was charged to its submitter's logical time at submission, `refunded_s` of that has been
-    refunded. It waits for the batches `awaited` to end. Of those `unmet`, some job failed, or they were aborted or
-    purged: it starts only if it is released.
+    `job_flop` is the mean estimate of its jobs. `notes` is None before its first pass. `explained`: a breakdown is
+    stored. Submission charged `charged_s` to the submitter's logical time, of which `refunded_s` has been refunded. The
+    batch starts after the batches in `awaited` have ended. The batches in `unmet` have failed jobs, or were aborted or
+    purged; because of them it starts only when an operator or its submitter releases it.
     """
 
     batch: Batch
@@ -67,8 +67,8 @@ class OrderedBatch:
     unmet: tuple[BatchId, ...] = ()
 
     def waits_for(self) -> tuple[str, ...]:
-        """Return why other batches keep its jobs from being sent."""
-        never = "ended without all jobs valid: release this batch, or abort it"
+        """Return the reasons why other batches keep its jobs from being sent."""
+        never = "ended with some jobs not valid: release this batch, or abort it"
         return (
             *(f"waits for batch {batch_id} to end" for batch_id in self.awaited),
             *(f"batch {batch_id} {never}" for batch_id in self.unmet),
@@ -77,7 +77,7 @@ class OrderedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A submitter in one of its accounts, with its shares and its own permissions there."""
+    """A submitter in one of its accounts, with the shares and permissions it has there."""
 
     submitter_id: SubmitterId
     name: str
@@ -92,7 +92,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeafUsage:
-    """A submitter's usage in an account; `accuracies` are actual / estimate of its last jobs, newest first."""
+    """A submitter's usage in an account; `accuracies` are actual / estimated usage of its last jobs, newest first."""
 
     leaf: LeafId
     usage: DecayedUsage = field(default=DecayedUsage())
@@ -112,7 +112,7 @@ class WindowUsage:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Service units of an account for one period; unused ones expire with the period.
+    """An account's service units for one period. Unused units expire with the period.
 
     `reserved_su` is the estimated cost of its work in progress.
     """
@@ -133,7 +133,7 @@ class Grant:
         return Instant(self.period_start_at + self.period_s)
 
     def at(self, now: Instant) -> Grant:
-        """Return the grant in the period of `now`: a new period starts unused; reservations of work in progress stay.
+        """Return the grant as of `now`. A new period starts unused, with the reservations of work in progress.
 
         >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
         200.0
@@ -144,18 +144,18 @@ class Grant:
         return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
 
     def charged(self, used_su: float) -> Grant:
-        """Return the grant with `used_su` more used (negative: less)."""
+        """Return the grant with `used_su` added to its usage (negative: subtracted)."""
         return replace(self, used_su=max(0.0, self.used_su + used_su))
 
 
-ACTIVE_HOST_S = 7 * DAY_S  # hosts that called within this time count for the reference and the pool's speed
+ACTIVE_HOST_S = 7 * DAY_S  # hosts that contacted the server within this time define the reference and the pool's speed
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A typical host: the median of each resource over active hosts, as of `at`.
+    """The reference host: the median of each resource over active hosts, as of `at`.
 
-    `most` is the maximum of each resource, `pool_flop_per_s` the total speed; without hosts: one core at 1e9.
+    `most` is the maximum of each resource, `pool_flop_per_s` the total speed; without hosts, one core at 1e9 flop/s.
     `newest_host_id` is the largest host id at that time, 0 without hosts.
     """
 
@@ -169,10 +169,10 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class LeafStanding:
-    """A submitter's standing in an account, now or at the last ordering. None: unknown, treated as neutral.
+    """A submitter's standing in an account, current or at the last pass. None: unknown, treated as neutral.
 
-    Deltas are target minus usage in percentage points; `account` is the submitter's own account, `group` its topmost
-    ancestor. `held_pe` counts instances in progress until report, error or due date.
+    Deltas are target minus usage in percentage points. `account` is the submitter's own account, `group` its topmost
+    ancestor. `held_pe` counts instances in progress until they are reported, fail or reach their due date.
     """
 
     fairshare_ratio: float | None = None
@@ -186,8 +186,8 @@ class LeafStanding:
 
 @dataclass(frozen=True, slots=True)
 class OrderingView:
-    """The complete input of one ordering. `serial` is the number of the last ordering, `newest_host_id` the largest id
-    of a host; 0 without hosts.
+    """The complete input of one ordering pass. `serial` is the number of the last pass, `newest_host_id` the largest
+    host id, 0 without hosts.
     """
 
     serial: int
@@ -204,7 +204,7 @@ class OrderingView:
 
 @dataclass(frozen=True, slots=True)
 class StoredPlace:
-    """A batch's place in the order, the limits that block it (None: none), and the maximum of its counter `sent`.
+    """A batch's place in the order, the limits that block it (None: none), and the maximum for its counter `sent`.
 
     `unpaid` and `job_pe` are as in Batch.
     """
@@ -220,7 +220,7 @@ class StoredPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogicalCorrection:
-    """A finished batch's correct charge in its submitter's logical time (`due_s`), and the current one less refunds."""
+    """A finished batch's correct charge to its submitter's logical time (`due_s`), and the current one less refunds."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -230,13 +230,13 @@ class LogicalCorrection:
 
 @dataclass(frozen=True, slots=True)
 class OrderingCharges:
-    """The charges and state of one ordering, written completely or not at all. `windows` hold the amounts to add.
+    """The charges and state from one ordering pass, written atomically. `windows` has the amounts to add.
 
-    A batch of `corrections` is forgotten as well once its submitter's logical time has been changed by `due_s` less
-    `charged_s`: immediately, unless the submitter is submitting at that moment.
+    A batch in `corrections` is also forgotten once its submitter's logical time has been changed by `due_s` -
+    `charged_s`. This happens immediately, unless the submitter is submitting at that moment.
     """
 
-    serial: int  # of the ordering it is based on
+    serial: int  # of the pass it is based on
     now: Instant
     reference: Reference
     notes: Mapping[BatchId, OrderNotes] = field(default_factory=dict)
@@ -251,9 +251,9 @@ class OrderingCharges:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOrder:
-    """Inputs other than logical time for a new batch's place and admission, as of the last ordering.
+    """Inputs for a new batch's place and admission, except logical time, as of the last ordering pass.
 
-    `active` counts the active batches of its submitter, account, app and queue.
+    `active` counts the active batches of its submitter, its account, its app and its queue.
     """
 
     standing: LeafStanding | None = None

@@ -1,4 +1,4 @@
-"""Input of ordering policies, and the breakdown of the priority they compute. Pure."""
+"""Input of ordering policies, and the breakdown of a computed priority. Pure."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from domain.units import AccountId, AppId, BatchId, Flop, Instant, Seconds, Subm
 
 
 class ServiceLevel(StrEnum):
-    """The importance of a batch. Independent of its quality of service (`QoS`)."""
+    """The importance of a batch, independent of its quality of service (`QoS`)."""
 
     EXPEDITE = "expedite"  # requires a permission of the account or submitter
     NORMAL = "normal"
-    STANDBY = "standby"  # last, but exempt from size and run-time limits
+    STANDBY = "standby"  # ordered last, but exempt from size and run-time limits
 
 
 @dataclass(frozen=True, slots=True)
 class QueueClock:
-    """The time a batch has waited while eligible: `accrued_s` until `since`, and the time since then.
+    """A batch's effective queue time: `accrued_s` until `since`, plus the time since then.
 
-    `since` None: the clock is stopped (nothing to send, or a limit blocks the batch).
+    With `since` None the clock is stopped, because nothing is unsent or a limit blocks the batch.
 
     >>> QueueClock(Seconds(60.0), Instant(100.0)).waited_s(Instant(130.0))
     90.0
@@ -34,17 +34,17 @@ class QueueClock:
         return self.accrued_s if self.since is None else Seconds(self.accrued_s + max(0.0, now - self.since))
 
     def runs(self, now: Instant) -> QueueClock:
-        """Return the clock running from `now` on; unchanged if it already runs."""
+        """Return the clock started at `now`; unchanged if it is already running."""
         return QueueClock(self.accrued_s, now) if self.since is None else self
 
     def pauses(self, now: Instant) -> QueueClock:
-        """Return the clock stopped at `now`, with the time accrued."""
+        """Return the clock stopped at `now`, with the time accrued until then."""
         return QueueClock(self.waited_s(now))
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The resources one job requests, or a host has. GPUs by type."""
+    """The resources that one job requests or a host has, with GPUs by type."""
 
     cores: float = 1.0
     memory_bytes: float = 0.0
@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """The facts of one batch for policies. Unknown values are None and count as 0."""
+    """The facts about one batch that policies use. Unknown values are None and count as 0."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -73,21 +73,21 @@ class BatchFacts:
     app_id: AppId | None = None
     queue: str = "normal"
     level: ServiceLevel = ServiceLevel.NORMAL
-    user_priority: int = 0  # -1024 to 0, up to 1023 with a permission
+    user_priority: int = 0  # -1024 to 0, or up to 1023 with a permission
     clock: QueueClock = QueueClock()
     deadline_at: Instant | None = None
     request: Request = Request()
-    job_runtime_s: Seconds | None = None  # one job's estimate on the reference host
+    job_runtime_s: Seconds | None = None  # estimate for one job on the reference host
     batch_flop: Flop | None = None
     unsent: int = 0
-    bypassed: int = 0  # times a suitable host got lower-ranked work instead
-    soft_limits: tuple[str, ...] = ()  # sentences on the soft limits it exceeds
+    bypassed: int = 0  # number of times a suitable host got lower-ranked work instead
+    soft_limits: tuple[str, ...] = ()  # descriptions of the soft limits it exceeds
     held: bool = False  # by its submitter
     unpaid: bool = False  # its queue does not charge work
 
     @property
     def leaf(self) -> tuple[SubmitterId, AccountId]:
-        """Return the leaf whose fair-share counts: the submitter in the batch's account."""
+        """Return the leaf whose fair share applies: the submitter in the batch's account."""
         return self.submitter_id, self.account_id
 
 
@@ -95,8 +95,8 @@ class BatchFacts:
 class Contribution:
     """One term of a priority: points = weight * min(value, cap). `value` None: unknown, 0 points.
 
-    `component` groups terms for tables. `weight` is the term's weight times its component's. A term that subtracts the
-    excess of a component over its cap has weight 1 and a note.
+    `component` groups terms for tables. `weight` is the term's weight times its component's weight. A term that
+    subtracts a component's excess over its cap has weight 1 and a note.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """The bound a total was clamped to, and the result."""
+    """The bound to which a total was clamped, and the result."""
 
     bound: str
     result: float
@@ -120,9 +120,9 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """The explanation of a batch's place. `total` is the sum of all points in order, before clamping.
+    """The explanation of a batch's place. `total` is the sum of all points, added in order, before clamping.
 
-    `queue` is the effective queue and why the batch is in it, "" in a preview.
+    `queue` is the effective queue and why the batch is in it, or "" in a preview.
     """
 
     batch_id: BatchId
@@ -138,7 +138,7 @@ class Breakdown:
 
     @property
     def key(self) -> float:
-        """Return the order key: within a tier the smallest goes first."""
+        """Return the order key; within a tier, batches with smaller keys go first."""
         return key_of(self.total)
 
     @property
@@ -146,7 +146,7 @@ class Breakdown:
         return self.total if self.clamp is None else self.clamp.result
 
     def as_record(self) -> dict[str, object]:
-        """Return the breakdown as it is stored and served: plain JSON values."""
+        """Return the breakdown as plain JSON values, for storage and for replies."""
         names = ("name", "component", "raw", "unit", "value", "cap", "weight", "points", "note")
         return {
             "batch": self.batch_id,
@@ -164,22 +164,22 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class PlaceInOrder:
-    """A batch's position among all `of` active batches, 1 = first."""
+    """A batch's position among all `of` active batches; 1 = first."""
 
     place: int
     of: int
 
 
 def key_of(total: float) -> float:
-    """Return the order key of a priority: its negative (never -0.0), since the smallest key goes first.
+    """Return the order key of a priority: its negative (never -0.0), because smaller keys go first.
 
-    A policy that orders by an instant uses the weight -1, which makes the key that instant.
+    A policy that orders by an instant uses a weight of -1, so that the key is that instant.
     """
     return 0.0 - total
 
 
 def total_of(points: Iterable[float]) -> float:
-    """Return the sum of points in order, rounded after each addition: the definition of every total.
+    """Return the sum of points, added in order and rounded after each addition. All totals are computed this way.
 
     >>> total_of([0.1, 0.2, 0.3])
     0.6000000000000001

@@ -1,4 +1,4 @@
-"""Settings of the order of batches: policy, weights, fair-share, limits, reservations. Pure."""
+"""Settings for the order of batches: policy, weights, fair-share, limits, reservations. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from domain.bounds import knob, one_of
 from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
 
-# Components and sub-components of a priority sum, by Moab's names.
+# Components and subcomponents of a priority, named as in Moab.
 COMPONENTS = ("SERVICE", "TARGET", "CRED", "RESOURCE", "FS")
 
 
@@ -52,7 +52,7 @@ _RESOURCE = rf"(?:flop|cpu_s|memory_byte_s|gpu_s)={AMOUNT}"
 
 
 def words_of(word: str) -> str:
-    """The pattern of words of one kind with single spaces between them; no word fits too."""
+    """Return the pattern for zero or more words of one kind, separated by single spaces."""
     return rf"(?:{word}(?: {word})*)?"
 
 
@@ -81,17 +81,18 @@ class OrderingSettings:
         "flop=1",
         "usage charged per unit of each resource",
         pattern=words_of(_RESOURCE),
-        expected="words like flop=1 cpu_s=0 memory_byte_s=0 gpu_s=1e12",
+        expected="NAME=NUMBER words, such as flop=1 cpu_s=0 memory_byte_s=0 gpu_s=1e12",
     )
     targets: str = knob(
         "",
-        "usage targets of users, groups, accounts and service levels in percent; suffix + floor, - ceiling, % or ^ cap",
+        "usage targets of users, groups, accounts and service levels in percent; suffix: + floor, - ceiling, % or ^ "
+        "cap",
         pattern=words_of(_TARGET),
-        expected="words like user:DEFAULT=20 group:stuart=38+ level:expedite=10-",
+        expected="targets such as user:DEFAULT=20 group:stuart=38+ level:expedite=10-",
     )
     window_s: Seconds = knob(Seconds(2 * DAY_S), "length of one usage window for targets", low=HOUR_S)
     window_samples: int = knob(10, "number of usage windows", low=1, high=24)
-    window_decay_factor: float = knob(0.8, "weight of a usage window relative to the next newer one", low=0, high=1)
+    window_decay_factor: float = knob(0.8, "weight of a usage window relative to the next newer window", low=0, high=1)
 
     wait_weight: float = knob(10_000.0, "multifactor: weight of the waiting time", low=-HEAVIEST, high=HEAVIEST)
     fairshare_weight: float = knob(100_000.0, "multifactor: weight of fair-share", low=-HEAVIEST, high=HEAVIEST)
@@ -108,11 +109,12 @@ class OrderingSettings:
         "QUEUETIMEWEIGHT=1",
         "components: weights and caps under Moab's names; LEVEL.NAMEWEIGHT adds to a service level's weight",
         pattern=words_of(_PARAMETER),
-        expected="words like QUEUETIMEWEIGHT=1 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000",
+        expected="NAME=NUMBER words, such as QUEUETIMEWEIGHT=1 XFACTORCAP=50 expedite.XFACTORWEIGHT=1000",
     )
     soft_limits: str = one_of(
         "last",
-        "batches over a soft limit: after all others (last), or only lower by SPVIOLATION under components (penalty)",
+        "batches over a soft limit: after all other batches (last), or, under components, lowered by SPVIOLATION "
+        "(penalty)",
         "last",
         "penalty",
     )
@@ -124,7 +126,7 @@ class OrderingSettings:
         "express=0/1/3 normal=1/0.5/1 bonus=2/0/0",
         "queues as NAME=TIER/NUMBER/RATE: tier under equal_access, value in priority sums, service units per PE-hour",
         pattern=words_of(_QUEUE),
-        expected="words like express=0/1/3 normal=1/0.5/1",
+        expected="queues such as express=0/1/3 normal=1/0.5/1",
     )
     equal_among: str = one_of(
         "submitters", "equal_access: share equally among submitters or accounts", "submitters", "accounts"
@@ -135,17 +137,17 @@ class OrderingSettings:
 
     accrual: str = one_of(
         "eligible",
-        "queue time counts while jobs of the batch could be sent (eligible), or also while it is blocked (always)",
+        "count queue time only while jobs of the batch could be sent (eligible), or also while it is blocked (always)",
         "eligible",
         "always",
     )
     idle_fraction: float = knob(0.25, "maximum share of the job array for one submitter's unsent jobs", low=0, high=1)
     idle_jobs: int = knob(4, "minimum number of array slots granted to each submitter", low=1)
     reservation_slots: int = knob(1, "maximum number of big jobs with reserved array slots; 0 = none", low=0, high=1000)
-    reservation_pe_factor: float = knob(4.0, "PE from which a job counts as big; GPU jobs always do", low=1)
+    reservation_pe_factor: float = knob(4.0, "minimum PE of a big job; GPU jobs always count as big", low=1)
     reservation_age_s: Seconds = knob(DAY_S, "maximum age of a slot reservation", low=60)
     lease_slack_s: Seconds = knob(HOUR_S, "time a host lease remains valid after its planned start", low=0)
-    displace: bool = knob(False, "send tight jobs that delay a host's other work, within displace_factor")
+    displace: bool = knob(False, "send tight jobs even if they delay a host's other work, within displace_factor")
     displace_factor: float = knob(
         1.25, "maximum factor by which tight jobs may delay a host's other work", low=1, high=10
     )

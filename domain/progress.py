@@ -1,6 +1,6 @@
-"""Progress reports of long operations to the periodic task that runs them.
+"""Progress reports from long operations to the periodic task that runs them.
 
-Database reads and writes and calls in threads report at each step. Outside a periodic task reports are ignored.
+Database reads and writes, and calls in threads, report each step. Outside periodic tasks reports are ignored.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ PROGRESS: ContextVar[Callable[[], None] | None] = ContextVar("PROGRESS", default
 
 
 def note_progress() -> None:
-    """Report one step. Call it on the event loop."""
+    """Report one step. Call this function only on the event loop."""
     note = PROGRESS.get()
     if note is not None:
         note()

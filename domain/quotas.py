@@ -1,13 +1,13 @@
-"""Daily quotas that computers without a record share, by account and by address. Pure.
+"""Daily quotas of jobs that new computers share, by account and by address. Pure.
 
-A host may get twice as many jobs a day as it has valid results; jobs beyond that are charged to the quota of its
-account, and of its address until it has a record. So neither a detach loop nor new host records give new quota. A quota
-starts at scheduler.shared_quota_start; each valid result of an account's computers adds A_RESULT to the account's
-quota, each failed or lost one subtracts the same amount, within the start's LEAST_PART and MOST_FACTOR times the start.
-The quota of the address changes by 1 / ADDRESS_PART of the account's change, so that bad results of one account use up
-at most that part of it. Until the first FREE_PART of a day's quota is used, a host gets as many jobs as it requests;
-after that one job per idle processor, so that a laboratory that is switched on in the morning has work on every
-computer.
+A host may get twice as many jobs a day as it has valid results. Further jobs are charged to the quota of its account
+and, until the host has valid results, to the quota of its address. So neither a detach loop nor new host records give
+new quota. A quota starts at scheduler.shared_quota_start. Each valid result of an account's computers adds A_RESULT to
+the account's quota; each failed or lost instance subtracts as much; the quota stays between start * LEAST_PART and
+start * MOST_FACTOR. The address's quota changes by 1 / ADDRESS_PART of the account's change, so that bad results of one
+account use up at most that part of it. Until the first FREE_PART of a day's quota is used, a host gets as many jobs as
+it requests; after that it gets one job per idle processor, so that all computers of a laboratory get work when they are
+switched on in the morning.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from domain.quick import quick_dataclass
 from domain.units import HostId, VolunteerId
 
 A_RESULT = 10
-ADDRESS_PART = 2  # an account at its minimum has used half of its address' start
+ADDRESS_PART = 2  # an account at its minimum has used half of its address's initial quota
 LEAST_PART = 800  # 5 of 4,000
 MOST_FACTOR = 10
 FREE_PART = 4
-KEPT_DAYS = 30  # a quota not used for this long starts again
+KEPT_DAYS = 30  # a quota not used for this long is reset
 
 
 @quick_dataclass(frozen=True, slots=True)
 class QuotaRequest:
-    """Jobs requested beyond a host's own record, on a `day` since the epoch.
+    """A request for jobs beyond those a host has earned, on a `day` since the epoch.
 
     `idle` counts processors without a job. `network` is the origin; empty: unknown or shared. With `has_record` only
-    the account's quota is charged.
+    the quota of the account is charged.
     """
 
     host_id: HostId
@@ -45,7 +45,7 @@ class QuotaRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the quotas it is charged to, in the order in which their rows are locked.
+        """Return the names of the quotas it is charged to, in the order in which their rows are locked.
 
         >>> QuotaRequest(HostId(1), VolunteerId(7), 20000, 8, 8, "192.0.2.7").names
         ('address 192.0.2.7', 'volunteer 7')
@@ -55,7 +55,7 @@ class QuotaRequest:
 
 @quick_dataclass(frozen=True, slots=True)
 class SharedQuota:
-    """One shared quota: jobs `earned` by results, and jobs `sent` on a day."""
+    """One shared quota: jobs `earned` by results, and jobs `sent` on a given day."""
 
     name: str
     earned: int
@@ -65,7 +65,7 @@ class SharedQuota:
 
 @quick_dataclass(frozen=True, slots=True)
 class QuotaGrant:
-    """The number of jobs granted, and the tightest quota: its `name`, size, and jobs `sent` before."""
+    """The number of jobs granted, and the tightest quota: its `name`, its size, and the jobs `sent` before."""
 
     granted: int
     name: str = ""
@@ -82,13 +82,13 @@ def address_name(network: str) -> str:
 
 
 def names_of(volunteer_id: VolunteerId, network: str) -> tuple[str, ...]:
-    """Return the quotas of an account and of an address, sorted."""
+    """Return the names of the quotas of an account and of an address, sorted."""
     account = account_name(volunteer_id)
     return (address_name(network), account) if network else (account,)
 
 
 def bounds(start: int) -> tuple[int, int]:
-    """Return the minimum and maximum that results may add to a quota.
+    """Return the minimum and maximum that results can add to a quota.
 
     >>> bounds(4000)
     (-3995, 36000)
@@ -97,7 +97,7 @@ def bounds(start: int) -> tuple[int, int]:
 
 
 def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
-    """Return how many of the jobs one quota allows, after `sent` jobs today.
+    """Return how many of the requested jobs one quota allows after `sent` jobs today.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> [granted(ask, quota=4000, sent=sent) for sent in (0, 980, 2000, 3995, 4000)]
@@ -108,7 +108,7 @@ def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
 
 
 def grant(request: QuotaRequest, quotas: Iterable[SharedQuota], start: int) -> QuotaGrant:
-    """Return the smallest grant of its quotas; a quota missing from `quotas` is unused.
+    """Return the smallest grant over the request's quotas; a quota missing from `quotas` is unused.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> used = SharedQuota("volunteer 7", -2000, 20000, 2000), SharedQuota("volunteer 7", -2000, 19999, 2000)
@@ -148,7 +148,7 @@ def grants(
 
 
 def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
-    """Return what events add to the quotas of their hosts' accounts, by host; hosts in order."""
+    """Return by host, in order, what events add to the quotas of the hosts' accounts."""
     added: Counter[HostId] = Counter()
     for event in events:
         added[event.host_id] += A_RESULT if event.kind is HavEventKind.VALID else -A_RESULT
@@ -156,9 +156,9 @@ def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
 
 
 def moved(earned: Mapping[str, int], added: Iterable[tuple[VolunteerId, str, int]], start: int) -> dict[str, int]:
-    """Return the new `earned` of quotas after results, by name; quotas missing from `earned` do not change.
+    """Return the new `earned` values of quotas after results, by name; quotas missing from `earned` do not change.
 
-    `added`: account, address of the host (empty: none), and the change of the account's quota.
+    `added`: account, address of the host (empty: none), and change of the account's quota.
 
     >>> known = {"address 192.0.2.7": 0, "volunteer 7": 0}
     >>> moved(known, [(VolunteerId(7), "192.0.2.7", -50), (VolunteerId(8), "192.0.2.7", -50)], 4000)

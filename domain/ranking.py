@@ -1,7 +1,7 @@
-"""Cut points: percentiles of a (host, app version) in its population, looked up in microseconds. Pure.
+"""Cut points: they rank a (host, app version) in its population within microseconds. Pure.
 
-The host-statistics job writes cut points per (app, processor type); the request handler ranks the host's current row
-against them, so that a change takes effect at once. The values this job reads and writes are at the end.
+The host-statistics job writes cut points per (app, processor type). The request handler ranks the host's current row
+against them, so that changes of the row take effect immediately. The job's input and output are defined last.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from domain.quick import quick_dataclass
 from domain.settings import RankingSettings
 from domain.units import DAY_S, AppId, AppVersionId, Flop, HostId, Instant, Seconds
 
-BOOTSTRAP_P = 0.5  # P of a host without a failure, while too few rows are ranked
-FASTEST_QUARTER_P = 0.9  # P of the fastest quarter meanwhile: rows with at least this X
+BOOTSTRAP_P = 0.5  # P of a host without failures, while too few rows are ranked
+FASTEST_QUARTER_P = 0.9  # P of the fastest quarter in that case: rows with at least this X
 FASTEST_QUARTER_X = 0.75
 SHRINKAGE = 2.0  # k0: two pseudo-samples at the population's mean
-MISSED_PENALTY = log(10.0)  # a missed tight due date counts like a turnaround of ten times the host's own (decision 11)
-MET_PER_MISSED = 9.0  # due dates are 90 % quantiles: meeting nine of ten is expected
-LEAST_KNOWN_SAMPLES = 1e-6  # relaxed turnarounds; fewer have decayed too far
-FORGIVEN_VALID = 3  # valid results since its last failure before a row can be forgiven
-FORGIVEN = 2**30  # consecutive valid results that a forgiven row counts as
+MISSED_PENALTY = log(10.0)  # a missed tight due date counts like ten times the host's own turnaround (decision 11)
+MET_PER_MISSED = 9.0  # due dates are 90 % quantiles, so meeting nine out of ten is expected
+LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; below this, the samples have decayed too far
+FORGIVEN_VALID = 3  # valid results required since its last failure before a row is forgiven
+FORGIVEN = 2**30  # consecutive valid results assumed for a forgiven row
 STALE_INTERVALS = 2.0  # docs/formulas.md#percentiles
 SCORE_DECIMALS = 9  # scores are rounded to this many decimals, so that a row has the same score wherever it is computed
 
 
 class Gate(StrEnum):
-    """The threshold a host's percentile must reach."""
+    """A threshold that a host's percentile must reach."""
 
     NONE = "none"
     AFAP = "p_afap"
     LATE = "p_late"
     TIGHT = "p_tight"
     RETRY = "p_retry"
-    LOW_TURNAROUND = "low_turnaround"  # no percentile: the flag of batch acceleration
+    LOW_TURNAROUND = "low_turnaround"  # not a percentile, but the flag set by batch acceleration
 
 
 NO_GATE = Gate.NONE  # cached for comparisons in every request: an enum lookup takes 75 ns in Python 3.11
@@ -46,9 +46,9 @@ NO_GATE = Gate.NONE  # cached for comparisons in every request: an enum lookup t
 
 @dataclass(frozen=True, slots=True)
 class RelaxedGate:
-    """A temporarily lowered gate, because hosts that pass it call too seldom for the waiting jobs (decision 12).
+    """A temporarily lowered gate, because hosts that pass it send too few requests for the waiting jobs (decision 12).
 
-    `jobs` wait behind it; hosts at or above `threshold` on any processor type of the app make `calls_per_hour`.
+    `jobs` wait for this gate; hosts at or above `threshold` on any processor type of the app make `calls_per_hour`.
     """
 
     app_id: AppId
@@ -61,14 +61,14 @@ class RelaxedGate:
 
 @dataclass(frozen=True, slots=True)
 class CutPoints:
-    """The population of one (app, processor type), summarized.
+    """Summary of the population of one (app, processor type).
 
-    `turnaround` holds ascending quantiles of the turnaround score (lower is better) at (i + 0.5) / len;
-    `consecutive_valid[k]` counts rows with exactly k consecutive valid results, k from 0 to
+    `turnaround` holds ascending quantiles of the turnaround score (lower is better) at (i + 0.5) / len.
+    `consecutive_valid[k]` counts rows with exactly k consecutive valid results, for k from 0 to
     `consecutive_valid_infinite` (rows above are only in `n`); `n` counts all rows. `score_mean` is the population's
     mean score, towards which small samples are shrunk. `tight_n`, `tight_mean` and `tight_sd` describe ln(turnaround /
-    R) of tight instances over all rows. `retry_turnaround_s` is the turnaround of a retry on a good host, validation
-    included, and `median_safe_runtime_s` the median of R_q over the hosts; None if unknown. `relaxed` are the
+    R) of tight instances over all rows. `retry_turnaround_s` is the turnaround of a retry on a good host, including
+    validation, and `median_safe_runtime_s` the median R_q over the hosts; None if unknown. `relaxed` are the
     temporarily lowered gates.
     """
 
@@ -89,7 +89,7 @@ class CutPoints:
 
 @quick_dataclass(frozen=True, slots=True)
 class Percentile:
-    """P = min(X, Y) with both parts; `p` is None for a newcomer, who passes no gate.
+    """P = min(X, Y) with both parts. `p` is None for a newcomer, which passes no gate.
 
     `reason` is set if P does not come from X and Y.
     """
@@ -101,7 +101,7 @@ class Percentile:
 
     @property
     def because(self) -> str:
-        """Return the reason for P, in words.
+        """Return how P was determined, in words.
 
         >>> Percentile(0.25, 0.25, 0.5).because
         'turnaround 0.250, consecutive valid 0.500'
@@ -109,7 +109,7 @@ class Percentile:
         return self.reason if self.x is None else f"turnaround {self.x:.3f}, consecutive valid {self.y:.3f}"
 
     def passes(self, threshold: float) -> bool:
-        """Return whether P passes a gate at `threshold` (compared with >=).
+        """Return whether P reaches the gate's `threshold` (compared with >=).
 
         >>> Percentile(0.5).passes(0.5), Percentile(None).passes(0.0)
         (True, False)
@@ -120,9 +120,9 @@ class Percentile:
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
     """Return the row's ln(turnaround / usual turnaround of the batch's jobs); lower is better.
 
-    The mean m of n relaxed samples is shrunk towards the population's mean M, k0 = 2. Tight instances run first, so
-    their turnaround says nothing about speed; only whether they met the due date counts: met ones keep the record of a
-    host below the mean score from fading, and
+    The mean m of n relaxed samples is shrunk towards the population's mean M, with k0 = 2. Tight instances run first,
+    so their turnaround is no evidence of speed; only whether they met the due date counts. Met due dates keep the score
+    of a host below the mean from decaying towards it:
 
         score = M + (m - M) w / (w + k0) + ln 10 (missed - met / 9) / (n + k0 + met + missed)
 
@@ -144,10 +144,10 @@ def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> fl
 
 
 def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings) -> int:
-    """Return the consecutive valid results, or 2^30 once failures are forgiven: none for `forgive_s`, and 3 valid
-    results.
+    """Return the consecutive valid results, or 2^30 once failures are forgiven: after `forgive_s` without a failure,
+    and 3 valid results.
 
-    Without this, a host with one job a week would need months to recover from one failure (eleven results).
+    Without forgiveness, a host with one job a week would need months (eleven results) to recover from one failure.
 
     >>> row = HostAppVersion(1, 1, consecutive_valid=4, clean_since_at=Instant(0.0))
     >>> day = 86400.0
@@ -160,9 +160,9 @@ def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings)
 
 
 def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
-    """Return whether cut points are too old to use: older than twice the interval of full rankings.
+    """Return whether cut points are too old to use: older than twice the interval between full rankings.
 
-    If rankings run only from a cron job, one per day is expected.
+    If only a cron job runs rankings, one per day is expected.
 
     >>> cuts = CutPoints(1, "cpu", Instant(0.0), 40, (), ())
     >>> [are_stale(cuts, Instant(hours * 3600.0), RankingSettings()) for hours in (48, 49)]
@@ -173,12 +173,12 @@ def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
 
 
 def samples(row: HostAppVersion, now: Instant) -> float:
-    """Return a row's effective turnaround samples, tight and relaxed together."""
+    """Return the effective number of turnaround samples of a row, tight and relaxed together."""
     return row.relaxed.n * row.relaxed.kept_fraction(now) + row.tight.n * row.tight.kept_fraction(now)
 
 
 def share_slower(score: float, cuts: CutPoints) -> float:
-    """Return X: the share of rows slower than `score`, ties counted half (mid-rank).
+    """Return X: the share of rows slower than `score`, with ties counted half (mid-rank).
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 4, (1.0, 2.0, 2.0, 4.0), ())
     >>> share_slower(2.0, cuts)
@@ -193,7 +193,7 @@ def share_slower(score: float, cuts: CutPoints) -> float:
 
 
 def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
-    """Return Y: mid-rank of consecutive valid results among all rows; +inf above the last counted value.
+    """Return Y: the mid-rank of consecutive valid results among all rows; +inf above the highest counted value.
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 9, (), (2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1))
     >>> round(share_less_valid(3, cuts), 3), share_less_valid(11, cuts)
@@ -210,10 +210,10 @@ def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
 def percentile(
     row: HostAppVersion | None, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings
 ) -> Percentile:
-    """Return P of a (host, app version): min(X, Y), or by the bootstrap rule in a small population.
+    """Return P of a (host, app version): min(X, Y), or the bootstrap rule's value in a small population.
 
-    Bootstrap (fewer than `min_rows` rows): a host without a failure has P 0.5, newcomers included; the fastest quarter
-    of rows with `min_samples` samples has 0.9. With `min_rows` rows or more, a newcomer has no P.
+    Bootstrap rule (fewer than `min_rows` rows): a host without a failure, or a newcomer, has P = 0.5; the fastest
+    quarter of rows with `min_samples` samples has P = 0.9. With at least `min_rows` rows, a newcomer has no P.
     """
     enough = row is not None and samples(row, now) >= settings.min_samples
     if cuts is None or cuts.n < settings.min_rows:
@@ -238,9 +238,9 @@ def _bootstrap(row: HostAppVersion | None, cuts: CutPoints | None, *, enough: bo
 # ---- input and output of the host-statistics job
 
 # One record per (host, app version), with numpy type names. Sums are as of `stats_at`. `consecutive_valid` is 2^30 if
-# failures are forgiven. `active`: the host called and used the version recently. `failed`: the last result failed or
-# timed out. `s_per_flop`: wall-clock seconds per estimated flop, availability included; NaN without a measurement.
-# `log_*`: the estimator's undecayed sums.
+# failures are forgiven. `active`: the host contacted the server and used the version recently. `failed`: the latest
+# result failed or timed out. `s_per_flop`: wall-clock seconds per estimated flop, including availability; NaN if not
+# measured. `log_*`: the estimator's undecayed sums.
 HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -259,7 +259,7 @@ HAV_FIELDS: tuple[tuple[str, str], ...] = (
     ("log_sum_sq", "f8"),
     ("s_per_flop", "f8"),
 )
-# One percentile record; x and y are NaN if the bootstrap rule set p.
+# One percentile record; x and y are NaN if p was set by the bootstrap rule.
 PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -271,10 +271,10 @@ PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The instants from which events make a row active or forgiven.
+    """The earliest instants of events that make a row active or forgiven.
 
-    A row is active if its host called since `called_at` and it had a result or a time-out since `used_at`. Its failures
-    are forgiven if there was none after `clean_at` and 3 valid results followed.
+    A row is active if its host contacted the server after `called_at` and it had a result or a timeout after `used_at`.
+    Its failures are forgiven if none happened after `clean_at` and 3 valid results followed.
     """
 
     called_at: Instant
@@ -283,7 +283,7 @@ class Since:
 
     @classmethod
     def of(cls, now: Instant, settings: RankingSettings) -> Since:
-        """Return the instants by the current settings; -inf if nothing is forgiven."""
+        """Return the instants for the current settings; -inf if failures are never forgiven."""
         clean_at = now - settings.forgive_s if settings.forgive_s > 0 else -inf
         return cls(Instant(now - settings.active_s), Instant(now - settings.used_s), Instant(clean_at))
 
@@ -304,9 +304,9 @@ class AppFacts:
 class RankedPart:
     """The result of a run for one (app, processor type).
 
-    `rows` are all (host, app version) of current versions, `population` the rows percentiles are relative to, `ranked`
-    those with X and Y, `newcomers` those with too few samples. `small_population`: the bootstrap rule applies.
-    `median_score` is the median turnaround score.
+    `rows` are all (host, app version) rows of current versions, `population` the rows that percentiles are relative to,
+    `ranked` the rows with X and Y, `newcomers` the rows with too few samples. `small_population`: the bootstrap rule
+    applies. `median_score` is the median turnaround score.
     """
 
     app_id: AppId
@@ -324,7 +324,7 @@ class RankedPart:
 
 @dataclass(frozen=True, slots=True)
 class HostStatisticsRun:
-    """One published run. `full`: with the percentiles of every row, not only the cut points."""
+    """One published run. `full`: it includes the percentile of every row, not only the cut points."""
 
     generation: int
     full: bool
@@ -347,7 +347,7 @@ class HostStatisticsRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredPercentile:
-    """The percentile of a (host, app version) at the last full run; `x` and `y` are None by the bootstrap rule."""
+    """The percentile of a (host, app version) at the last full run; `x` and `y` are None under the bootstrap rule."""
 
     host_id: HostId
     app_version_id: AppVersionId

@@ -1,7 +1,7 @@
-"""Reasons for refusing a job to a host: a code, a sentence for operators and wording for volunteers. Pure.
+"""Reasons for refusing a job to a host: a code, a sentence for operators and a text for volunteers. Pure.
 
-Operators see the sentence with both numbers (`Refusal.detail`). Everything else that is shown or done for a code
-is in `TRAITS`, one entry per code; sets of codes elsewhere are derived from it (`codes_where`).
+Operators see the sentence with both numbers (`Refusal.detail`). `TRAITS`, one entry per code, defines all other texts
+and behaviour of a code; sets of codes used elsewhere are derived from it (`codes_where`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from domain.quick import quick_dataclass
 
 
 class RefusalCode(StrEnum):
-    """Every reason for which a job is not sent to a host, or a host gets no work at all."""
+    """All reasons for which the server does not send a job to a host, or sends the host no work at all."""
 
-    # about the whole request
+    # for the whole request
     NO_NEW_TASKS = "no_new_tasks"
     NO_SLOTS = "no_slots"
     PROJECT_DOWN = "project_down"
@@ -27,7 +27,7 @@ class RefusalCode(StrEnum):
     REQUEST_LIMIT = "request_limit"
     ANONYMOUS_PLATFORM = "anonymous_platform"
     CLOCK_SKEW = "clock_skew"
-    # about an app
+    # for one app
     NO_APP_VERSION = "no_app_version"
     PLATFORM = "platform"
     PLAN_CLASS = "plan_class"
@@ -35,17 +35,17 @@ class RefusalCode(StrEnum):
     BETA = "beta"
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
-    # about a class of jobs
+    # for a class of jobs
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NEWCOMER_SHARE = "newcomer_share"
-    NOT_YET = "not_yet"  # the host has work for hours, and the retry should start soon
+    NOT_YET = "not_yet"  # the host already has hours of work, and the retry should start soon
     LEASED = "leased"  # the host is leased to a big job, and this job does not fit around the lease
     DISPLACES = "displaces"  # the client would delay its other jobs too much
-    # about one job
+    # for one job
     SAME_HOST = "same_host"
     SAME_VOLUNTEER = "same_volunteer"
     HR_CLASS = "hr_class"
@@ -56,7 +56,7 @@ class RefusalCode(StrEnum):
         return TRAITS[self]
 
 
-Whys = tuple[tuple[str, str], ...]  # codes with their sentences, as stored
+Whys = tuple[tuple[str, str], ...]  # codes and their sentences, as stored
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -88,31 +88,31 @@ class Refusal:
 
 
 class About(Enum):
-    """The cause of a refusal."""
+    """The cause of a refusal, which decides whether other jobs are refused as well."""
 
-    HOST = auto()  # its limits, platform, queue or its owner's preferences: other jobs are refused as well
-    PROJECT = auto()  # the operators switched work distribution off
-    JOBS = auto()  # the jobs in the array: others might be sent
+    HOST = auto()  # host limits, platform, queue or the owner's preferences: other jobs are refused as well
+    PROJECT = auto()  # the operators disabled work distribution
+    JOBS = auto()  # the jobs in the array: other jobs might be sent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusalTraits:
-    """The texts shown for a refusal code, and how services treat it."""
+    """The texts shown for a refusal code, and how services treat the code."""
 
     meaning: str  # for the volunteer
     remedy: str = "No action needed: your client asks again automatically."  # what the volunteer can do
     about: About = About.JOBS
     advice: str = ""  # for operators, when most hosts refuse work for this reason
-    in_full: bool = False  # volunteers get the operators' sentence as a notice: its numbers differ per host
+    in_full: bool = False  # volunteers get the operators' sentence as a notice, because its numbers differ per host
     known_to_client: bool = False  # the client requested no work, so it gets no message
     keeps_lost_jobs: bool = (
-        False  # lost jobs are not resent either; they stay assigned to the host until the condition ends
+        False  # lost jobs are not resent either; they remain assigned to the host until the condition ends
     )
-    wrong_platform: bool = False  # only the owner or the project can change it: the next request can wait
+    wrong_platform: bool = False  # only the owner or the project can change it, so the client can wait longer
     closeness: int = 0  # if all versions of an app are refused, the reason with the highest value is reported
     ends_when_idle: bool = False  # the host may be able to run the job once its queue is empty
-    fits: bool = False  # the host can run the job, but it is reserved or deferred: no back-off of its group
-    by_gate_or_share: bool = False  # a job that fits was reserved for other hosts by a gate, a share or its retry
+    fits: bool = False  # the host can run the job, but the job is reserved or deferred; its group does not back off
+    by_gate_or_share: bool = False  # the job fits, but a gate, a share or its retry reserves it for other hosts
 
 
 _ADD_VERSION = "Add an app version for the platforms of these hosts."
@@ -125,7 +125,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment."),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
-        meaning="The project sends no work at the moment.",
+        meaning="The project is not sending work at the moment.",
         remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
@@ -138,25 +138,25 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.IN_PROGRESS_LIMIT: RefusalTraits(
         meaning="This computer has reached its limit of jobs in progress.",
-        remedy="It gets more jobs as it finishes some. You can set a lower limit in your preferences.",
+        remedy="It gets more jobs as it finishes current ones. You can set a lower limit in your preferences.",
         about=About.HOST,
     ),
     RefusalCode.REQUEST_LIMIT: RefusalTraits(meaning="The search limit was reached before a suitable job was found."),
     RefusalCode.ANONYMOUS_PLATFORM: RefusalTraits(
         meaning="This computer is configured to run its own programs (app_info.xml).",
-        remedy="Remove app_info.xml from the project's folder to use the project's programs.",
+        remedy="Remove app_info.xml from the project's directory to use the project's programs.",
         about=About.HOST,
         wrong_platform=True,
     ),
     RefusalCode.CLOCK_SKEW: RefusalTraits(
         meaning="This computer's clock is wrong: the client would discard every job as overdue.",
-        remedy="Correct the date, time and time zone. The client gets work again at its next request.",
+        remedy="Correct the date, time and time zone. The client can get work again at its next request.",
         about=About.HOST,
         in_full=True,
         keeps_lost_jobs=True,
     ),
     RefusalCode.NO_APP_VERSION: RefusalTraits(
-        meaning="There is no program for the processors this computer offers.",
+        meaning="There is no program for this computer's available processors.",
         remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
@@ -172,7 +172,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.PLAN_CLASS: RefusalTraits(
         meaning="This computer does not meet the program's requirements.",
-        remedy="The missing requirement is shown beside the reason.",
+        remedy="The missing requirement is shown next to the reason.",
         about=About.HOST,
         advice="Hosts do not meet the plan class; relax its requirements, or add a CPU version.",
         closeness=2,
@@ -193,22 +193,22 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="Your preferences do not allow jobs on GPUs.",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers do not offer their GPUs, or have none.",
+        advice="Volunteers have no GPUs or do not allow their use.",
     ),
     RefusalCode.NO_CPU: RefusalTraits(
         meaning="Your preferences do not allow jobs on CPUs.",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
-        advice="Volunteers do not offer their CPUs; add a GPU version.",
+        advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
-        meaning="The available jobs need more memory than the client may use.",
-        remedy="Let the client use more memory, or wait for smaller jobs.",
+        meaning="The available jobs need more memory than your client is allowed to use.",
+        remedy="Allow the client to use more memory, or wait for smaller jobs.",
         advice="Jobs need more memory than hosts offer; request less.",
     ),
     RefusalCode.DISK: RefusalTraits(
-        meaning="The available jobs need more disk space than the client may use.",
-        remedy="Let the client use more disk space, or wait for smaller jobs.",
+        meaning="The available jobs need more disk space than your client is allowed to use.",
+        remedy="Allow the client to use more disk space, or wait for smaller jobs.",
         advice="Jobs need more disk space than hosts offer; request less.",
     ),
     RefusalCode.CPUS: RefusalTraits(
@@ -218,20 +218,20 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
         meaning="This computer could not finish the available jobs in time.",
-        remedy="Leave the computer on for longer, or reduce its other queued work.",
+        remedy="Leave the computer on longer, or reduce its other queued work.",
         advice="Hosts cannot finish within the delay bound; raise it (it must exceed deadline.min_slack_s), "
         "or make jobs smaller.",
         ends_when_idle=True,
     ),
     RefusalCode.BELOW_GATE: RefusalTraits(
         meaning="The available jobs are reserved for computers that have been faster or more reliable.",
-        remedy="Valid results returned in time raise a computer's rank. Other work goes to all computers.",
+        remedy="Returning valid results on time raises a computer's rank. Other work goes to all computers.",
         advice="These jobs wait for better-ranked hosts; check what a lower threshold would change.",
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
-        meaning="The last jobs are reserved for new and idle computers, and this computer has work.",
+        meaning="The last jobs are reserved for new and idle computers, and this computer already has work.",
         fits=True,
         by_gate_or_share=True,
     ),
@@ -248,12 +248,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need another host: these hosts had them. Add hosts, or allow repeats with "
+        advice="The jobs need other hosts: these hosts have already had them. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need another volunteer: these volunteers had them. Recruit volunteers, or allow repeats with "
+        advice="The jobs need other volunteers: these volunteers have already had them. Recruit volunteers, or "
+        "allow repeats with "
         "`muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
@@ -274,5 +275,5 @@ def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
 
 
 def traits_of(code: str) -> RefusalTraits | None:
-    """Return the traits of a stored code; None if another version of this program stored it."""
+    """Return the traits of a stored code, or None if another version of Muster stored it."""
     return TRAITS[RefusalCode(code)] if code in list(RefusalCode) else None

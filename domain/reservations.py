@@ -1,4 +1,4 @@
-"""Reservations for big jobs, as requests see them. Pure."""
+"""Reserved slots and leases for big jobs. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from domain.units import AppId, BatchId, HostId, Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A slot of every job array reserved for a big batch since an instant. Ordinary jobs cannot use it.
+    """A slot in every job array, reserved for a big batch since an instant. Ordinary jobs cannot use it.
 
-    `sent` is the batch's counter at that time: once one of its jobs is sent, the slot is free for the next batch.
+    `sent` is the batch's counter at that time. Once one of its jobs is sent, the slot is available to the next batch.
     """
 
     batch_id: BatchId
@@ -24,9 +24,9 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A host reserved for a job of a batch: `cores` processors from `start_at` for `limit_s`.
+    """A host's promise for a job of a batch: `cores` processors from `start_at`, for `limit_s`.
 
-    Void from `expires_at` on, or from `ended_at`, for the reason `because`.
+    It expires at `expires_at`, or ends earlier at `ended_at` for the reason `because`.
     """
 
     batch_id: BatchId
@@ -41,7 +41,7 @@ class Lease:
     because: str = ""
 
     def holds(self, now: Instant) -> bool:
-        """Return whether the lease is valid.
+        """Return whether the lease is valid at `now`.
 
         >>> lease = Lease(BatchId(1), HostId(2), 4.0, Instant(50.0), Seconds(9.0), expires_at=Instant(60.0))
         >>> lease.holds(Instant(59.0)), lease.holds(Instant(60.0))
@@ -52,13 +52,13 @@ class Lease:
 
 @quick_dataclass(frozen=True, slots=True)
 class Reserved:
-    """The reservations requests check. `leases` has each host's latest lease of the last day, ended or not."""
+    """The reservations that requests check. `leases` has the latest lease per host of the last day, ended or not."""
 
     kept: Mapping[BatchId, Kept] = field(default_factory=dict)
     leases: Mapping[HostId, Lease] = field(default_factory=dict)
 
     def lease_for(self, batch_id: BatchId, now: Instant) -> Lease | None:
-        """Return the valid lease of a batch, or None."""
+        """Return the batch's valid lease, or None."""
         return next((one for one in self.leases.values() if one.batch_id == batch_id and one.holds(now)), None)
 
 
@@ -67,7 +67,7 @@ NOTHING_RESERVED = Reserved()
 
 @dataclass(frozen=True, slots=True)
 class BigBatch:
-    """A waiting batch, in order, whose jobs may be big. The amounts are the maxima over its jobs."""
+    """A waiting batch whose jobs may be big, in order. Amounts are maxima over its jobs."""
 
     batch_id: BatchId
     app_id: AppId
@@ -81,7 +81,7 @@ class BigBatch:
 class LeaseStanding:
     """A valid lease with the state of its host and batch.
 
-    `unsent` instances of the batch wait; `given`: the host has been sent a job since the lease was made.
+    `unsent` instances of the batch are waiting. `given`: a job was sent to the host after the lease was created.
     """
 
     lease: Lease
@@ -93,7 +93,7 @@ class LeaseStanding:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """A lease that ends, with the reason. Unless it was used, its host gets no other lease for a day."""
+    """A lease that ends, and the reason. Unless the lease was used, its host gets no other lease for a day."""
 
     host_id: HostId
     batch_id: BatchId

@@ -1,7 +1,7 @@
-"""Settings with default, unit, range and meaning. Pure.
+"""Settings with their defaults, units, ranges and meanings. Pure.
 
-A setting's key is "section.name". Values come from the database at run time; `Settings.from_mapping` checks them
-and names the key, the expected value and the actual one.
+A setting's key is "section.name". The running system reads values from the database. `Settings.from_mapping` checks
+them and reports the key, the expected value and the actual value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any, get_type_hints
 
 from domain.access import AccessSettings
-from domain.bounds import knob, name_of_setting, written
+from domain.bounds import knob, name_of_setting, one_of, written
 from domain.errors import InvalidInputError
 from domain.ordering_settings import OrderingSettings
 from domain.units import DAY_S, HOUR_S, Seconds
@@ -30,6 +30,7 @@ __all__ = [
     "FeederSettings",
     "FileSettings",
     "LifecycleSettings",
+    "MailSettings",
     "OrderingSettings",
     "ProjectSettings",
     "RankingSettings",
@@ -40,7 +41,7 @@ __all__ = [
     "meaning_of",
 ]
 
-MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # short enough for a client's line when a service's name follows it
+MASTER_URL = r"https?://[^\s<>\"'&]{1,180}/"  # leaves room in a client's line for the name of a service
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,19 +68,19 @@ class FeederSettings:
     cool_off_s: Seconds = knob(Seconds(300.0), "time an evicted slot stays out of the array", low=1)
     gated_share_fraction: float = knob(0.5, "maximum share of an array partition for gated jobs", low=0, high=1)
     batch_share_fraction: float = knob(0.5, "maximum share of an array partition for one batch", low=0, high=1)
-    tail_fraction: float = knob(0.05, "final share of a batch's jobs that every worker may hold", low=0, high=1)
-    tail_jobs: int = knob(20, "minimum number of final jobs of a batch that every worker may hold", low=0)
+    tail_fraction: float = knob(0.05, "last share of a batch's jobs that every worker may hold", low=0, high=1)
+    tail_jobs: int = knob(20, "minimum number of a batch's last jobs that every worker may hold", low=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
     request_delay_s: Seconds = knob(
         Seconds(60.0),
-        "delay until a client's next request; as little as a sixth of this if its work ends earlier",
+        "delay until a client's next request; down to a sixth of this if its work ends earlier",
         low=1,
     )
     no_work_delay_s: Seconds = knob(
-        Seconds(300.0), "delay until the next request when there was no work for the host", low=1
+        Seconds(300.0), "delay until the next request when no work was available for the host", low=1
     )
     refused_delay_s: Seconds = knob(
         DAY_S, "delay until the next request when the account is unknown or no app version runs on the host", low=1
@@ -88,17 +89,17 @@ class SchedulerSettings:
     jobs_per_request: int = knob(8, "maximum jobs sent per request and processor", low=1, high=1000)
     in_progress_per_cpu: int = knob(16, "maximum jobs in progress per CPU of a host", low=1, high=10_000)
     in_progress_per_gpu: int = knob(16, "maximum jobs in progress per GPU of a host", low=1, high=10_000)
-    daily_quota: int = knob(500, "maximum daily quota, jobs per processor and app version", low=1)
-    daily_quota_start: int = knob(50, "initial daily quota of a new host, jobs per processor and app version", low=1)
+    daily_quota: int = knob(500, "maximum daily quota: jobs per processor and app version", low=1)
+    daily_quota_start: int = knob(50, "initial daily quota of a new host: jobs per processor and app version", low=1)
     shared_quota_start: int = knob(
         4000,
-        "initial daily quota shared by all new hosts of an account or of an address, in jobs; 0 = unlimited",
+        "initial daily quota, in jobs, shared by all new hosts of an account or an address; 0 = unlimited",
         low=0,
         high=100_000_000,
     )
     newcomer_fraction: float = knob(
         0.05,
-        "final share of an ungated batch's first instances reserved for new hosts and idle processors",
+        "last share of an ungated batch's first instances, reserved for new hosts and idle processors",
         low=0,
         high=1,
     )
@@ -120,19 +121,19 @@ class SchedulerSettings:
     max_request_bytes: int = knob(8_000_000, "maximum size of a scheduler request, bytes", low=10_000)
 
 
-# Settings of due dates and gates. Each names the decision that its default comes from (docs/decisions/).
+# Settings for due dates and gates. Each names the decision that explains its default (docs/decisions/).
 
 
 class DeadlineRule(StrEnum):
-    MUSTER = "muster"  # scheduler/deadline/prompt.py, or table.py: `AfapPolicy`
-    PROPOSAL = "proposal"  # the pseudo-code of docs/proposal.md, literally
+    MUSTER = "muster"  # scheduler/deadline/prompt.py or table.py, depending on `AfapPolicy`
+    PROPOSAL = "proposal"  # the pseudocode of docs/proposal.md, implemented literally
     FIXED = "fixed"  # now + delay bound
     ACCELERATED = "accelerated"  # docs/formulas.md#batch-acceleration
 
 
 class AfapPolicy(StrEnum):
-    PROMPT = "prompt"  # good hosts hurry, others in their turn: docs/decisions/0036
-    TABLE = "table"  # the rows of other batches: scheduler/deadline/table.py
+    PROMPT = "prompt"  # fast hosts get early due dates, other hosts normal ones: docs/decisions/0036
+    TABLE = "table"  # the rows used for other batches: scheduler/deadline/table.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +165,9 @@ class DeadlineSettings:
     afap: AfapPolicy = knob(
         AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or table (the rows for other batches)"
     )
-    afap_turn_factor: float = knob(  # this and the next: the sweep in docs/decisions/0036
+    afap_turn_factor: float = knob(  # this and the next setting: the sweep in docs/decisions/0036
         2.0,
-        "slower hosts get AFAP jobs if they finish within this multiple of a retry's turnaround (decision 36)",
+        "slower hosts get AFAP jobs if they finish within this multiple of the retry turnaround (decision 36)",
         low=0,
         high=100,
     )
@@ -202,33 +203,34 @@ class LifecycleSettings:
     )
     sweep_interval_s: Seconds = knob(Seconds(10.0), "interval between sweeps for timed-out instances", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "interval between searches for jobs to validate", low=0.01)
-    tail_overhead_fraction: float = knob(  # these four: docs/decisions/0062
+    tail_overhead_fraction: float = knob(  # these four settings: docs/decisions/0062
         0.25, "maximum copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
     )
-    tail_fraction: float = knob(0.15, "final share of a batch in which late jobs are copied", low=0, high=1)
+    tail_fraction: float = knob(0.15, "last share of a batch in which late jobs are copied", low=0, high=1)
     tail_late_factor: float = knob(
         1.0,
-        "copy a final job when all its instances have taken this multiple of their expected turnaround; 0 = no copies",
+        "copy one of a batch's last jobs when all its instances have taken this multiple of their expected "
+        "turnaround; 0 = off",
         low=0,
     )
     tail_unsent_fraction: float = knob(
         0.05,
-        "copy lost jobs of batches without a deadline once this share of instances per job is unsent or less",
+        "copy lost jobs of batches without a deadline once at most this many instances per job are unsent",
         low=0,
         high=1,
     )
     tail_interval_s: Seconds = knob(Seconds(300.0), "interval between searches for late jobs to copy", low=1)
     acceleration_interval_s: Seconds = knob(
-        HOUR_S, "interval between searches for late jobs under the rule accelerated", low=1
+        HOUR_S, "interval between searches for late jobs with deadline.rule = accelerated", low=1
     )
     outage_s: Seconds = knob(Seconds(600.0), "minimum length of a server outage that extends open due dates", low=10)
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationSettings:
-    """Limits of comparing outputs by content. An output beyond a limit is invalid."""
+    """Limits on comparing outputs by content. An output that exceeds a limit is invalid."""
 
-    processes: int = knob(2, "number of processes that compare outputs, each for one job at a time", low=1, high=64)
+    processes: int = knob(2, "number of processes that compare outputs, one job at a time each", low=1, high=64)
     max_bytes: int = knob(
         64_000_000, "maximum bytes of one instance's outputs compared by content", low=1000, high=10**10
     )
@@ -257,20 +259,22 @@ class FileSettings:
 class RankingSettings:
     min_rows: int = knob(20, "rows an (app, processor type) needs before percentiles are computed", low=1)
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
-    active_s: Seconds = knob(Seconds(7 * DAY_S), "a host is active if it called within this time", low=HOUR_S)
+    active_s: Seconds = knob(
+        Seconds(7 * DAY_S), "a host is active if it contacted the server within this time", low=HOUR_S
+    )
     used_s: Seconds = knob(
-        Seconds(30 * DAY_S), "a row is ranked if it had a result or time-out within this time", low=HOUR_S
+        Seconds(30 * DAY_S), "a row is ranked if it had a result or timeout within this time", low=HOUR_S
     )
     forgive_s: Seconds = knob(
         Seconds(30 * DAY_S),
-        "rank a host as failure-free after this long without a failure and 3 valid results; 0 = never",
+        "rank a host as failure-free after 3 valid results and this long without a failure; 0 = never",
         low=0,
     )
     consecutive_valid_infinite: int = knob(
         10, "rank a host as failure-free with more consecutive valid results than this", low=1
     )
     run_interval_s: Seconds = knob(
-        DAY_S, "interval between full rankings by the background process; 0 = only the cron job ranks", low=0
+        DAY_S, "interval between full rankings by the background process; 0 = ranking only by the cron job", low=0
     )
     refresh_interval_s: Seconds = knob(
         HOUR_S, "interval between refreshes of the cut points by the background process; 0 = never", low=0
@@ -304,12 +308,12 @@ _IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}(?:/(?:3[0-2]|[12]?[0-9]))?"
 _IPV6 = r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(?:/(?:12[0-8]|1[01][0-9]|[1-9]?[0-9]))?"
 _NETWORK = rf"(?:{_IPV4}|{_IPV6})"
 _NETWORKS = rf"(?:{_NETWORK}(?:\s*,\s*{_NETWORK})*)?"
-_EXPECTED = "comma-separated addresses or networks, like 127.0.0.0/8, ::1"
+_EXPECTED = "comma-separated addresses or networks, such as 127.0.0.0/8, ::1"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Limits of a worker's HTTP server per caller."""
+    """Limits of a worker's HTTP server, per client address."""
 
     trusted_proxies: str = knob(
         "127.0.0.0/8, ::1",
@@ -344,20 +348,39 @@ class ServerSettings:
     )
     idle_timeout_s: Seconds = knob(
         Seconds(75.0),
-        "idle time-out of connections without a complete request; takes effect when a worker restarts",
+        "idle timeout of connections without a complete request; takes effect when a worker restarts",
         low=1,
     )
     upload_bytes_per_s: float = knob(
         1000.0, "minimum average upload speed after five minutes, bytes per second; 0 = no minimum", low=0
     )
     body_timeout_s: Seconds = knob(
-        Seconds(60.0), "time-out for receiving a request body, plus one second per 10 kB announced", low=1
+        Seconds(60.0), "timeout for receiving a request body, plus one second per 10 kB announced", low=1
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    server: str = knob(
+        "",
+        "SMTP server for mail to volunteers; empty = no mail. Its password is in MUSTER_SMTP_PASSWORD",
+        pattern=r"[^\s/]{0,253}",
+        expected="a host name or address, or nothing",
+    )
+    port: int = knob(587, "port of the SMTP server", low=1, high=65535)
+    tls: str = one_of("starttls", "encryption of the connection to the SMTP server", "starttls", "tls", "none")
+    user: str = knob("", "user name at the SMTP server; empty = no sign-in")
+    sender: str = knob(
+        "",
+        "address from which mail is sent",
+        pattern=r"([^@\s<>]{1,64}@[^@\s<>]{1,189})?",
+        expected="an e-mail address, or nothing",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All sections. `Settings()` is the default."""
+    """All sections. `Settings()` has the default values."""
 
     project: ProjectSettings = ProjectSettings()
     deadline: DeadlineSettings = DeadlineSettings()
@@ -372,10 +395,11 @@ class Settings:
     storage: StorageSettings = StorageSettings()
     access: AccessSettings = AccessSettings()
     server: ServerSettings = ServerSettings()
+    mail: MailSettings = MailSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:
-        """Return defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
+        """Return the defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
 
         >>> Settings.from_mapping({"deadline.p_tight": 0.85}).deadline.p_tight
         0.85
@@ -387,9 +411,9 @@ class Settings:
 
     @classmethod
     def from_stored(cls, values: Mapping[str, object]) -> tuple[Settings, tuple[InvalidInputError, ...]]:
-        """Return defaults changed by stored values, and the errors of stored values that are no longer valid.
+        """Return the defaults changed by stored values, and the errors of stored values that are no longer valid.
 
-        An upgrade may rename or narrow a setting; the node must start anyway and log it.
+        An upgrade may rename a setting or narrow its range. The node must still start, and logs the errors.
 
         >>> settings, unfit = Settings.from_stored({"deadline.p_tight": 0.85, "feeder.colour": "blue"})
         >>> settings.deadline.p_tight, [error.field for error in unfit]
@@ -404,7 +428,7 @@ class Settings:
         return settings, tuple(unfit)
 
     def changed(self, key: str, value: object) -> Settings:
-        """Return the settings with one value changed. Raises InvalidInputError.
+        """Return a copy with one value changed. Raises InvalidInputError.
 
         >>> Settings().changed("deadline.p_tight", 2)
         Traceback (most recent call last):
@@ -416,12 +440,12 @@ class Settings:
             raise InvalidInputError(key, name_of_setting(key, self.as_mapping()), key)
         section = getattr(self, section_name)
         checked = _checked(key, type(section), name, value)
-        # Any: the section's type is known only by name here; _checked made the value fit its field.
+        # Any: only the section's name is known here; _checked has converted the value to its field's type.
         changes: dict[str, Any] = {section_name: replace(section, **{name: checked})}
         return replace(self, **changes)
 
     def as_mapping(self) -> dict[str, object]:
-        """Return every setting by key."""
+        """Return all settings by key."""
         return {
             f"{section.name}.{knob_.name}": getattr(getattr(self, section.name), knob_.name)
             for section in fields(self)
@@ -441,7 +465,7 @@ def meaning_of(key: str) -> str:
 
 @cache
 def _kinds(section: type) -> dict[str, Any]:
-    """Return the types of a section's fields; cached, because resolving annotations is slow."""
+    """Return the types of a section's fields. Cached, because resolving annotations is slow."""
     return get_type_hints(section)
 
 

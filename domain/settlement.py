@@ -1,4 +1,4 @@
-"""Input and output of settling a job, as values. Pure."""
+"""Input and output of settling a job. Pure values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,20 @@ from domain.quick import quick_dataclass
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds
 
 
+@dataclass(frozen=True, slots=True)
+class JobShare:
+    """The jobs that one of `of` processes settles: those whose id modulo `of` is `part`."""
+
+    part: int = 0
+    of: int = 1
+
+
+ALL_JOBS = JobShare()
+
+
 @quick_dataclass(frozen=True, slots=True)
 class InstanceFacts:
-    """One instance of a job to be settled."""
+    """One instance of a job that is being settled."""
 
     instance_id: InstanceId
     name: str
@@ -33,7 +44,7 @@ class InstanceFacts:
 
 @quick_dataclass(frozen=True, slots=True)
 class JobFacts:
-    """A job with new events. `serial` shows whether more events followed since it was read."""
+    """A job with new events. If `serial` has changed since it was read, more events have followed."""
 
     job_id: JobId
     batch_id: BatchId
@@ -45,28 +56,29 @@ class JobFacts:
     batch_aborted: bool
     app_name: str
     instances: tuple[InstanceFacts, ...]
-    tail_copies: int = 0  # extra copies made because the batch waited for the job
-    more_instances: int = 0  # by which those raised its max_instances
+    tail_copies: int = 0  # extra copies made because the batch waited for this job
+    more_instances: int = 0  # how much those copies raised its max_instances
 
     @property
     def max_instances(self) -> int:
-        """Return the maximum of instances, not counting lost ones and cancelled ones, which no host had."""
+        """Return the maximum number of instances, excluding lost instances and cancelled instances that no host had."""
         return self.job_class.max_instances + self.more_instances
 
     @property
     def agreeing_needed(self) -> int:
-        """Return how many results must agree: the quorum, or `copies` (adaptive replication), at most max_instances."""
+        """Return the number of agreeing results needed: the quorum or adaptive replication's, at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
 
 
 @quick_dataclass(frozen=True, slots=True)
 class JobSettlement:
-    """The changes of settling a job, made in one transaction.
+    """The changes that settle a job, made in one transaction.
 
-    Applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure`: why the job fails now;
-    empty if it had already ended. `new_instances` unsent instances are created, with `retries`, the job's finished
-    unusable instances after the steps; they are urgent if `retries` > 0 or a sibling was returned. `hasten` marks the
-    job's unsent instances urgent for the same reason. When the last open job of a batch ends, the batch is complete.
+    They are applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure` is the reason
+    why the job fails now, empty if it had already ended. `new_instances` unsent instances are created with `retries`,
+    the number of finished unusable instances after the steps; they are urgent if `retries` > 0 or a sibling was
+    returned. `hasten` marks the job's unsent instances urgent for the same reason. When the last open job of a batch
+    ends, the batch is complete.
     """
 
     job_id: JobId
@@ -83,7 +95,7 @@ class JobSettlement:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An instance without a report after its due date and grace."""
+    """An instance not reported by the end of its grace period."""
 
     held: InstanceInProgress
     fpops_est_flop: Flop
@@ -91,7 +103,7 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class OutageReport:
-    """The handling of an outage: `moved` due dates by `by_s`. `more`: further due dates remain to be moved."""
+    """The result of handling an outage: `moved` due dates, by `by_s` each. `more`: further due dates remain."""
 
     by_s: Seconds = Seconds(0.0)
     moved: int = 0
@@ -100,10 +112,10 @@ class OutageReport:
 
 @quick_dataclass(frozen=True, slots=True)
 class TailInstance:
-    """An instance of a job its batch waits for, with its host's statistics.
+    """An instance of a job for which its batch waits, with its host's statistics.
 
-    `ln_ratio` is the mean of the host's turnaround samples for such due dates (tight or relaxed), shrunk to 0 by two
-    pseudo-samples. Hosts, instants and runtimes are 0 for unsent instances.
+    `ln_ratio` is the mean of the host's turnaround samples for this type of due date (tight or relaxed), shrunk towards
+    0 by two pseudo-samples. Hosts, instants and runtimes are 0 for unsent instances.
     """
 
     instance_id: InstanceId
@@ -130,7 +142,7 @@ class TailJob:
 
 @dataclass(frozen=True, slots=True)
 class CopyUse:
-    """The instances a batch's jobs need (quorum, or as adaptive replication requires), and its extra copies so far."""
+    """The instances that a batch's jobs need (by quorum or adaptive replication), and the extra copies made so far."""
 
     wanted: int
     copies: int = 0
@@ -138,10 +150,10 @@ class CopyUse:
 
 @dataclass(frozen=True, slots=True)
 class ExtraCopy:
-    """One additional urgent instance of a job, with the reason.
+    """An additional urgent instance of a job, and the reason.
 
-    Created only if the job is open and still has `instances` instances and `tail_copies` such copies. It starts with
-    `retries`, like the retry it may save. `more_instances` raises the job's limit.
+    It is created only if the job is open and still has `instances` instances and `tail_copies` extra copies. It starts
+    with `retries`, like the retry it may replace. `more_instances` raises the job's limit.
     """
 
     job_id: JobId

@@ -1,4 +1,4 @@
-"""A submitted batch, checked and ready to be stored. Pure."""
+"""A submitted batch after validation, ready to be stored. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from domain.jobs import Input
 from domain.ordering import ServiceLevel
 from domain.units import DAY_S, AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
 
-MAX_JOBS = 1_000_000  # of one batch
-INDEX = "{i}"  # placeholder for a job's number in its batch, from 0
+MAX_JOBS = 1_000_000  # per batch
+INDEX = "{i}"  # placeholder for a job's number in its batch, counted from 0
 ACTIVE_SUBMITTER_S = 30 * DAY_S  # submitters who submitted within this time count as active
-LEAST_SHARES = 1e-9  # of a submitter without shares: its logical time still advances
+LEAST_SHARES = 1e-9  # for a submitter without shares, so that its logical time advances
 
 
 def fraction_of_shares(shares: float, others: float) -> float:
-    """Return a submitter's fraction of all shares; `others` are those of the other active submitters.
+    """Return a submitter's fraction of all shares; `others` are the shares of the other active submitters.
 
     >>> fraction_of_shares(1.0, 3.0), fraction_of_shares(0.0, 0.0)
     (0.25, 1.0)
@@ -28,7 +28,7 @@ def fraction_of_shares(shares: float, others: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """The batch row to be written. `charged_s` moves its submitter's logical time to `submitter_logical_at`."""
+    """A batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`."""
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -58,13 +58,13 @@ class NewBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobTemplate:
-    """Common data of many jobs of a batch, stored once: a command line with `{i}` in it, and input files."""
+    """The common data of many jobs of a batch, stored once: input files and a command line that contains `{i}`."""
 
     command_line: str
     inputs: tuple[Input, ...] | None = None
 
     def command_line_of(self, number: int) -> str:
-        """Return the command line of the job with that number in its batch.
+        """Return the command line of job `number` of the batch.
 
         >>> JobTemplate("--part {i}").command_line_of(7)
         '--part 7'
@@ -74,9 +74,9 @@ class JobTemplate:
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """One job to be written, with `copies` unsent instances.
+    """A job to be written, with `copies` unsent instances.
 
-    A job with a `template` uses its command line and inputs, with the job's `number` filled in.
+    A job with a `template` uses the template's command line, with `number` filled in, and its inputs.
     """
 
     job_class_id: JobClassId
@@ -87,7 +87,7 @@ class NewJob:
     number: int = 0
 
     def without_template(self) -> NewJob:
-        """Return the same job with its own command line and inputs."""
+        """Return the same job with the template's command line and inputs copied into it."""
         if self.template is None:
             return self
         line = self.template.command_line_of(self.number)
@@ -106,7 +106,7 @@ class SubmissionKey:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedBefore:
-    """The result of an earlier submission with that key; `answer` None: it was committed but the reply was lost."""
+    """The stored result of an earlier submission with that key. `answer` None: committed, but the reply was lost."""
 
     said: bytes
     batch_id: BatchId
@@ -115,8 +115,8 @@ class SubmittedBefore:
 
 @dataclass(frozen=True, slots=True)
 class SubmitterLimits:
-    """Data for ordering a new batch, read under the submitter's row lock."""
+    """Data for placing a new batch in the order, read under the submitter's row lock."""
 
     logical_at: Instant
-    share_fraction: float  # sum of shares of submitters active in the last 30 days, this one included
+    share_fraction: float  # sum of shares of submitters active in the last 30 days, including this one
     pool_flop_per_s: float  # 0 if no host is known yet

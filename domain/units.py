@@ -1,6 +1,6 @@
-"""Units of numbers. Pure.
+"""Units of measurement. Pure.
 
-The ending of a name gives its unit: `_at` an instant, `_s` a duration, `_bytes`, `_flop`, `_flop_per_s`, `_fraction` (0
+The suffix of a name gives its unit: `_at` an instant, `_s` a duration, `_bytes`, `_flop`, `_flop_per_s`, `_fraction` (0
 to 1).
 """
 
@@ -17,6 +17,7 @@ FlopPerSecond = NewType("FlopPerSecond", float)  # *_flop_per_s: speed
 AccountId = NewType("AccountId", int)
 SubmitterId = NewType("SubmitterId", int)
 VolunteerId = NewType("VolunteerId", int)
+TeamId = NewType("TeamId", int)
 PersonId = NewType("PersonId", int)
 TokenId = NewType("TokenId", int)
 HostId = NewType("HostId", int)
@@ -27,14 +28,14 @@ JobClassId = NewType("JobClassId", int)
 JobId = NewType("JobId", int)
 InstanceId = NewType("InstanceId", int)
 
-SHARDS = 64  # ordinary work is divided among the request workers by job_id % SHARDS
+SHARDS = 64  # ordinary work is divided among request workers by job_id % SHARDS
 
 MINUTE_S = Seconds(60.0)
 HOUR_S = Seconds(3600.0)
 DAY_S = Seconds(86400.0)
 
 
-_FIRST_DATE, _LAST_DATE = -62135596800.0, 253402300799.0  # of the years 1 to 9999
+_FIRST_DATE, _LAST_DATE = -62135596800.0, 253402300799.0  # limits of the years 1 to 9999
 
 
 def utc(at: float) -> datetime:

@@ -1,6 +1,6 @@
-"""Rows of pages and lists: jobs, instances, batches, setting changes, process reports, simulations. Values only.
+"""Rows shown in lists and pages: jobs, instances, batches, setting changes, process reports, simulations. Values only.
 
-`BatchPlace` and `InstancePlace` are the last entry of a page, after which the next one starts.
+`BatchPlace` and `InstancePlace` are the last entry of a page; the next page starts after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from domain.units import (
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """A change of a setting by an operator; the value None is the default."""
+    """An operator's change of a setting; a value of None is the default."""
 
     key: str
     from_value: object
@@ -37,7 +37,7 @@ class SettingChange:
     changed_at: Instant
     changed_by: str
     why: str
-    change_id: int = field(default=0, compare=False)  # the store's own number
+    change_id: int = field(default=0, compare=False)  # assigned by the store
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Whose:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRow:
-    """An instance as shown to people."""
+    """An instance as shown to users."""
 
     instance_id: InstanceId
     job_id: JobId
@@ -71,18 +71,19 @@ class InstanceRow:
     stderr: str
     uploads: tuple[Upload, ...] = ()
     timeout_at: Instant | None = None
-    turnaround_sample: float | None = None  # the sample in its host's statistics: lifecycle.turnaround
+    turnaround_sample: float | None = None  # the sample added to its host's statistics: lifecycle.turnaround
     copied_because: str = ""  # why this extra copy was made (lifecycle.tail); empty for ordinary instances
+    credit: float | None = None  # None: none was granted
 
     @property
     def because(self) -> str:
-        """Return the reason for its due date; empty if it was not sent."""
+        """Return the reason for its due date; empty for an unsent instance."""
         return "" if self.due_terms is None else self.due_terms.in_full
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job as shown to people."""
+    """A job as shown to users."""
 
     job_id: JobId
     batch_id: BatchId
@@ -110,7 +111,7 @@ class Returned:
 
 
 class BatchSort(StrEnum):
-    """The order of a list of batches. By queue and by deadline only active batches are listed."""
+    """The order of a list of batches. Lists by queue or by deadline contain only active batches."""
 
     NEWEST = "newest"
     QUEUE = "queue"
@@ -119,7 +120,7 @@ class BatchSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """The batches to list; None and "" select all. `text` is a part of the name, ignoring case."""
+    """Selects batches for a list; None and "" select all. `text` is a part of the name, ignoring case."""
 
     state: BatchState | None = None
     qos: QoS | None = None
@@ -130,7 +131,7 @@ class BatchChoice:
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """The last batch of a page, after which the next one starts: its sort key and id."""
+    """The sort key and id of the last batch on a page, after which the next page starts."""
 
     batch_id: BatchId
     order_tier: int = 0
@@ -140,7 +141,7 @@ class BatchPlace:
 
 @dataclass(frozen=True, slots=True)
 class ListedBatch:
-    """A batch with the names of its ids."""
+    """A batch with the names of its submitter, account and app."""
 
     batch: Batch
     app: str
@@ -150,7 +151,7 @@ class ListedBatch:
 
 @dataclass(frozen=True, slots=True)
 class InstancePlace:
-    """The last instance of a page, after which the next one starts; those with most retries come first."""
+    """The last instance on a page, after which the next page starts; instances with most retries come first."""
 
     retries: int
     instance_id: InstanceId
@@ -191,7 +192,7 @@ class ListedInProgress:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTotal:
-    """Open work of one app at one quality of service: active batches and the sums of their counters."""
+    """The open work of one app at one quality of service: active batches and the sums of their counters."""
 
     app: str
     qos: QoS
@@ -208,7 +209,7 @@ class ActiveTotal:
 
 @dataclass(frozen=True, slots=True)
 class ProcessReport:
-    """The last report of a process on a node. `kind` is worker or background."""
+    """The latest report of a process on a node. `kind` is worker or background."""
 
     name: str
     kind: str
@@ -216,11 +217,11 @@ class ProcessReport:
     report: Mapping[str, object] = field(default_factory=dict)
 
 
-# ---- simulations run from the console
+# ---- simulations started from the console
 
-SILENT_S = Seconds(60.0)  # the process that runs a simulation reports about every second
-MOST_HOSTS, MOST_DAYS = 5000, 365.0  # of a simulation
-SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # by default, to compare thresholds
+SILENT_S = Seconds(60.0)  # the process that runs a simulation reports about once a second
+MOST_HOSTS, MOST_DAYS = 5000, 365.0  # limits of a simulation
+SOME_SEEDS, SOME_HOSTS, SOME_DAYS = 3, 500, 14.0  # default size of a comparison of thresholds
 
 
 class SimulationState(StrEnum):
@@ -247,5 +248,5 @@ class Simulation:
     failure: str | None = None
 
     def is_lost(self, now: Instant) -> bool:
-        """Return whether the process that ran it no longer exists."""
+        """Return whether the process that ran it has disappeared."""
         return self.state is SimulationState.RUNNING and now - self.heard_at > SILENT_S

@@ -1,10 +1,11 @@
-"""Volunteers: preferences, credentials, and the view of their own computers and results. Values only."""
+"""Volunteers: preferences, credentials, and a volunteer's view of hosts and results. Values only."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.refusals import Whys
@@ -13,25 +14,26 @@ from domain.units import AppId, BatchId, HostId, InstanceId, Instant, Seconds, V
 
 @dataclass(frozen=True, slots=True)
 class Volunteer:
-    """A person who lends computers to the project."""
+    """A volunteer, who lends computers to the project."""
 
     volunteer_id: VolunteerId
     name: str
     created_at: Instant
-    email_hash: str = ""  # md5 of the lower-case e-mail, by which clients identify an account
+    email_hash: str = ""  # MD5 of the lower-case e-mail address, by which clients identify an account
     cross_project_id: str = ""
+    external_cpid: str = ""  # md5 of cross_project_id and e-mail, by which statistics sites know the volunteer
     beta: bool = False
     no_gpu: bool = False
     max_jobs: int = 0  # maximum jobs in progress per host; 0 = no limit
     apps: tuple[AppId, ...] = ()  # selected apps; empty = all
     no_cpu: bool = False
     max_cpus: int = 0  # maximum CPUs per job; 0 = no limit
-    preferred_at: Instant | None = None  # last change of the preferences from `beta` on; None: never
+    preferred_at: Instant | None = None  # last change of the preferences, from `beta` down; None: never
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The stored part of a volunteer's secrets: never the account key or the password."""
+    """The stored part of a volunteer's secrets. The account key and the password are not stored."""
 
     authenticator_nonce: bytes
     authenticator_hash: bytes  # SHA-256 of the account key
@@ -41,24 +43,25 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class VolunteerRecord:
-    """A volunteer with the data only for the owner and for authentication."""
+    """A volunteer with the data for the owner and for authentication only."""
 
     volunteer: Volunteer
     email: str
     credentials: Credentials
 
 
-# ---- a volunteer's view
+# ---- what volunteers see
 
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """A computer. `refused`: why its last request for work without a job was refused, at `refused_at`."""
+    """A volunteer's computer. `refused` is why it got no job when it last requested work, at `refused_at`."""
 
     host: Host
     in_progress: int
     refused_at: Instant | None = None
     refused: Whys = ()
+    credit: Credit = NO_CREDIT
 
 
 class Outcome(StrEnum):
@@ -98,6 +101,7 @@ class OwnResult:
     reported_at: Instant | None
     elapsed_s: Seconds | None
     reason: str = ""
+    credit: float | None = None  # None: none was granted
 
     @property
     def outcome(self) -> Outcome:
@@ -106,7 +110,7 @@ class OwnResult:
 
 @dataclass(frozen=True, slots=True)
 class ResultPlace:
-    """The last result of a page, after which the next one starts; newest first."""
+    """The last result on a page, after which the next page starts; newest first."""
 
     sent_at: Instant
     instance_id: InstanceId
@@ -114,10 +118,11 @@ class ResultPlace:
 
 @dataclass(frozen=True, slots=True)
 class OwnTotals:
-    """Totals over all of a volunteer's computers."""
+    """Totals over all computers of a volunteer."""
 
     hosts: int
     in_progress: int
     valid: int
     failed: int
     late: int
+    credit: Credit = NO_CREDIT

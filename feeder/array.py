@@ -1,4 +1,4 @@
-"""The job array of one request worker: the instances that requests may get, in order."""
+"""A request worker's job array: the instances that requests may get, in order."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def room_for_search(settings: FeederSettings) -> int:
 
 
 class JobArray:
-    """Slots in ordered groups, the hosts that have siblings of their jobs, and the instances in flight.
+    """Slots in ordered groups, the hosts that have siblings of their jobs, and instances in flight.
 
-    Everything but `search` and `recheck` is synchronous and costs O(log slots). Used by one event loop only.
+    All methods except `search` and `recheck` are synchronous and cost O(log slots). Used by one event loop only.
     """
 
     def __init__(self, clock: Clock, settings: Callable[[], FeederSettings]) -> None:
         self.mix = RequestMix()
         self.rotation = UnschedulableBackOff(settings)
         self.in_flight = InFlight()
-        self.level = LowWatermark()  # slots taken since the last refill
+        self.level = LowWatermark()  # counts slots taken since the last refill
         self.fall_through: FallThrough | None = None
         self.stale: Recheck | None = None
         self._readers = 0
@@ -56,31 +56,31 @@ class JobArray:
     # ------------------------------------------------------------ used by requests
 
     def groups(self) -> Sequence[Group]:
-        """Return groups with at least one slot, in order of their ranks.
+        """Return all groups with at least one slot, in order of rank.
 
-        The returned sequence does not change during iteration; a new one is built only after a change.
+        The returned sequence does not change during iteration; a new one is built after a change.
         """
         return self._order.lent()
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
-        """Return SAME_HOST or SAME_VOLUNTEER if the host or volunteer is known to have an instance of the job."""
+        """Return SAME_HOST or SAME_VOLUNTEER if the host or its volunteer is known to have an instance of the job."""
         return self._siblings.refusal(slot.job_id, host_id, volunteer_id)
 
     def take(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """Remove the slot for a host, which from now on counts as having the instance."""
+        """Remove the slot for a host. From then on, the host counts as having the instance."""
         held = self._held.pop(slot.instance_id, None)
         if held is not None:
             self._groups[group_key(held)].position += self._groups[group_key(held)].place.pe
             self.level.note_taken(held, self._take_out(held), left=len(self._held))
             slot = held
         elif slot.instance_id not in self.in_flight:
-            self._siblings.hold(slot.job_id)  # the slot left the array while the request examined it
+            self._siblings.hold(slot.job_id)  # the slot left the array while a request examined it
         self._siblings.note(slot.job_id, (host_id,), (volunteer_id,))
         self.in_flight.add(Taken(slot, host_id, volunteer_id, self._clock.monotonic()))
         self.rotation.note_taken(group_key(slot), now=self._clock.now())
 
     def give_back(self, slot: Ready) -> None:
-        """Put back a slot whose dispatch was not committed. Has no effect on a slot that was not taken."""
+        """Put back a slot whose dispatch was not committed. Has no effect unless the slot was taken."""
         settings = self._settings()
         group = self._groups.get(group_key(slot))
         full = len(self._held) >= settings.slots + room_for_search(settings)
@@ -91,28 +91,28 @@ class JobArray:
             self._put_in(taken.ready, group)
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Mark these dispatches as committed: they are no longer in flight."""
+        """Record that these dispatches are committed, so that the instances are no longer in flight."""
         for instance_id in instance_ids:
             self._confirm(instance_id)
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Drop these: another host has them or they are no longer needed. The host does not have them."""
+        """Drop instances that another host has or that are no longer needed. The requesting host does not have them."""
         for instance_id in instance_ids:
             taken = self._confirm(instance_id)
             if taken is not None:
                 self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Revalidate the first slots of these slots' groups in the database and drop those that are gone."""
+        """Revalidate the first slots of the groups of `lost` in the database, and drop those that are gone."""
         if self.stale is not None:
             await self.stale(lost)
 
     def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
-        """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
+        """Count the groups that a host could not take. Groups that all hosts refuse leave the array for a while."""
         self.rotation.note_refusals(refused, host_id, now=self._clock.now())
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """Count the processor types of a request; partitions follow this mix."""
+        """Count the processor types of a request; partitions follow the mix."""
         self.mix.note(wanted, now_s=self._clock.monotonic())
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
@@ -123,7 +123,7 @@ class JobArray:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Remember instances sent while rows are read and placed: a row may be older than the dispatch."""
+        """Remember instances sent while rows are read and placed, because a row may be older than the dispatch."""
         self._readers += 1
         try:
             yield
@@ -139,7 +139,7 @@ class JobArray:
         return instance_id in self._held
 
     def each_group(self) -> Sequence[Group]:
-        """Return the same as `groups`, for callers that change nothing while they use it."""
+        """Return the same as `groups`, for callers that do not change the array while they use it."""
         return self._order.groups()
 
     def batches(self) -> set[BatchId]:
@@ -147,7 +147,7 @@ class JobArray:
         return {batch_id for batch_id, _, _ in self._order}
 
     def place(self, candidate: Candidate, batch: Batch, job_class: JobClass) -> bool:
-        """Add an instance as a slot; return False if it is already in the array or in flight.
+        """Add an instance as a slot. Return False if it is already in the array or in flight.
 
         An instance in the array whose retries or returned siblings have changed moves to its new group.
         """
@@ -166,7 +166,7 @@ class JobArray:
         return new
 
     def drop(self, instance_id: InstanceId) -> Ready | None:
-        """Remove a slot that was not sent; return None if it is not in the array."""
+        """Remove a slot that was not sent. Return None if it is not in the array."""
         ready = self._held.pop(instance_id, None)
         if ready is not None:
             self._take_out(ready)
@@ -174,7 +174,7 @@ class JobArray:
         return ready
 
     def drop_group(self, key: GroupKey) -> list[Ready]:
-        """Remove every slot of a group."""
+        """Remove all slots of a group and return them."""
         group = self._groups.get(key)
         slots = list(group.slots()) if group is not None else []
         for slot in slots:
@@ -182,7 +182,7 @@ class JobArray:
         return slots
 
     def own(self, owned: Collection[int]) -> None:
-        """Sort slots of these shards before others of equal rank, so that workers start with different slots."""
+        """Sort slots of these shards before other slots of equal rank, so that workers start with different slots."""
         turns = turns_of(owned)
         if turns == self.turns:
             return
@@ -207,14 +207,14 @@ class JobArray:
         self._order.deal(filter(len, self._groups.values()), self.level.taken)
 
     def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
-        """Forget instances in flight whose fate is known, and records of dispatches that were given back long ago."""
+        """Forget instances in flight whose outcome is known, and old records of dispatches that were given back."""
         for instance_id in gone:
             self._forget(instance_id)
         for job_id, host_id, volunteer_id in self.in_flight.stale_notes(now_s):
             self._siblings.forget(job_id, host_id, volunteer_id)
 
     def head_of(self, key: GroupKey, most: int) -> Sequence[Ready]:
-        """Return the first slots of a group, at most `most`."""
+        """Return the first `most` slots of a group."""
         group = self._groups.get(key)
         return group.slots()[:most] if group is not None else ()
 
@@ -223,14 +223,14 @@ class JobArray:
         return {key: len(self._groups[key]) for key in self._order}
 
     def slots_of_parts(self) -> dict[tuple[BatchId, bool], int]:
-        """Return the number of urgent (True) and other slots per batch."""
+        """Return the number of slots per batch, urgent (True) and other ones separately."""
         parts: dict[tuple[BatchId, bool], int] = {}
         for (batch_id, _, urgent), count in self.slots_of_groups().items():
             parts[batch_id, urgent] = parts.get((batch_id, urgent), 0) + count
         return parts
 
     def remembers(self, ready: Ready) -> bool:
-        """Return whether the instance is a slot, in flight, or in a group in back-off: no need to read it again yet."""
+        """Return whether the instance need not be read again: it is a slot, in flight, or in a group in back-off."""
         return self.is_known(ready.instance_id) or self.rotation.is_out(ready)
 
     def is_known(self, instance_id: InstanceId) -> bool:
@@ -243,7 +243,7 @@ class JobArray:
         return [one for one in candidates if (i := one.ready.instance_id) not in held and i not in in_flight]
 
     def unrunnable(self) -> tuple[Unrunnable, ...]:
-        """Return the unschedulable groups with the reasons."""
+        """Return the unschedulable groups with their reasons."""
         return self.rotation.report(self._slots_by_shard, now=self._clock.now())
 
     def _slots_by_shard(self, key: GroupKey) -> Mapping[int, int]:
@@ -252,7 +252,7 @@ class JobArray:
     # ------------------------------------------------------------ internal
 
     def _confirm(self, instance_id: InstanceId) -> Taken | None:
-        """Record that the fate of an instance in flight is known; return None if it already was."""
+        """Record that the outcome of an instance in flight is known. Return None if it already was."""
         return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
 
     def _forget(self, instance_id: InstanceId) -> Taken | None:
@@ -284,6 +284,6 @@ class JobArray:
 
 
 def _is_no_older(ready: Ready, held: Ready) -> bool:
-    """Return whether `ready` was read no earlier: instances only get more urgent, and jobs only need more copies."""
+    """Return whether `ready` was not read earlier: instances only get more urgent, and jobs only need more copies."""
     is_urgent = (ready.retries, ready.sibling_returned) >= (held.retries, held.sibling_returned)
     return is_urgent and ready.copies >= held.copies

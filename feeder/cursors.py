@@ -1,4 +1,4 @@
-"""Keyset cursors: how far the fresh instances of each (batch, shard) have been read."""
+"""Keyset cursors: up to which instance each (batch, shard) has been read."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from itertools import islice
 from domain.jobs import Ready
 from domain.units import SHARDS, BatchId, InstanceId, Seconds, shard_of
 
-PROBE_S = Seconds(5.0)  # a fully read range is not read again within this time
+PROBE_S = Seconds(5.0)  # a fully read range is not read again for this long
 
 
 @dataclass(slots=True)
 class _Positions:
-    """One batch: the last instance read per shard, and until when fully read shards stay closed."""
+    """A batch's cursors: the last instance read per shard, and until when fully read shards stay closed."""
 
     after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
     closed: dict[int, Seconds] = field(default_factory=dict)
     _in_order: list[int] | None = None
 
     def in_order(self) -> list[int]:
-        """Return all shards: least advanced first, previously fully read ones last. Cached until a change."""
+        """Return all shards, least advanced first, fully read ones last. Cached until a change."""
         if self._in_order is None:
             closed, after = self.closed, self.after
             self._in_order = sorted(range(SHARDS), key=lambda shard: (closed.get(shard, 0.0), after[shard], shard))
@@ -42,11 +42,11 @@ class _Positions:
 
 
 class Cursors:
-    """Keyset cursors of all batches. All times are of the monotonic clock.
+    """Keyset cursors of all batches. All times are monotonic.
 
     A cursor may pass an instance only if the instance is remembered: as a slot, in flight, or in a group in back-off. A
-    caller that drops an unsent instance must call `rewind`. A fully read range starts over after PROBE_S, so that
-    instances whose transaction committed late are found too. Memory: about 1.5 KiB per batch that was read.
+    caller that drops an unsent instance must call `rewind`. After PROBE_S, a fully read range is read from the start,
+    to find instances whose transaction committed late. Memory: about 1.5 KiB per batch that was read.
     """
 
     def __init__(self) -> None:
@@ -55,16 +55,14 @@ class Cursors:
         self._owned: frozenset[int] = frozenset()
 
     def after(self, batch_id: BatchId, shard: int) -> InstanceId:
-        """Return the instance after which to continue reading; 0 is the start."""
+        """Return the instance after which reading continues; 0 means the start."""
         positions = self._batches.get(batch_id)
         return InstanceId(positions.after[shard] if positions is not None else 0)
 
     def open_shards(
         self, batch_id: BatchId, shards: Collection[int], *, now_s: Seconds, most: int = SHARDS
     ) -> list[int]:
-        """Return up to `most` of `shards` that may have more to read: least advanced first, previously fully read ones
-        last.
-        """
+        """Return up to `most` of `shards` that may have more to read, least advanced first, fully read ones last."""
         positions = self._batches.get(batch_id)
         if positions is None:
             return sorted(shards)[:most]
@@ -73,7 +71,7 @@ class Cursors:
         return list(islice(still_open, most))
 
     def is_probed(self, batch_id: BatchId, shard: int) -> bool:
-        """Return whether the range was fully read before: while open, it is being probed again."""
+        """Return whether the range was fully read before. While it is open, it is being probed again."""
         positions = self._batches.get(batch_id)
         return positions is not None and shard in positions.closed
 
@@ -85,36 +83,36 @@ class Cursors:
         return any(positions.closed.get(shard, now_s) <= now_s for shard in shards)
 
     def advance(self, ready: Ready) -> None:
-        """Move the cursor past an instance that was read and is remembered."""
+        """Move the cursor past an instance that was read and is now remembered."""
         positions = self._batches.setdefault(ready.batch_id, _Positions())
         shard = shard_of(ready.job_id)
         if ready.instance_id > positions.after[shard]:
             positions.read_until(shard, ready.instance_id)
 
     def found_end(self, batch_id: BatchId, shard: int, *, now_s: Seconds) -> None:
-        """Close a shard: nothing is left after the cursor now."""
+        """Close a shard that has nothing left after its cursor."""
         positions = self._batches.setdefault(batch_id, _Positions())
         positions.read_until(shard, 0)
         positions.close(shard, Seconds(now_s + PROBE_S))
 
     def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
-        """Record that all fresh instances of a batch were read and are remembered."""
+        """Record that all of a batch's fresh instances were read and are remembered."""
         self._dry[batch_id] = Seconds(now_s + PROBE_S)
 
     def is_dry(self, batch_id: BatchId, *, now_s: Seconds) -> bool:
-        """Return whether the whole tail of a batch was read less than PROBE_S ago."""
+        """Return whether a batch's whole tail was read less than PROBE_S ago."""
         return self._dry.get(batch_id, now_s) > now_s
 
     def is_not_dry(self, batch_id: BatchId) -> None:
-        """Read the tail again: the database has rows that were not in it."""
+        """Allow reading the tail again, because the database has rows that it did not contain."""
         self._dry.pop(batch_id, None)
 
     def rewind(self, ready: Ready) -> None:
-        """Move the cursor back before an unsent instance that was dropped."""
+        """Move the cursor back to before an unsent instance that was dropped."""
         self.rewind_batch(ready.batch_id, {shard_of(ready.job_id): ready.instance_id})
 
     def rewind_batch(self, batch_id: BatchId, smallest: Mapping[int, InstanceId]) -> None:
-        """Move the cursors back before the smallest dropped instance of each shard."""
+        """Move the cursors back to before the smallest dropped instance of each shard."""
         self._dry.pop(batch_id, None)
         positions = self._batches.get(batch_id)
         if positions is None:
@@ -124,7 +122,7 @@ class Cursors:
             positions.open(shard)
 
     def own(self, owned: frozenset[int]) -> None:
-        """Start over in every shard that was gained or lost."""
+        """Restart all shards that were gained or lost."""
         changed = owned ^ self._owned
         self._owned = owned
         if changed:
@@ -135,7 +133,7 @@ class Cursors:
                 positions.open(shard)
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget the cursors of other batches: they no longer have work."""
+        """Forget the cursors of batches not in `batch_ids`, which have no more work."""
         for batch_id in {*self._batches, *self._dry}.difference(batch_ids):
             self._batches.pop(batch_id, None)
             self._dry.pop(batch_id, None)

@@ -1,4 +1,4 @@
-"""Evicts slots before a refill: ended batches, lost shards, stale and unschedulable slots."""
+"""Evicts slots before a refill: ended batches, lost shards, and stale or unschedulable slots."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from feeder.reading import Classes, Snapshot
 from feeder.revalidation import Sweep
 
 CHECK_OWN_S = Seconds(60.0)  # period in which all slots that only this worker has are checked
-CHECK_SHARED_S = Seconds(5.0)  # the same for slots that every worker has: others send them too
-MOST_CHECKED = 1000  # instances in flight, and slots of each kind, per refill
+CHECK_SHARED_S = Seconds(5.0)  # the same for slots that all workers have, because other workers send them too
+MOST_CHECKED = 1000  # maximum number of instances in flight, and of slots of each kind, checked per refill
 
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Evicted slots: `dropped` is the total, `rotated_out` the part that was unschedulable."""
+    """The evicted slots: `dropped` is their number, of which `rotated_out` were unschedulable."""
 
     dropped: int
     rotated_out: int
 
 
 class Eviction:
-    """Removes slots that are no longer valid. Slots that may still be unsent are read again later."""
+    """Removes slots that are no longer valid. Instances that may still be unsent are read again later."""
 
     def __init__(self, waiting: WaitingWork, array: JobArray, cursors: Cursors, classes: Classes, clock: Clock) -> None:
         self._waiting = waiting
@@ -48,7 +48,7 @@ class Eviction:
         return Left(ended + foreign + stale + rotated, rotated)
 
     def _forget_ended(self, view: Snapshot, held_before: Collection[BatchId]) -> int:
-        """Forget batches without unsent instances."""
+        """Forget batches without unsent instances, and return the number of slots dropped."""
         gone = {batch_id for batch_id in held_before if batch_id not in view.by_id} if view.whole else set()
         ended = [group.key for group in self._array.each_group() if group.batch.batch_id in gone] if gone else []
         slots = sum(len(self._array.drop_group(key)) for key in ended)
@@ -59,7 +59,7 @@ class Eviction:
         return slots
 
     def _drop_foreign(self, view: Snapshot) -> int:
-        """Drop slots of shards that this worker does not own, except for those that every worker has."""
+        """Drop slots of shards that this worker does not own, except slots that all workers have."""
         self._cursors.own(view.owned)
         self._array.own(view.owned)
         foreign = [
@@ -94,7 +94,7 @@ class Eviction:
         return sum(self._array.drop(instance_id) is not None for instance_id in stale)
 
     def _rotate(self, kept: Collection[BatchId]) -> int:
-        """End expired back-offs; drop groups that all recent hosts refused, except batches with reserved slots."""
+        """End expired back-offs; drop groups that all recent hosts refused, except in batches with reserved slots."""
         now_s = self._clock.monotonic()
         self._array.rotation.recall(kept)
         for batch_id, smallest in self._array.rotation.returning(now_s=now_s):
@@ -110,5 +110,5 @@ class Eviction:
 
 
 def _is_shared(group: Group, view: Snapshot) -> bool:
-    """Return whether every worker has the group's slots."""
+    """Return whether all workers have the group's slots."""
     return group.urgent or view.everywhere(group.batch.batch_id)

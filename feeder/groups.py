@@ -1,6 +1,6 @@
-"""Groups slots that are alike for every decision, and keeps groups and slots sorted.
+"""Groups slots that are equal for all decisions, and keeps groups and slots sorted.
 
-A group's slots are stored in chunks, so that requests read them without copying.
+A group's slots are stored in chunks, so that requests can read them without copying.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from domain.units import SHARDS, BatchId, JobClassId
 from feeder.turn_taking import GroupPlace, Places, place_of
 
 SlotRank = tuple[int, bool, int, int]
-PIECE = 128  # slots per chunk; a chunk of twice as many is split
+PIECE = 128  # slots per chunk; a chunk of twice this size is split
 
 
 class Lent(Sequence[Ready]):
-    """A snapshot of the slots. Access is fast near the start, where requests read."""
+    """A snapshot of slots. Access is fast near the start, where requests read."""
 
     __slots__ = ("_count", "_pieces")
 
@@ -57,9 +57,9 @@ class Lent(Sequence[Ready]):
 
 
 class SortedSlots:
-    """Slots sorted by rank. Snapshots from `lent` never change: the first change of a chunk after it copies that chunk.
+    """Slots sorted by rank. Snapshots from `lent` never change: the first change after one copies the chunk.
 
-    A change costs O(log slots + PIECE + slots / PIECE), the last two in C; taking the first slot costs less.
+    A change costs O(log slots + PIECE + slots / PIECE), the last two terms in C; taking the first slot costs less.
     """
 
     __slots__ = ("_copied", "_count", "_lasts", "_lent", "_pieces", "_ranks")
@@ -68,7 +68,7 @@ class SortedSlots:
         in_order = sorted(ranked)
         self._pieces: list[list[Ready]] = []
         self._ranks: list[list[SlotRank]] = []
-        self._lasts: list[SlotRank] = []  # the greatest rank of each chunk
+        self._lasts: list[SlotRank] = []  # the highest rank in each chunk
         self._copied: list[bool] = []  # whether the chunk is newer than the last snapshot
         self._count = len(in_order)
         self._lent: Sequence[Ready] | None = None
@@ -94,7 +94,7 @@ class SortedSlots:
         return self._lent
 
     def add(self, rank: SlotRank, slot: Ready) -> None:
-        """Add a slot; its rank must be unique."""
+        """Add a slot. Its rank must be unique."""
         self._count += 1
         if not self._pieces:
             self._lent = None
@@ -110,7 +110,7 @@ class SortedSlots:
             self._halve(at)
 
     def remove(self, rank: SlotRank) -> Ready:
-        """Remove the slot of that rank, which must exist."""
+        """Remove and return the slot with that rank, which must exist."""
         at = 0 if rank <= self._lasts[0] else bisect_left(self._lasts, rank)
         piece, ranks = self._changing(at), self._ranks[at]
         place = 0 if ranks[0] == rank else bisect_left(ranks, rank)
@@ -125,7 +125,7 @@ class SortedSlots:
         return slot
 
     def _changing(self, at: int) -> list[Ready]:
-        """Return the chunk, copied if a snapshot uses it."""
+        """Return the chunk for a change, after copying it if a snapshot uses it."""
         self._lent = None
         if not self._copied[at]:
             self._pieces[at] = self._pieces[at].copy()
@@ -148,18 +148,18 @@ GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 GroupRank = tuple[int, float, float, SlotRank]
 Turns = tuple[int, ...]  # per shard, its position among slots of equal rank
 
-ONE_TURN: Turns = (0,) * SHARDS  # no preference among shards
+ONE_TURN: Turns = (0,) * SHARDS  # all shards equal
 
 
 def group_key(ready: Ready) -> GroupKey:
-    """Return the key of the group that an instance belongs to."""
+    """Return the key of the group an instance belongs to."""
     return ready.batch_id, ready.job_class_id, ready.urgent
 
 
 def turns_of(owned: Collection[int]) -> Turns:
-    """Return the shards' turns in a worker: 0 for its own, then ascending from the first one it owns.
+    """Return the shards' turns in a worker: 0 for owned shards, then ascending, starting after the first owned one.
 
-    Every worker has all gated jobs and tails; with different turns the workers rarely pick the same slot.
+    All workers have all gated jobs and tails; with different turns, workers rarely pick the same slot.
 
     >>> turns_of(range(2, 62))[:4], turns_of(range(2, 62))[62:]
     ((62, 63, 0, 0), (60, 61))
@@ -169,9 +169,10 @@ def turns_of(owned: Collection[int]) -> Turns:
 
 
 def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
-    """Return a slot's rank in its group, smaller first: retries descending, a sibling returned first, turn, id.
+    """Return a slot's rank in its group, smaller first: most retries, sibling returned, turn, id.
 
-    Slots of shards with a later turn are sorted by descending id: the worker that owns them starts at the other end.
+    Slots of shards with a later turn are sorted by descending id, because the worker that owns them starts with the
+    lowest.
 
     >>> from domain.units import InstanceId, JobId
     >>> slot_rank(Ready(InstanceId(9), JobId(4), BatchId(1), JobClassId(1), retries=2, sibling_returned=True))
@@ -182,17 +183,17 @@ def slot_rank(ready: Ready, turns: Turns = ONE_TURN) -> SlotRank:
 
 
 def reading_rank(ready: Ready, turns: Turns) -> SlotRank:
-    """Return the rank in which instances become slots: like `slot_rank`, but always with ascending ids.
+    """Return the rank in which instances become slots: like `slot_rank`, but with ascending ids throughout.
 
-    A cursor moves through the instances of a shard in ascending order.
+    A cursor moves through a shard's instances in ascending order.
     """
     return -ready.retries, not ready.sibling_returned, turns[ready.job_id % SHARDS], ready.instance_id
 
 
 class Group:
-    """The slots of one class of one batch, retries in a separate group.
+    """The slots of one class of one batch. Retries are in a separate group.
 
-    The result of `slots()` never changes, so a request may take slots while it iterates over them.
+    The result of `slots()` never changes, so a request can take slots while it iterates over them.
     """
 
     __slots__ = (
@@ -219,30 +220,30 @@ class Group:
     ) -> None:
         self.batch = batch
         self.place = place or place_of(batch)
-        self.position = self.place.start  # of its next job among equals; smaller first
+        self.position = self.place.start  # of its next job among equal batches; smaller first
         self.job_class = job_class
         self.urgent = urgent
         self.key: GroupKey = (batch.batch_id, job_class.job_class_id, urgent)
         self.sticky_files = frozenset(file.name for file in job_class.inputs if file.sticky)
         self._slots = SortedSlots()
         self._turns = turns
-        self.foreign = 0  # slots of shards with a later turn
+        self.foreign = 0  # number of slots of shards with a later turn
 
     def __len__(self) -> int:
         return len(self._slots)
 
     def __iter__(self) -> Iterator[Ready]:
-        """Iterate over the slots in order; the group must not change during the iteration."""
+        """Iterate over the slots in order. The group must not change during the iteration."""
         return iter(self._slots)
 
     @property
     def rank(self) -> GroupRank:
-        """The group's rank among groups, smaller first: tier, number, position, and its first slot's rank; unique."""
+        """Return the group's unique rank, smaller first: tier, number, position, and its first slot's rank."""
         return self.place.tier, self.place.number, self.position, self._slots.first_rank
 
     @property
     def first_rank(self) -> SlotRank:
-        """The rank of its first slot."""
+        """Return the rank of its first slot."""
         return self._slots.first_rank
 
     def slots(self) -> Sequence[Ready]:
@@ -270,10 +271,10 @@ class Group:
 
 
 class Order:
-    """Non-empty groups sorted by rank. A change costs O(log groups), and one copy of the list after `lent`."""
+    """The non-empty groups, sorted by rank. A change costs O(log groups), and one copy of the list after `lent`."""
 
     def __init__(self) -> None:
-        self._rank_of: dict[GroupKey, GroupRank] = {}  # as listed in _ranks
+        self._rank_of: dict[GroupKey, GroupRank] = {}  # the ranks as listed in _ranks
         self._ranks: list[GroupRank] = []
         self._groups: list[Group] = []  # parallel to _ranks
         self._lent = False
@@ -284,7 +285,7 @@ class Order:
         return iter(self._rank_of)
 
     def groups(self) -> Sequence[Group]:
-        """Return the groups in order, for callers that do not change groups while they use it."""
+        """Return the groups in order, for callers that do not change groups while they use the result."""
         return self._groups
 
     def lent(self) -> Sequence[Group]:
@@ -293,7 +294,7 @@ class Order:
         return self._groups
 
     def update(self, group: Group) -> None:
-        """Move a group to the position of its first slot; remove it if empty."""
+        """Move a group to the position of its first slot, or remove it if it is empty."""
         before = self._rank_of.get(group.key)
         after = group.rank if group else None
         if before == after:
@@ -313,8 +314,8 @@ class Order:
             self._rank_of[group.key] = after
 
     def deal(self, groups: Iterable[Group], taken: Mapping[BatchId, int]) -> None:
-        """Set the groups' positions among equals: an owner's groups follow each other, each after the slots of the one
-        before, and the first one after what was taken since the places were computed.
+        """Set the groups' positions among equal batches: an owner's groups follow each other, each after the slots of
+        the previous one; the first one comes after the slots taken since the places were computed.
         """
         starts: dict[int, float] = {}
         for batch_id, count in taken.items():
@@ -338,7 +339,7 @@ class Order:
             self.update(group)
 
     def _fits(self, place: int, rank: GroupRank) -> bool:
-        """Return whether a group of this rank may stay at this position."""
+        """Return whether a group with this rank may stay at this position."""
         ranks = self._ranks
         return (place == 0 or ranks[place - 1] < rank) and (place + 1 == len(ranks) or rank < ranks[place + 1])
 

@@ -1,4 +1,4 @@
-"""Tracks instances in flight (taken, dispatch not yet committed), and the hosts with an instance of each job."""
+"""Tracks instances in flight (taken, but not committed yet), and the hosts that have an instance of each job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IN_FLIGHT_S = Seconds(60.0)  # a dispatch is committed or abandoned well within 
 
 @quick_dataclass(frozen=True, slots=True)
 class Taken:
-    """An instance being sent to a host. `taken_s` is on the monotonic clock."""
+    """An instance being sent to a host. `taken_s` is monotonic time."""
 
     ready: Ready
     host_id: HostId
@@ -24,16 +24,16 @@ class Taken:
 
 
 class InFlight:
-    """Instances that must not be read again yet.
+    """The instances that must not be read again yet.
 
-    An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it is older
-    than IN_FLIGHT_S and was revalidated in the database.
+    An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it was
+    revalidated in the database after IN_FLIGHT_S.
     """
 
     def __init__(self) -> None:
         self._taken: dict[InstanceId, Taken] = {}  # oldest first
-        self._doubtful: dict[InstanceId, Taken] = {}  # given back while there was no room
-        self._confirmed: dict[InstanceId, Taken] = {}  # dispatched or lost, but rows read before may still name them
+        self._doubtful: dict[InstanceId, Taken] = {}  # given back while the array was full
+        self._confirmed: dict[InstanceId, Taken] = {}  # dispatched or lost, but rows read earlier may contain them
         self._returned: deque[Taken] = deque()  # given back, oldest first
         self._of_batch: Counter[BatchId] = Counter()
 
@@ -53,9 +53,9 @@ class InFlight:
         self._of_batch[taken.ready.batch_id] += 1
 
     def give_back(self, instance_id: InstanceId, now_s: Seconds, *, room: bool) -> Taken | None:
-        """Return the instance that is given back; None if it is not in flight.
+        """Return the instance given back, None if it is not in flight.
 
-        If the array is full, the instance stays here until it is revalidated.
+        If the array is full, the instance remains in flight until it is revalidated.
         """
         taken = self._taken.pop(instance_id, None)
         if taken is None:
@@ -68,7 +68,7 @@ class InFlight:
         return taken
 
     def due(self, now_s: Seconds, limit: int) -> list[Taken]:
-        """Return at most `limit` instances that should be revalidated in the database."""
+        """Return at most `limit` instances to be revalidated in the database."""
         found = list(self._doubtful.values())[:limit]
         for taken in self._taken.values():
             if len(found) >= limit or taken.taken_s > now_s - IN_FLIGHT_S:
@@ -77,18 +77,18 @@ class InFlight:
         return found
 
     def confirm(self, instance_id: InstanceId) -> Taken | None:
-        """Mark the instance's fate as known but remember it for now; return None if it is not in flight."""
+        """Record that the instance's outcome is known, but remember it for now. Return None if it is not in flight."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         if taken is not None:
             self._confirmed[instance_id] = taken
         return taken
 
     def confirmed(self) -> list[InstanceId]:
-        """Return the instances whose fate is known."""
+        """Return the instances whose outcome is known."""
         return list(self._confirmed)
 
     def remove(self, instance_id: InstanceId) -> Taken | None:
-        """Forget an instance and return it; None if it is no longer in flight."""
+        """Forget an instance and return it, or None if it is no longer in flight."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         taken = taken or self._confirmed.pop(instance_id, None)
         if taken is not None:
@@ -96,9 +96,9 @@ class InFlight:
         return taken
 
     def stale_notes(self, now_s: Seconds) -> list[tuple[JobId, HostId, VolunteerId]]:
-        """Return the hosts whose dispatch was given back IN_FLIGHT_S ago: they may get that job again.
+        """Return the hosts whose dispatch was given back IN_FLIGHT_S ago, which may get that job again.
 
-        Not at once: the host may have a sibling that only the database knows of.
+        They must wait, because the host may have a sibling that only the database knows of.
         """
         stale = []
         while self._returned and self._returned[0].taken_s <= now_s - IN_FLIGHT_S:
@@ -113,7 +113,7 @@ class InFlight:
 
 
 class _Known:
-    """The hosts with instances of one job, and a reference count of its instances."""
+    """The hosts with instances of one job, and the reference count of the job."""
 
     __slots__ = ("hosts", "instances", "volunteers")
 
@@ -124,7 +124,7 @@ class _Known:
 
 
 class SiblingIndex:
-    """Hosts and volunteers per job, kept while an instance of the job is in the array or in flight."""
+    """Index of hosts and volunteers by job, kept while an instance of the job is in the array or in flight."""
 
     def __init__(self) -> None:
         self._jobs: dict[JobId, _Known] = {}
@@ -140,14 +140,14 @@ class SiblingIndex:
         known.instances += 1
 
     def release(self, job_id: JobId) -> None:
-        """Decrement the job's reference count and forget the job at 0."""
+        """Decrement the job's reference count, and forget the job when it reaches 0."""
         known = self._jobs[job_id]
         known.instances -= 1
         if known.instances == 0:
             del self._jobs[job_id]
 
     def note(self, job_id: JobId, hosts: Iterable[HostId], volunteers: Iterable[VolunteerId]) -> None:
-        """Record hosts with instances of a job; ignored for jobs without references."""
+        """Record hosts that have instances of a job. Ignored for jobs without references."""
         known = self._jobs.get(job_id)
         if known is None:
             return
@@ -159,14 +159,14 @@ class SiblingIndex:
             known.volunteers += new_volunteers
 
     def forget(self, job_id: JobId, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """Remove a host that does not have an instance of the job after all."""
+        """Remove a host that turned out not to have an instance of the job."""
         known = self._jobs.get(job_id)
         if known is not None:
             known.hosts = tuple(host for host in known.hosts if host != host_id)
             known.volunteers = tuple(volunteer for volunteer in known.volunteers if volunteer != volunteer_id)
 
     def refusal(self, job_id: JobId, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
-        """Return why the host may not get the job (it or its volunteer has an instance); None if it may."""
+        """Return why the host may not get the job (it or its volunteer has an instance), or None if it may."""
         known = self._jobs.get(job_id)
         if known is None:
             return None

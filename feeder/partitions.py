@@ -1,8 +1,8 @@
-"""Plans the slots of each kind of work: by request mix and batch order, under two caps. Pure.
+"""Plans the number of slots for each kind of work, by request mix and batch order, with two caps. Pure.
 
-A partition is an (app, processor type). An instance can run on every processor type that its app has a version for, so
-the partitions of one app contain the same instances: they are weighted separately and filled together. Then slots are
-reserved for wide jobs, and one refill makes only part of the planned change, so that no request waits long.
+A partition is an (app, processor type). An instance can run on each processor type that its app has a version for, so
+all partitions of an app contain the same instances: they are weighted separately and filled together. Then slots are
+reserved for wide jobs. One refill makes only part of the planned change, so that no request waits long.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from domain.settings import FeederSettings
 from domain.units import AppId, BatchId, SubmitterId
 
 Partition = tuple[AppId, ProcessorType]
-Part = tuple[BatchId, bool]  # a batch's urgent (True) or other instances
+Part = tuple[BatchId, bool]  # a batch's urgent (True) or other (False) instances
 
 NO_SUBMITTER = SubmitterId(0)
-FIRST_FRACTION = 0.25  # of an app's slots are for batches that go first (decision 49)
+FIRST_FRACTION = 0.25  # of an app's slots are for the batches that go first (decision 49)
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The demand of one part of a batch: `instances` counts its slots and the instances that could be read."""
+    """The demand of one part of a batch: `instances` counts its slots and the instances that can be read."""
 
     batch_id: BatchId
     app_id: AppId
@@ -41,13 +41,13 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """How many slots one submitter's jobs may take while others could use them: a fraction with a minimum."""
+    """How many slots the jobs of one submitter may take while others could use them: a fraction, with a minimum."""
 
     fraction: float = 1.0
     least: int = 1
 
     def cap(self, slots: int) -> int:
-        """Return the cap in whole slots.
+        """Return the cap as a number of slots.
 
         >>> Idle(0.25, least=4).cap(100), Idle(0.25, least=4).cap(8)
         (25, 4)
@@ -61,10 +61,9 @@ NO_IDLE_LIMIT = Idle()
 def partition_weights(
     types_of_app: Mapping[AppId, Collection[ProcessorType]], requests: Mapping[ProcessorType, float]
 ) -> dict[Partition, float]:
-    """Return the weight of every partition: the requests for its processor type, divided by the number of apps that
-    have it.
+    """Return each partition's weight: requests for its processor type divided by the number of apps with that type.
 
-    Before the first request all types weigh the same.
+    Before the first request, all types have the same weight.
 
     >>> weights = partition_weights({AppId(1): ["cpu"], AppId(2): ["cpu", "NVIDIA"]}, {"cpu": 6.0, "NVIDIA": 1.0})
     >>> weights[AppId(1), "cpu"], weights[AppId(2), "cpu"], weights[AppId(2), "NVIDIA"]
@@ -97,9 +96,9 @@ def app_weights(weights: Mapping[Partition, float]) -> dict[AppId, float]:
 
 
 def capacities(slots: int, *, weights: Mapping[AppId, float], instances: Mapping[AppId, int]) -> dict[AppId, int]:
-    """Return the slots per app: by weight, at most its instances; unused slots go to the other apps.
+    """Return the slots per app: by weight, but at most its instances; unused slots go to other apps.
 
-    Every app with work first gets max(1, slots // (4 * apps)), regardless of its weight, while slots last.
+    As long as slots remain, each app with work first gets max(1, slots // (4 * apps)), regardless of its weight.
 
     >>> capacities(100, weights={AppId(1): 3.0, AppId(2): 1.0}, instances={AppId(1): 1000, AppId(2): 1000})
     {1: 69, 2: 31}
@@ -133,12 +132,12 @@ def plan(
     idle: Idle = NO_IDLE_LIMIT,
     first: Collection[BatchId] = (),
 ) -> dict[Part, int]:
-    """Return how many slots every part of every batch should have; `supplies` are in the batches' order.
+    """Return how many slots each part of each batch should have; `supplies` are in the batches' order.
 
-    Within an app the slots are filled in order. Gated work takes at most `feeder.gated_share_fraction` of them, one
-    batch at most `feeder.batch_share_fraction`, and one submitter at most what `idle` allows, while other work could
-    use them. Slots left by the caps go to work that only one cap limits, ungated work first, and then to any work. With
-    `turns`, which lists the batch of each slot, a batch first takes its number of turns. The batches in `first` share a
+    Within an app, slots are filled in order. Gated work gets at most `feeder.gated_share_fraction` of them, a batch at
+    most `feeder.batch_share_fraction`, and a submitter at most what `idle` allows, while other work could use them.
+    Slots that the caps leave free go to work limited by a single cap, ungated work first, and then to any work. With
+    `turns`, which lists the batch of each slot, a batch first gets its number of turns. Batches in `first` share a
     quarter of the slots regardless of their position, so that requests that prefer them can find them.
 
     >>> first = Supply(BatchId(1), AppId(1), urgent=False, gated=True, instances=900)
@@ -190,7 +189,7 @@ class _Filling:
         submitter_cap: int | None = None,
         turns: Mapping[BatchId, int] | None = None,
     ) -> None:
-        """Give every supply, in order, as many slots as it can use and the caps allow."""
+        """Give each supply, in order, as many slots as it can use and the caps allow."""
         for supply in self._supplies:
             if self._left == 0:
                 return
@@ -212,12 +211,12 @@ class _Filling:
 
 
 def _cap(slots: int, fraction: float) -> int:
-    """Return a share in whole slots: at least one, unless the share is 0."""
+    """Return a fraction as a number of slots: at least one, unless the fraction is 0."""
     return max(math.floor(slots * fraction), 1 if fraction > 0 else 0)
 
 
 def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) -> dict[AppId, int]:
-    """Return `slots` in proportion to the weights, in whole numbers that add up (largest remainders first)."""
+    """Return `slots` divided in proportion to the weights, as integers with that sum (largest remainders first)."""
     total = sum(weights.get(app_id, 0.0) for app_id in apps)
     exact = {app_id: slots * (weights.get(app_id, 0.0) / total if total > 0 else 1 / len(apps)) for app_id in apps}
     shares = {app_id: math.floor(exact[app_id]) for app_id in apps}
@@ -230,9 +229,9 @@ def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) 
 def with_kept(
     target: Mapping[Part, int], supplies: Sequence[Supply], kept: Collection[BatchId], *, slots: int
 ) -> dict[Part, int]:
-    """Return the plan with at least one slot for each of the `kept` batches that has instances, urgent ones first.
+    """Return the plan with at least one slot for each `kept` batch that has instances, urgent ones first.
 
-    If no slot is free, it is taken from the part with the most slots, the last in order among equals.
+    If no slot is free, one is taken from the part with the most slots (of equal parts, the last in order).
 
     >>> small = Supply(BatchId(1), 1, urgent=False, gated=False, instances=900)
     >>> big = Supply(BatchId(2), 2, urgent=False, gated=False, instances=3)
@@ -258,13 +257,13 @@ def with_kept(
     return planned
 
 
-MOST_CHANGED = 1000  # slots that one refill places or drops: it blocks requests
+MOST_CHANGED = 1000  # maximum number of slots that one refill places or drops, because a refill blocks requests
 
 
 def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: int) -> dict[Part, int]:
-    """Return how many slots the parts should have after this refill, with `free` slots free.
+    """Return how many slots each part should have after this refill, with `free` slots free.
 
-    Each part gets its share of the slots that may be added, rounded up, while any are left; parts over the plan shrink
+    Each part gets its share, rounded up, of the slots that may be added, while any are left. Parts over the plan shrink
     to it.
 
     >>> approached({(1, True): 30, (1, False): 4000, (2, False): 970}, {(2, False): 3000}, free=2000)
@@ -284,7 +283,7 @@ def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: i
 
 
 def most_added(free: int) -> int:
-    """Return how many slots may be added if `free` are free: each slot beyond those replaces another one.
+    """Return how many slots may be added if `free` are free. Beyond those, each new slot replaces an old one.
 
     >>> [most_added(free) for free in (5000, 400, 0)]
     [1000, 700, 500]

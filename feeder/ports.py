@@ -1,4 +1,4 @@
-"""Interfaces that the feeder needs from the database."""
+"""The feeder's ports to the database."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from domain.units import BatchId, InstanceId, JobClassId
 
 
 class WaitingWork(Protocol):
-    """The unsent instances, read in index order without scans."""
+    """Reads unsent instances in index order, without scans."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """Return active batches with unsent instances by (order_tier, order_key, batch_id), with counts."""
+        """Return active batches with unsent instances in order of (order_tier, order_key, batch_id), with counters."""
         ...
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...
 
     async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
-        """Return fresh instances of every range, ascending id within a range."""
+        """Return the fresh instances of all ranges, in order of id within each range."""
         ...
 
     async def urgent(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
-        """Return urgent instances of each batch from the start of its range: retries descending, id."""
+        """Return each batch's urgent instances from the start of its range: most retries first, then by id."""
         ...
 
     async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
-        """Return fresh instances of each batch over all shards, ascending id within a shard."""
+        """Return each batch's fresh instances over all shards, in order of id within each shard."""
         ...
 
     async def still_unsent(self, instance_ids: Sequence[InstanceId]) -> Collection[InstanceId]: ...
 
 
 class Shards(Protocol):
-    """The shards that this worker feeds."""
+    """The shards fed by this worker."""
 
     def owned(self) -> frozenset[int]:
-        """Return the shards whose locks this worker holds now; empty while its lock connection is in doubt."""
+        """Return the shards whose locks this worker currently holds; empty while its lock connection is in doubt."""
         ...

@@ -1,6 +1,6 @@
-"""Decides what a refill reads: the ready batches, and a number of rows that does not grow with the backlog.
+"""Decides what a refill reads: ready batches, and a number of rows that does not depend on the backlog.
 
-Each job class is read once.
+Each job class is read only once.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from feeder.turn_taking import Places
 
 
 class Classes:
-    """Caches job classes by id while their batch has work."""
+    """Caches job classes by id as long as their batch has work."""
 
     def __init__(self, waiting: WaitingWork) -> None:
         self._waiting = waiting
@@ -46,10 +46,10 @@ class Classes:
 
 
 ALL_SHARDS = frozenset(range(SHARDS))
-MOST_RANGES = 1024  # index ranges of one refill
-MOST_TAIL_ROWS = 256  # a tail up to this size may be read as a whole, without cursors
-FEW_ROWS = 16  # and always is up to this size; a larger one if half of it is wanted
-ROWS_PER_RANGE = 8  # reading few rows of many shards stays close to id order
+MOST_RANGES = 1024  # maximum number of index ranges per refill
+MOST_TAIL_ROWS = 256  # a tail of up to this size may be read as a whole, without cursors
+FEW_ROWS = 16  # up to this size it always is; a larger one if half of it is needed
+ROWS_PER_RANGE = 8  # reading only a few rows from each of many shards stays close to id order
 SPARE_ROWS = 1  # extra rows per range, because shards differ in size
 
 ByBatch = Mapping[BatchId, Sequence[Candidate]]
@@ -59,7 +59,7 @@ ByBatch = Mapping[BatchId, Sequence[Candidate]]
 class ReadRequest:
     """How many first instances of a batch to read, and from which shards.
 
-    `unheld` estimates the instances of all shards that are not in this array. Shards in `first` are read before others.
+    `unheld` is the estimated number of instances, over all shards, not in this array. Shards in `first` are read first.
     """
 
     batch: Batch
@@ -70,14 +70,14 @@ class ReadRequest:
 
     @property
     def whole(self) -> bool:
-        """Whether this worker owns the whole tail and it is small enough to be read at once."""
+        """Return whether this worker owns the whole tail and it is small enough to be read at once."""
         most = min(MOST_TAIL_ROWS, max(FEW_ROWS, 2 * self.rows))
         return len(self.shards) == SHARDS and self.batch.counts.unsent <= most
 
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The arguments of one `fresh` and one `tail` call; a batch with fewer than `tail_per_batch` rows was read
+    """The arguments of one `fresh` call and one `tail` call. A batch with fewer than `tail_per_batch` rows was read
     completely.
     """
 
@@ -89,7 +89,7 @@ class Reads:
 def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, most_tail_rows: int) -> Reads:
     """Return the reads for these requests, in their order.
 
-    Rows: at most those requested, ROWS_PER_RANGE more each, SPARE_ROWS per range, and `most_tail_rows`.
+    Rows: at most those requested, plus ROWS_PER_RANGE each, SPARE_ROWS per range, and `most_tail_rows`.
     """
     ranges: list[FreshRange] = []
     tails: list[Batch] = []
@@ -108,7 +108,7 @@ def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, mos
 def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
     """Return ranges of the least advanced shards, enough for the requested rows at about ROWS_PER_RANGE each.
 
-    Shards in `first` are read alone if they should have enough rows.
+    If the shards in `first` should have enough rows, only these are read.
     """
     batch_id = want.batch.batch_id
     per_shard = want.unheld / SHARDS
@@ -125,7 +125,7 @@ def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRa
 
 
 def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
-    """Group candidates by batch, each in read order."""
+    """Group candidates by batch, in the order in which they were read."""
     grouped: dict[BatchId, list[Candidate]] = {}
     for candidate in candidates:
         grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
@@ -134,9 +134,9 @@ def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The ready batches in order; `whole` is True if these are all of them.
+    """The ready batches in order. `whole` is True if these are all of them.
 
-    `kept` are batches with reserved slots, which never go into back-off.
+    `kept` are batches with reserved slots, which never enter back-off.
     """
 
     batches: tuple[Batch, ...]
@@ -148,7 +148,7 @@ class Snapshot:
     kept: frozenset[BatchId] = frozenset()
 
     def everywhere(self, batch_id: BatchId) -> bool:
-        """Whether every worker holds the batch's first instances."""
+        """Return whether all workers have the batch's first instances."""
         found = self.feeds.get(batch_id)
         return found is not None and found.everywhere
 
@@ -157,14 +157,14 @@ class Snapshot:
         return ALL_SHARDS if self.everywhere(batch_id) else self.owned
 
     def is_ours(self, ready: Ready) -> bool:
-        """Return whether this worker may have the instance: it owns the shard, or every worker may have it."""
+        """Return whether this worker may have the instance: it owns the shard, or all workers may have it."""
         return ready.urgent or shard_of(ready.job_id) in self.owned or self.everywhere(ready.batch_id)
 
 
 def snapshot_of(
     batches: Sequence[Batch], catalogue: Catalogue, places: Places, *, owned: frozenset[int], limit: int, now: Instant
 ) -> Snapshot:
-    """Build the snapshot of these ready batches; `limit` is the number requested."""
+    """Return the snapshot of these ready batches. `limit` is the number requested."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
     flags = catalogue.acceleration
     feeds = {

@@ -1,4 +1,4 @@
-"""Runs a refill (snapshot, evict, plan, read, place), and fills up from the last snapshot between refills."""
+"""Runs refills (snapshot, evict, plan, read, place), and fill-ups from the last snapshot in between."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from feeder.reading import MOST_TAIL_ROWS, ByBatch, Classes, ReadRequest, Reads,
 from feeder.supply import BatchSupply, targets
 from feeder.turn_taking import TurnTaking
 
-MOST_BATCHES = 500  # batches per refill, first in order
-URGENT_PER_BATCH = 64  # urgent instances read beyond those in the array or in back-off
-SCANNED_BATCHES = 16  # batches with a group in back-off that are searched for other groups, per refill
-SCANNED_ROWS = 128  # rows of each of them
+MOST_BATCHES = 500  # maximum number of batches per refill, first in order
+URGENT_PER_BATCH = 64  # urgent instances read in addition to those in the array or in back-off
+SCANNED_BATCHES = 16  # number of batches per refill with a group in back-off that are searched for other groups
+SCANNED_ROWS = 128  # rows read from each of them
 
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """The result of one refill. `offered` rows were processed; `dropped` slots left the array without being sent.
+    """The result of one refill. `offered` rows were processed; `dropped` slots left the array unsent.
 
-    `found_nothing`: another refill now would find nothing either.
+    `found_nothing`: another refill now would not find anything either.
     """
 
     started_at: Instant
@@ -49,7 +49,7 @@ class Refill:
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The rows read from the database, per batch."""
+    """The rows read from the database, by batch."""
 
     urgent: ByBatch
     fresh: ByBatch
@@ -58,9 +58,9 @@ class _Found:
 
 
 class Refiller:
-    """Runs refills with one or two limited queries of each kind, so that the cost does not depend on the backlog.
+    """Runs refills with one or two limited queries of each kind, so that their cost does not depend on the backlog.
 
-    A large array reaches its plan in several refills, with requests in between (feeder.partitions).
+    A large array reaches its plan over several refills, with requests in between (feeder.partitions).
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Refiller:
         self._clock = clock
         self._turns = TurnTaking()
         self._upkeep = Eviction(waiting, array, cursors, classes, clock)
-        self._seen: Snapshot | None = None  # of the last full refill
-        self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not fully read
+        self._seen: Snapshot | None = None  # from the last full refill
+        self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not read completely
 
     async def refill(self, catalogue: Catalogue) -> Refill:
-        """Fill the array according to plan. Passes on database errors; the array stays usable."""
+        """Fill the array according to plan. Propagates database errors; the array stays usable."""
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         with self._array.reading():
             held_before = self._array.batches()
@@ -95,14 +95,14 @@ class Refiller:
     async def plan(self, catalogue: Catalogue) -> Mapping[Part, int]:
         """Return how many slots each batch's urgent and other instances should have now, without placing any.
 
-        Passes on database errors.
+        Propagates database errors.
         """
         view = await self._view(catalogue)
         urgent = await self._read_urgent(view, view.batches, catalogue.settings.feeder)
         return self._targets(self._supplies(view, urgent), catalogue, view, catalogue.settings.feeder.slots)
 
     async def fill_up(self, catalogue: Catalogue) -> Refill:
-        """Replace slots taken since the last full refill, using its snapshot; refill fully if shards have moved.
+        """Replace slots taken since the last full refill, using its snapshot. If shards have moved, refill fully.
 
         It reads only what it adds, so it may run many times per second.
         """
@@ -132,7 +132,7 @@ class Refiller:
         )
 
     async def _fill(self, view: Snapshot, urgent: ByBatch, catalogue: Catalogue, *, scan: bool) -> tuple[Placing, bool]:
-        """Plan, read and place; return whether another pass may find more. `scan`: also search past groups in
+        """Plan, read and place; return whether another pass may find more. `scan`: also search beyond groups in
         back-off.
         """
         whole, now_s = catalogue.settings.feeder.slots, self._clock.monotonic()
@@ -152,7 +152,7 @@ class Refiller:
         readable = {supply.batch.batch_id for supply in supplies if self._is_readable(supply.batch, view)}
         cut_short = target != plan and placing.placed + placing.dropped >= MOST_CHANGED // 2
         self._array.level.reset(self._array.each_group(), slots=whole, readable=readable, low=cut_short)
-        more = bool(placing.placed or found.fresh or (ended and readable))  # cursors have moved, if nothing else
+        more = bool(placing.placed or found.fresh or (ended and readable))  # at least cursors have moved
         return placing, more
 
     # ------------------------------------------------------------ snapshot and plan
@@ -220,7 +220,7 @@ class Refiller:
     def _wants(
         self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: Snapshot, *, scan: bool
     ) -> list[ReadRequest]:
-        """Return the first instances to read: those the plan lacks, and some rows past groups in back-off."""
+        """Return the first instances to read: those the plan lacks, and some rows beyond groups in back-off."""
         wants = []
         scanned = 0
         for supply in supplies:
@@ -237,13 +237,13 @@ class Refiller:
     # ------------------------------------------------------------ read
 
     async def _read_urgent(self, view: Snapshot, batches: Sequence[Batch], settings: FeederSettings) -> ByBatch:
-        """Read the urgent range of these batches from its start, without instances reserved for other workers."""
+        """Read the urgent range of these batches from its start, excluding instances reserved for other workers."""
         self._more_urgent = frozenset()
         slots, out = self._array.slots_of_parts(), self._array.rotation.out_of_batch
         known = {b.batch_id: slots.get((b.batch_id, True), 0) + out(b.batch_id) for b in batches}
         found: list[Candidate] = []
         for ids in ([one for one in known if known[one]], [one for one in known if not known[one]]):
-            if ids:  # separate queries: one batch with many slots must not raise the row limit of all others
+            if ids:  # separate queries, so that one batch with many slots does not raise the row limit of all
                 per_batch = min(max(known[one] for one in ids), settings.slots) + URGENT_PER_BATCH
                 read = await self._waiting.urgent(ids, per_batch)
                 rows = Counter(candidate.ready.batch_id for candidate in read)
@@ -264,7 +264,7 @@ class Refiller:
     def _place(
         self, placing: Placing, batches: Sequence[Batch], rows_wanted: Mapping[BatchId, int], found: _Found
     ) -> dict[BatchId, bool]:
-        """Place the rows in batch order; return for each batch whether all its first instances were processed."""
+        """Place the rows in batch order. Return for each batch whether all its first instances were processed."""
         placed: dict[BatchId, bool] = {}
         for batch in batches:
             batch_id = batch.batch_id
@@ -283,7 +283,7 @@ class Refiller:
         return sorted(offers, key=lambda offer: reading_rank(offer.candidate.ready, self._array.turns))
 
     def _note_ends(self, planned: Reads, found: _Found, placed: Mapping[BatchId, bool]) -> int:
-        """Close ranges that returned fewer rows than requested, if all were processed; return how many."""
+        """Close ranges that returned fewer rows than requested, if all were processed. Return their number."""
         now_s = self._clock.monotonic()
         ended = 0
         rows = Counter((batch_id, shard_of(one.ready.job_id)) for batch_id, some in found.fresh.items() for one in some)

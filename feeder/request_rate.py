@@ -1,4 +1,4 @@
-"""Tracks the demand of requests: the mix of processor types, and whether the array needs an early refill."""
+"""Tracks the demand: the mix of requested processor types, and whether the array needs an early refill."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from domain.units import MINUTE_S, AppId, BatchId, Seconds
 from feeder.groups import Group
 
 LEAST_WATCHED = 16  # smaller batches and apps have no low watermark of their own
-MOST_TAKEN = 500  # bounds the size of a fill-up, which blocks requests
+MOST_TAKEN = 500  # limits the size of a fill-up, which blocks requests
 
 
 def takes_until_low(slots: int, held: int) -> int:
-    """Return the number of takes until the array is low: a quarter of `slots` or `held`, at most MOST_TAKEN.
+    """Return how many slots can be taken until the array is low: a quarter of `slots` or `held`, at most MOST_TAKEN.
 
     >>> takes_until_low(1000, 1000), takes_until_low(10_000, 10_000), takes_until_low(1000, 40)
     (250, 500, 10)
@@ -25,9 +25,9 @@ def takes_until_low(slots: int, held: int) -> int:
 
 
 class LowWatermark:
-    """Triggers the next refill: counts down all slots, the slots of each app, and each batch's slots of own shards.
+    """Triggers the next refill by counting down all slots, each app's slots, and each batch's slots of own shards.
 
-    `low` is set when a count reaches 0. `taken` counts takes per batch since it was cleared.
+    `low` is set when any count reaches 0. `taken` counts slots taken per batch since `low` was cleared.
     """
 
     def __init__(self) -> None:
@@ -39,10 +39,10 @@ class LowWatermark:
         self._of_batch: dict[BatchId, int] = {}
 
     def reset(self, groups: Iterable[Group], *, slots: int, readable: Collection[BatchId], low: bool = False) -> None:
-        """Restart the counts; the `readable` batches have more to read. `low`: set `low` at once.
+        """Restart the counts. The `readable` batches have more to read. `low`: set `low` immediately.
 
         A batch is low when half of its slots of own shards are taken, so that workers do not compete for shared slots
-        while this worker has more of its own; an app is low when half of its slots are taken.
+        while they have their own; an app is low when half of its slots are taken.
         """
         of_app: Counter[AppId] = Counter()
         own: Counter[BatchId] = Counter()
@@ -61,7 +61,7 @@ class LowWatermark:
             self.low.set()
 
     def rest(self) -> None:
-        """Stop setting `low` until the next `reset`, because there is nothing more to read now."""
+        """Stop setting `low` until the next `reset`, because there is currently nothing more to read."""
         self._resting = True
         self.low.clear()
 
@@ -89,10 +89,10 @@ MIX_HALF_LIFE_S = Seconds(10 * MINUTE_S)
 
 
 class RequestMix:
-    """Requests per processor type, with exponential decay (half-life MIX_HALF_LIFE_S).
+    """Requests by processor type, with exponential decay (half-life MIX_HALF_LIFE_S).
 
-    A request counts 2^((t - t0) / half-life) on a scale with a moving origin, so that counting one does not require
-    decaying the others.
+    A request counts 2^((t - t0) / half-life) relative to a moving origin, so that counting a request does not require
+    decaying all others.
 
     >>> mix = RequestMix()
     >>> mix.note([ProcessorType("cpu")], now_s=Seconds(0.0))
@@ -106,7 +106,7 @@ class RequestMix:
         self._origin_s = Seconds(0.0)
 
     def note(self, wanted: Iterable[ProcessorType], *, now_s: Seconds) -> None:
-        """Count a request for these processor types at `now_s` of the monotonic clock."""
+        """Count a request for these processor types at `now_s` (monotonic)."""
         if now_s - self._origin_s > 64 * MIX_HALF_LIFE_S:  # well before 2^x overflows a float
             self._move_origin(now_s)
         value = self._value(now_s)
@@ -114,7 +114,7 @@ class RequestMix:
             self._scaled[processor_type] = self._scaled.get(processor_type, 0.0) + value
 
     def weights(self, *, now_s: Seconds) -> dict[ProcessorType, float]:
-        """Return the decayed number of requests per processor type."""
+        """Return the decayed number of requests by processor type."""
         value = self._value(now_s)
         return {processor_type: count / value for processor_type, count in self._scaled.items()}
 

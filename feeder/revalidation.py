@@ -1,4 +1,4 @@
-"""Revalidates slots against the database: periodically, and at once after a request lost all its chosen jobs."""
+"""Revalidates slots against the database: periodically, and immediately after a request lost all its chosen jobs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from feeder.ports import WaitingWork
 
 
 class Sweep:
-    """Iterates over all slots in `round_s`, in slices, so that no single check is large.
+    """Iterates over all slots in `round_s`, in slices, so that each check is small.
 
     >>> sweep = Sweep(Seconds(60.0))
     >>> ids = [InstanceId(i) for i in range(120)]
@@ -31,9 +31,9 @@ class Sweep:
         self._checked = 0
 
     def due(self, slots: Iterable[InstanceId], *, now_s: Seconds, limit: int = 1000) -> list[InstanceId]:
-        """Return at most `limit` slots to check at `now_s` (monotonic); `slots` is read when a round begins.
+        """Return at most `limit` slots to check at `now_s` (monotonic). `slots` is read at the start of each round.
 
-        t seconds into a round of n slots, ceil(n * t / round_s) of them have been returned.
+        At t seconds into a round over n slots, ceil(n * t / round_s) of them have been returned.
         """
         if self._started_s is None or (now_s - self._started_s >= self._round_s and not self._waiting):
             self._waiting = deque(slots)
@@ -44,13 +44,14 @@ class Sweep:
         return [self._waiting.popleft() for _ in range(count)]
 
 
-MOST_RECHECKED = 256  # slots of all groups together
+MOST_RECHECKED = 256  # maximum number of slots over all groups
 
 
 class Revalidation:
     """Drops slots that other workers have sent, earlier than the next sweep would.
 
-    Concurrent losers share one query: a caller that waited for another's query of the same group uses its result.
+    Concurrent losers share one query: a caller that waited for another caller's query on the same group uses its
+    result.
     """
 
     def __init__(self, waiting: WaitingWork, array: JobArray) -> None:
@@ -59,10 +60,10 @@ class Revalidation:
         self._one_at_a_time = asyncio.Lock()
         self._callers = 0
         self._questions = 0
-        self._asked: dict[GroupKey, int] = {}  # number of the last query per group, while callers wait
+        self._asked: dict[GroupKey, int] = {}  # number of the last query per group, kept while callers wait
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Revalidate the first slots of these slots' groups, at most MOST_RECHECKED, and drop those that are gone."""
+        """Revalidate the first slots of the groups of `lost`, at most MOST_RECHECKED, and drop those that are gone."""
         keys = dict.fromkeys(group_key(slot) for slot in lost)
         answered = self._questions
         self._callers += 1

@@ -1,4 +1,4 @@
-"""Searches the database for work for a host when the array has none."""
+"""Searches the database for work for a host when the array has none for it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from feeder.groups import GroupKey, group_key
 from feeder.ports import Shards, WaitingWork
 from feeder.reading import ALL_SHARDS, Classes
 
-REMEMBER_S = Seconds(1.0)  # how long later searches reuse a result
-MOST_BATCHES = 2000  # ready batches read
-MOST_ABSENT = 32  # batches without slots, first in order
-MOST_PRESENT = 8  # batches with some slots
-MOST_RANGES = 16  # shards per batch that are read on after the cursor
+REMEMBER_S = Seconds(1.0)  # later searches reuse a result for this long
+MOST_BATCHES = 2000  # maximum number of ready batches read
+MOST_ABSENT = 32  # maximum number of batches without slots, first in order
+MOST_PRESENT = 8  # maximum number of batches with some slots
+MOST_RANGES = 16  # maximum number of shards per batch that are read beyond the cursor
 LEAST_ROWS = 16  # per batch, regardless of the number of batches
 
 Kinds = frozenset[tuple[AppId, ProcessorType]]
@@ -31,7 +31,7 @@ Kinds = frozenset[tuple[AppId, ProcessorType]]
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """When a search for some kinds of work ended, its number, and the instances it added."""
+    """When a search for certain kinds of work ended, its number, and the instances it added."""
 
     ended_s: Seconds
     serial: int
@@ -39,9 +39,9 @@ class _Outcome:
 
 
 class Search:
-    """Adds temporary slots above the setting's number; the next refill drops those not taken.
+    """Adds temporary slots above the configured number. The next refill drops those not taken.
 
-    Concurrent searches share one query: searches for the same kinds wait for each other, and reuse the result for a
+    Concurrent searches share one query: searches for the same kinds wait for each other and reuse the result for a
     second.
     """
 
@@ -68,9 +68,9 @@ class Search:
         self._outcomes: dict[Kinds, _Outcome] = {}
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Search work of these kinds and add at most `limit` slots, fewer if there is less room.
+        """Search for work of these kinds and add at most `limit` slots, fewer if there is less room.
 
-        Return True if slots were added since the caller searched the array.
+        Return True if slots were added after the caller searched the array.
         """
         kinds, done_before = frozenset(wanted), self._done
         async with self._one_at_a_time:
@@ -114,7 +114,7 @@ class Search:
         return min(limit, spare, settings.slots + spare - len(self._array))
 
     async def _read(self, batches: Sequence[Batch], limit: int) -> list[Candidate]:
-        """Read the first instances of batches without slots, and instances after the cursors of the others."""
+        """Read the first instances of batches without slots, and instances after the cursors of other batches."""
         held = self._array.batches()
         absent = [batch.batch_id for batch in batches if batch.batch_id not in held][:MOST_ABSENT]
         present = [batch for batch in batches if batch.batch_id in held][:MOST_PRESENT]
@@ -124,7 +124,7 @@ class Search:
             return []
         rows = min(
             room, max(LEAST_ROWS, -(-2 * room // len(chosen)))
-        )  # per batch; some rows are known already or alike
+        )  # per batch; some rows are already known, or equal
         found = list(await self._waiting.urgent(chosen, rows))
         if absent:
             found += await self._waiting.tail(absent, rows)
@@ -140,7 +140,7 @@ class Search:
         return [FreshRange(batch.batch_id, s, self._cursors.after(batch.batch_id, s), limit) for s in shards]
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return candidates that are not in the array; those of a group in back-off only if it has no slots yet."""
+        """Return candidates not in the array; those of a group in back-off only if the group has no slots yet."""
         new = self._array.unknown(candidates)
         held = self._array.slots_of_groups() if new else {}
         is_out = self._array.rotation.is_out
@@ -153,7 +153,7 @@ class Search:
 
 
 def _taking_turns(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Return at most `most` candidates, taking one per group in turn: the host may be able to run only one group."""
+    """Return at most `most` candidates, one per group in turn, because the host may be able to run only one group."""
     groups: dict[GroupKey, deque[Candidate]] = {}
     for candidate in candidates:
         groups.setdefault(group_key(candidate.ready), deque()).append(candidate)

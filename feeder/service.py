@@ -1,4 +1,4 @@
-"""Keeps the job array filled: periodic full refills, with fill-ups in between while the array is low."""
+"""Keeps the job array filled: full refills at intervals, and fill-ups in between while the array is low."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from feeder.refill import Refill, Refiller
 from feeder.revalidation import Revalidation
 from feeder.search import Search
 
-LEAST_GAP_S = Seconds(0.02)  # between two refills; at least the duration of the last one
+LEAST_GAP_S = Seconds(0.02)  # between two refills; at least the duration of the previous one
 
 log = structlog.get_logger()
 
 
 class Feeder:
-    """One request worker's feeder. `last` is its latest refill, `failures` counts failed refills."""
+    """A request worker's feeder. `last` is the latest refill, `failures` counts failed refills."""
 
     def __init__(self, array: JobArray, refiller: Refiller, settings: CatalogueSource, clock: Clock) -> None:
         self.array = array
@@ -38,7 +38,7 @@ class Feeder:
         self._clock = clock
 
     async def refill_once(self) -> Refill:
-        """Run a full refill. Passes on database errors."""
+        """Run a full refill. Propagates database errors."""
         self.last = await self._refiller.refill(self._settings.catalogue())
         return self.last
 
@@ -47,18 +47,18 @@ class Feeder:
         return await self._refiller.plan(self._settings.catalogue())
 
     async def fill_up_once(self) -> Refill:
-        """Replace slots taken since the last full refill, using its snapshot. Passes on database errors."""
+        """Replace slots taken since the last full refill, using its snapshot. Propagates database errors."""
         self.last = await self._refiller.fill_up(self._settings.catalogue())
         return self.last
 
     async def run(self) -> None:
-        """Refill until cancelled; never two refills at once."""
+        """Refill until cancelled. Refills never run concurrently."""
         while True:
             await self._logged(self.refill_once)
             await self._until_due()
 
     async def _logged(self, refill: Callable[[], Awaitable[Refill]]) -> Refill | None:
-        """Return the refill's result; None if it failed."""
+        """Return the refill's result, None if it failed."""
         try:
             done = await refill()
         except UnavailableError as error:
@@ -74,7 +74,7 @@ class Feeder:
         return done
 
     async def _until_due(self) -> None:
-        """Fill up while the array is low until the next full refill is due; stop once a fill-up finds nothing."""
+        """Until the next full refill is due, fill up while the array is low; stop once a fill-up finds nothing."""
         due = asyncio.ensure_future(self._clock.sleep(self._settings.catalogue().settings.feeder.interval_s))
         took_s = self.last.took_s if self.last is not None else Seconds(0.0)
         try:
@@ -90,7 +90,7 @@ class Feeder:
 
     @staticmethod
     async def _passes_first(due: asyncio.Future[None], other: Coroutine[None, None, object]) -> bool:
-        """Wait for either; return whether `due` has passed."""
+        """Wait for either to finish. Return whether `due` was the first."""
         waiting = asyncio.ensure_future(other)
         try:
             await asyncio.wait((due, waiting), return_when=asyncio.FIRST_COMPLETED)
@@ -100,7 +100,7 @@ class Feeder:
 
 
 def build_feeder(waiting: WaitingWork, shards: Shards, settings: CatalogueSource, clock: Clock) -> Feeder:
-    """Build a feeder; requests read its `array`. `settings` are read again at every refill."""
+    """Build a feeder, whose `array` requests use. `settings` are read again for each refill."""
 
     def feeder_settings() -> FeederSettings:
         return settings.catalogue().settings.feeder

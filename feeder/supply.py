@@ -19,14 +19,14 @@ from priority.equal_access import EQUAL_ACCESS, Claim, owner_of, shuffled
 
 @dataclass(frozen=True, slots=True)
 class FeedMode:
-    """How a batch's first instances are fed. `gate` NONE: any host may have them."""
+    """How a batch's first instances are fed. With `gate` NONE, any host may get them."""
 
     gate: Gate
     tail: bool
 
     @property
     def everywhere(self) -> bool:
-        """Whether every worker has them, so that a fast host finds them in any worker."""
+        """Return whether all workers have them, so that a fast host finds them at any worker."""
         return self.gate is not Gate.NONE or self.tail
 
 
@@ -38,9 +38,9 @@ def feed_mode(
     settings: FeederSettings,
     is_accelerated: bool = False,
 ) -> FeedMode:
-    """How a batch is fed now. `median_r_q_s` is the median of R_q over its app's hosts; None = unknown.
+    """Return how a batch is fed now. `median_r_q_s` is the median R_q over its app's hosts, None if unknown.
 
-    `is_accelerated`: the rule `accelerated` reserves its jobs for low-turnaround hosts.
+    `is_accelerated`: batch acceleration reserves its jobs for low-turnaround hosts.
     """
     gate = Gate.LOW_TURNAROUND if is_accelerated else gate_of(batch, now=now, median_r_q_s=median_r_q_s)
     return FeedMode(gate, in_tail(batch, settings))
@@ -49,8 +49,8 @@ def feed_mode(
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
     """Return the gate of a batch's first instances.
 
-    AFAP batches without an estimate are gated, as are batches with C - now < median R_q: then x > C for half of the
-    hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median no batch counts as late.
+    AFAP batches without an estimate are gated, and so are batches with C - now < median R_q, for which x > C on half of
+    the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median, no batch counts as late.
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:
@@ -61,7 +61,7 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
 
 
 def tail_size(jobs_total: int, settings: FeederSettings) -> int:
-    """Return how many last jobs of a batch every worker has: max(tail_fraction * jobs_total, tail_jobs).
+    """Return the number of a batch's last jobs that all workers have: max(tail_fraction * jobs_total, tail_jobs).
 
     >>> tail_size(1000, FeederSettings()), tail_size(30, FeederSettings())
     (50, 20)
@@ -70,13 +70,13 @@ def tail_size(jobs_total: int, settings: FeederSettings) -> int:
 
 
 def in_tail(batch: Batch, settings: FeederSettings) -> bool:
-    """Return whether the batch's unsent instances fit into its tail."""
+    """Return whether all of the batch's unsent instances belong to its tail."""
     return batch.counts.unsent <= tail_size(batch.counts.jobs_total, settings)
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSupply:
-    """One ready batch as seen by a refill.
+    """A ready batch in a refill.
 
     `urgent_read` and `handed_back_read` count instances of the urgent range that are neither in the array nor in
     flight. `readable`: there may be more to read. `groups_out`: some of its groups are in back-off. `taken` slots left
@@ -95,12 +95,12 @@ class BatchSupply:
 
     @property
     def unheld(self) -> int:
-        """Estimated first instances of all shards that are not in the array."""
+        """Return the estimated number of first instances, over all shards, that are not in the array."""
         known = self.held_urgent + self.urgent_read + self.held_other + self.taken
         return max(0, self.batch.counts.unsent - known)
 
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
-        """Return the supply of its urgent and of its other instances."""
+        """Return the supplies of its urgent and of its other instances."""
         batch = self.batch
         gated = self.mode.gate is not Gate.NONE
         urgent, other = self._within_room(
@@ -112,7 +112,7 @@ class BatchSupply:
         )
 
     def _within_room(self, urgent: int, other: int) -> tuple[int, int]:
-        """Limit both counts to what usage limits allow until the next ordering, urgent ones first."""
+        """Limit both counts to what usage limits allow until the next ordering pass, urgent instances first."""
         most = self.batch.sent_most
         if most is None:
             return urgent, other
@@ -120,10 +120,10 @@ class BatchSupply:
         return min(urgent, room), min(other, max(0, room - urgent))
 
     def unread(self, owned: int) -> int:
-        """Estimate the first instances that this worker could still read; the database counts whole batches only.
+        """Estimate the number of first instances this worker can still read. The database counts whole batches only.
 
-        All unread instances, or for sharded work the owned share of the batch less its slots; at least one while there
-        may be any.
+        It is the number of unread instances or, for sharded work, the owned share of the batch minus its slots; at
+        least one while there may be any.
         """
         if self.groups_out or not self.readable or not self.unheld:
             return self.handed_back_read
@@ -141,13 +141,13 @@ def targets(
     slots: int,
     now: Instant,
 ) -> dict[Part, int]:
-    """Return how many of these slots every part of every batch should have."""
+    """Return how many of these slots each part of each batch should have."""
     ordering = catalogue.settings.ordering
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}
     for supply in supplies:
         instances[supply.app_id] = instances.get(supply.app_id, 0) + supply.instances
-    # Work without any app version is fed too: its refusals show the operator what is missing.
+    # Work without any app version is included: its refusals show the operator what is missing.
     types = {app_id: catalogue.processor_types(app_id) or {CPU} for app_id, count in instances.items() if count}
     capacity = capacities(slots, weights=app_weights(partition_weights(types, requests)), instances=instances)
     planned = plan(
@@ -180,8 +180,8 @@ def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Inst
 def _turns(
     batches: Sequence[BatchSupply], supplies: Sequence[Supply], slots: int, equal_among: str
 ) -> Sequence[BatchId]:
-    """Return the batch of each slot, alternating between submitters, or accounts, with equal usage: a batch's key is
-    its owner's usage. A slot counts with the processor equivalents of its job.
+    """Return the batch of each slot, alternating between submitters (or accounts) with equal usage: a batch's key is
+    its owner's usage. Each slot counts with the processor equivalents of its job.
     """
 
     instances: dict[BatchId, int] = {}

@@ -1,9 +1,9 @@
 """Lets the owners of equal batches take turns between two ordering passes.
 
-An ordering pass gives each batch one number, and requests take the smallest first. Owners with equal numbers would
-otherwise be served one after the other until the next pass. Each refill computes how far every owner is ahead of the
-others, from what has been sent meanwhile. The owner that is behind goes first; an owner that was away starts level with
-the one furthest behind (start-time fair queueing with equal weights).
+An ordering pass gives each batch a number, and requests take the smallest first. Owners with equal numbers would be
+served one after the other until the next pass. Therefore each refill computes how far each owner is ahead of the
+others, from what has been sent since. The owner furthest behind goes first. An owner that returns starts level with the
+owner furthest behind (start-time fair queueing with equal weights).
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from domain.ordering_settings import OrderingSettings
 from domain.units import BatchId, Instant
 from priority.equal_access import EQUAL_ACCESS, owner_of
 
-MOST_AHEAD_JOBS: Final = 8  # an owner whose jobs no host could run for a while does not get all slots afterwards
-EQUAL_FRACTION: Final = 0.01  # logical ends that differ by less of the time left until then are equal,
+MOST_AHEAD_JOBS: Final = 8  # limits what an owner gets after a time in which no host could run its jobs
+EQUAL_FRACTION: Final = 0.01  # logical ends are equal if they differ by less than this part of the time until then
 EQUAL_S: Final = 1.0  # or by less than this
 
 
 class GroupPlace(NamedTuple):
-    """A batch's place among the groups: tier and number, smaller first. Batches with the same two share their turn.
+    """A batch's place among the groups: tier and number, smaller first. Batches with equal places take turns.
 
-    `start` is the position of its owner's next job, in PE; each job advances it by `pe`, which is 0 without equals.
+    `start` is the position of its owner's next job, in PE. Each job advances it by `pe`, which is 0 without equal
+    batches.
     """
 
     tier: int
@@ -39,24 +40,24 @@ Places = Mapping[BatchId, GroupPlace]
 
 
 class TurnTaking:
-    """Computes places from batches' counters in successive refills of one worker; all owners start level."""
+    """Computes places from batches' counters in successive refills of one worker. All owners start level."""
 
     def __init__(self) -> None:
         self._sent: dict[BatchId, int] = {}
-        self._ahead: dict[int, float] = {}  # processor equivalents sent to owners that share turns
-        self._keys: dict[int, float] = {}  # under equal access: owners' work in progress at the last ordering pass
+        self._ahead: dict[int, float] = {}  # processor equivalents sent for owners that take turns
+        self._keys: dict[int, float] = {}  # under equal access: the owners' work in progress at the last ordering pass
 
     def places(self, batches: Sequence[Batch], settings: OrderingSettings, now: Instant) -> dict[BatchId, GroupPlace]:
-        """Return the places of the ready batches, which are in order."""
+        """Return the places of the ready batches, given in order."""
         among, equal_access = settings.equal_among, settings.policy == EQUAL_ACCESS
         ahead = {owner_of(batch, among): 0.0 for batch in batches}
         for batch in batches:
             owner, sent = owner_of(batch, among), batch.counts.sent
             ahead[owner] += max(0, sent - self._sent.get(batch.batch_id, sent)) * batch.job_pe
         by_key = sorted(batches, key=lambda batch: -batch.order_key) if equal_access else ()
-        keys = {owner_of(batch, among): batch.order_key for batch in by_key}  # the least of each
+        keys = {owner_of(batch, among): batch.order_key for batch in by_key}  # the smallest key of each owner
         for owner, since in ahead.items():
-            same = keys.get(owner) == self._keys.get(owner)  # else the ordering pass has counted them
+            same = keys.get(owner) == self._keys.get(owner)  # otherwise the ordering pass has counted them
             ahead[owner] = since + self._ahead.get(owner, 0.0) if same else 0.0
         self._sent = {batch.batch_id: batch.counts.sent for batch in batches}
         self._keys, self._ahead = keys, {}
@@ -81,7 +82,7 @@ class TurnTaking:
 
 
 def place_of(batch: Batch) -> GroupPlace:
-    """Return the place of a batch that takes no turns.
+    """Return the place of a batch that does not take turns.
 
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 3.5, Instant(0.0))
     >>> place_of(batch)
@@ -91,7 +92,7 @@ def place_of(batch: Batch) -> GroupPlace:
 
 
 def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:
-    """Yield runs of batches with equal numbers; with `now` these are logical ends, equal within a tolerance.
+    """Yield runs of batches with equal numbers. With `now`, numbers are logical ends, equal within a tolerance.
 
     >>> from dataclasses import replace
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 500.0, Instant(0.0))

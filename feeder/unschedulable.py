@@ -13,17 +13,17 @@ from domain.settings import FeederSettings
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, later, shard_of
 from feeder.groups import GroupKey, group_key
 
-# No back-off for these refusals: the host that the work waits for must be able to find it.
+# No back-off for these refusals, because the host that the work waits for must be able to find it.
 WAITS_FOR_ANOTHER = codes_where(lambda traits: traits.fits)
 
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
-    """Work that no host could take since `since_at`: the number of waiting slots, and each host's last refusal.
+    """Work that no host has taken since `since_at`: the number of waiting slots, and each host's latest refusal.
 
-    It counts as unschedulable once `more_hosts` more hosts have refused it (0: it is or was in back-off), or all hosts
-    that call do so for `more_s` more. `slots` counts by shard the group's slots, or those it had when its back-off
-    began; the backlog behind them is the batch's `unsent`.
+    It counts as unschedulable once `more_hosts` more hosts have refused it (0: it is or was in back-off), or once all
+    requesting hosts have refused it for another `more_s`. `slots` counts the group's slots by shard, or those it had
+    when its back-off began; the backlog behind them is the batch's `unsent`.
     """
 
     batch_id: BatchId
@@ -50,15 +50,15 @@ class Unrunnable:
 
     @property
     def codes(self) -> Mapping[RefusalCode, int]:
-        """The number of hosts by latest refusal."""
+        """Return the number of hosts by latest refusal."""
         return MappingProxyType(dict(sorted(Counter(self.refused_by.values()).items())))
 
 
 @dataclass(slots=True)
 class _Refused:
-    """The refusals of a group since a host last took one of its slots. `row` counts those since its last back-off.
+    """The refusals of a group since a host last took one of its slots. `row` has those since its last back-off.
 
-    `waits` are refusals that cause no back-off. A host is in one of the two, by its latest refusal.
+    `waits` has refusals that cause no back-off. Each host is in one of the two, by its latest refusal.
     """
 
     since_at: Instant
@@ -80,23 +80,23 @@ class _CoolOff:
 
 
 class UnschedulableBackOff:
-    """Counts refusals per group and removes groups that all recent hosts refused.
+    """Counts refusals per group, and removes groups that all recent hosts refused.
 
-    Memory: at most `refusals_to_rotate` hosts three times per refused group.
+    Memory: at most `refusals_to_rotate` hosts, three times per refused group.
     """
 
     def __init__(self, settings: Callable[[], FeederSettings]) -> None:
         self._settings = settings
         self._refused: dict[GroupKey, _Refused] = {}
-        self._full: set[GroupKey] = set()  # with enough refusals for a back-off
+        self._full: set[GroupKey] = set()  # groups with enough refusals for a back-off
         self._cooling: dict[GroupKey, _CoolOff] = {}
         self._taken_at: dict[GroupKey, Instant] = {}
 
     def note_refusals(self, codes: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId, *, now: Instant) -> None:
-        """Count groups that a host could not take. Each host counts once.
+        """Count the groups that a host could not take. Each host counts once.
 
-        Refusals of slots that a search added during the back-off are not counted. Refusals for work that waits for
-        another host are reported, but never hide it from that host.
+        Refusals of slots that a search added during the back-off are not counted. Refusals of work that waits for
+        another host are reported but never hide the work from that host.
         """
         enough, full, cooling = self._settings().refusals_to_rotate, self._full, self._cooling
         for key, code in codes:
@@ -117,7 +117,7 @@ class UnschedulableBackOff:
                 full.discard(key)
 
     def note_taken(self, key: GroupKey, *, now: Instant) -> None:
-        """A host took a slot of the group: reset the refusal streak and end the back-off with the next refill."""
+        """Record that a host took a slot: reset the group's refusals and end its back-off with the next refill."""
         self._taken_at[key] = now
         if self._refused.pop(key, None) is not None:
             self._full.discard(key)
@@ -132,11 +132,11 @@ class UnschedulableBackOff:
                 cool_off.until_s = Seconds(float("-inf"))
 
     def full_rows(self) -> list[GroupKey]:
-        """Return the groups to remove now, smallest key first."""
+        """Return the groups to remove now, in order of key."""
         return sorted(key for key in self._full if key not in self._cooling)
 
     def rotate_out(self, key: GroupKey, slots: Collection[Ready], *, now_s: Seconds) -> None:
-        """Start the group's back-off at `now_s` (monotonic); its `slots` have left the array."""
+        """Start the group's back-off at `now_s` (monotonic). Its `slots` have left the array."""
         refused = self._refused[key]
         refused.before, refused.row = refused.row, {}
         self._full.discard(key)
@@ -154,7 +154,7 @@ class UnschedulableBackOff:
         _lower(self._cooling[group_key(ready)].smallest, ready)
 
     def out_of_batch(self, batch_id: BatchId) -> int:
-        """Return the number of slots that a batch's groups in back-off had."""
+        """Return the number of slots that the batch's groups in back-off had."""
         return sum(sum(one.slots.values()) for key, one in self._cooling.items() if key[0] == batch_id)
 
     def batches_out(self) -> frozenset[BatchId]:
@@ -162,14 +162,14 @@ class UnschedulableBackOff:
         return frozenset(key[0] for key in self._cooling)
 
     def returning(self, *, now_s: Seconds) -> list[tuple[BatchId, Mapping[int, InstanceId]]]:
-        """End the back-offs that are over at `now_s` (monotonic); return each one's smallest instance per shard, from
+        """End the back-offs that are over at `now_s` (monotonic). Return each one's smallest instance per shard, from
         which reading continues.
         """
         over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
         return [(key[0], self._cooling.pop(key).smallest) for key in over]
 
     def keep_batches(self, batch_ids: Collection[BatchId]) -> None:
-        """Forget everything about other batches: they no longer have work."""
+        """Forget everything about batches not in `batch_ids`, which have no more work."""
         for key in [key for key in {*self._refused, *self._cooling, *self._taken_at} if key[0] not in batch_ids]:
             self._full.discard(key)
             for known in (self._refused, self._cooling, self._taken_at):
@@ -180,10 +180,11 @@ class UnschedulableBackOff:
         return self._taken_at
 
     def report(self, slots_of: Callable[[GroupKey], Mapping[int, int]], *, now: Instant) -> tuple[Unrunnable, ...]:
-        """Return work that hosts refuse, longest first; `slots_of` returns the array's slots of a group by shard.
+        """Return work that hosts refuse, longest first. `slots_of` returns a group's slots in the array by shard.
 
         A group is unschedulable if it had a back-off since a host last took one of its slots, or if hosts have refused
-        it for the length of a back-off: a small project never has `refusals_to_rotate` hosts. Others are not yet.
+        it for the length of a back-off, because a small project never has `refusals_to_rotate` hosts. Other groups are
+        only candidates.
         """
         settings = self._settings()
         rows = []

@@ -1,4 +1,4 @@
-"""Reduces an app's rows to cut points, percentiles and a summary, per processor type. Pure, on whole arrays."""
+"""Reduces an app's rows to cut points, percentiles and a summary, per processor type. Pure; works on whole arrays."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from hoststats.ranking import Flags, Floats, Ranking, Record, mean_score, rank, 
 
 QUANTILES = 1000
 TOP_QUANTILE_Z = 1.2816  # 90 % quantile of the normal distribution
-LEAST_TOP_ROWS = 20  # minimum rows for a retry turnaround
-POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: weight of the app's slack, in samples of the host
-LEAST_POPULATION_SAMPLES = 50.0  # below this many samples the app's slack is the setting's
-MOST_SLACK = 10.0  # maximum of R_q / R, if the setting is not greater
+LEAST_TOP_ROWS = 20  # minimum number of rows for a retry turnaround
+POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: weight of the app's slack, in samples of a host
+LEAST_POPULATION_SAMPLES = 50.0  # with fewer samples, the app's slack is taken from the setting
+MOST_SLACK = 10.0  # maximum of R_q / R, unless the setting is higher
 ASSUMED_LN_RATIO_SD = 0.4  # assumed standard deviation of ln(turnaround / R) without measurements
 
 
 def quantiles(ordered: Floats) -> tuple[float, ...]:
-    """Return the values at (i + 0.5) / m of an ascending population, m = min(N, 1000): all of a small one.
+    """Return the values at (i + 0.5) / m of an ascending population with m = min(N, 1000): all of a small one.
 
-    Only values that occur, without interpolation, so that ties stay ties.
+    Only values that occur, without interpolation, so that ties remain ties.
 
     >>> quantiles(np.array([1.0, 2.0, 2.0, 4.0]))
     (1.0, 2.0, 2.0, 4.0)
@@ -43,7 +43,7 @@ def quantiles(ordered: Floats) -> tuple[float, ...]:
 
 
 def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, float]:
-    """Return number, mean and standard deviation of the samples of all rows.
+    """Return number, mean and standard deviation of the samples of all rows together.
 
     >>> pooled(np.array([1.0, 3.0]), np.array([1.0, 9.0]), np.array([1.0, 27.0]))  # one 1 and three 3
     (4.0, 2.5, 0.8660254037844386)
@@ -58,12 +58,12 @@ def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, fl
 def retry_turnaround_s(
     p: Floats, n: Floats, total: Floats, total_sq: Floats, *, p_tight: float, facts: AppFacts
 ) -> Seconds | None:
-    """Return T_retry, the turnaround of a retry on a good host, validation included; None below 20 ranked rows with
+    """Return T_retry, the turnaround of a retry on a good host including validation; None below 20 ranked rows with
     results.
 
-    exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the best 20 if fewer
-    have that, plus the median validation lag. `p` is NaN for rows without a percentile. 20 rows that always take an
-    hour, and a lag of five minutes:
+    It is exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the 20 best
+    rows if fewer reach that, plus the median validation lag. `p` is NaN for rows without a percentile. With 20 rows
+    that always take an hour and a lag of five minutes:
 
     >>> ln = math.log(3600.0)
     >>> hours = np.ones(20) * 4
@@ -83,11 +83,11 @@ def retry_turnaround_s(
 def slack_factors(
     n: Floats, total: Floats, total_sq: Floats, *, app: tuple[float, float, float], settings: DeadlineSettings
 ) -> Floats:
-    """Return R_q / R of each row, as scheduler/runtime.py computes it for a request.
+    """Return R_q / R of each row, as computed by scheduler/runtime.py for a request.
 
     `app` has the number, mean and standard deviation M, S of the app's tight samples. The host's own samples are pooled
-    with 10 pseudo-samples distributed like those, or around the setting if there are fewer than 50. At most 10, or the
-    setting.
+    with 10 pseudo-samples of that distribution, or of the setting's if the app has fewer than 50. The maximum is 10, or
+    the setting.
 
     >>> app = (100.0, 0.3, 0.2)
     >>> tight = np.array([30.0]), np.array([9.0]), np.array([2.7])  # always 1.35 R
@@ -111,7 +111,7 @@ def median_safe_runtime_s(
 ) -> Seconds | None:
     """Return the median over hosts of R_q = max(R slack, R + min_slack) for the app's typical job; None if unknown.
 
-    A typical job of 3.6e12 flop takes three hosts 1, 2 and 4 hours, at slack 2.5:
+    A typical job of 3.6e12 flop takes three hosts 1, 2 and 4 hours, with a slack of 2.5:
 
     >>> hours = np.array([1.0, 2.0, 4.0]) * 1e-9
     >>> median_safe_runtime_s(hours, np.full(3, 2.5), typical_flop=Flop(3.6e12), settings=DeadlineSettings())
@@ -139,7 +139,7 @@ class RankedPiece:
 def rank_app(
     app: App, versions: Sequence[AppVersion], table: Table, *, facts: AppFacts, now: Instant, settings: Settings
 ) -> Iterator[RankedPiece]:
-    """Yield each processor type with rows. The table's sums are changed in place."""
+    """Yield the ranking of each processor type with rows. Modifies the table's sums in place."""
     bring_forward(table, now)
     kinds: dict[ProcessorType, list[int]] = {}
     for version in versions:
@@ -151,7 +151,7 @@ def rank_app(
 
 
 def bring_forward(table: Table, now: Instant) -> None:
-    """Decay the sums to `now`, in place: each times 2^(-(now - at) / 14 days).
+    """Decay the sums to `now` in place: multiply each by 2^(-(now - at) / 14 days).
 
     >>> table = np.zeros(1, [("stats_at", "f8"), *((name, "f8") for name in DECAYED)])
     >>> table["relaxed_n"] = 4.0
@@ -166,7 +166,7 @@ def bring_forward(table: Table, now: Instant) -> None:
 
 
 def record_of(table: Table) -> Record:
-    """Return the inputs of scores from a table."""
+    """Return the inputs of the scores from a table."""
     return Record(table["relaxed_n"], table["relaxed_sum"], table["tight_n"], table["tight_missed_n"])
 
 
@@ -243,15 +243,15 @@ def _cut_points(
 
 
 def _percentiles(rows: Table, ranking: Ranking) -> Table:
-    """Return a record for every row that has a percentile; newcomers without one are left out."""
+    """Return a record for each row with a percentile; newcomers without one are omitted."""
     has_p = ~np.isnan(ranking.p)
     percentiles = np.empty(int(np.count_nonzero(has_p)), np.dtype(list(PERCENTILE_FIELDS)))
     percentiles["host_id"] = rows["host_id"][has_p]
     percentiles["app_version_id"] = rows["app_version_id"][has_p]
-    # Under the bootstrap rule P does not come from X.
+    # Under the bootstrap rule, P does not depend on X.
     shown = has_p & ~np.isnan(ranking.y)
     percentiles["p"] = ranking.p[has_p]
     percentiles["x"] = np.where(shown, ranking.x, np.nan)[has_p]
     percentiles["y"] = ranking.y[has_p]
-    # By host, the usual order of rows: a host's percentiles are found by its position in the file.
+    # Sorted by host, as rows usually are: a host's percentiles are found by position in the file.
     return percentiles.take(np.argsort(percentiles["host_id"], kind="stable"))

@@ -1,4 +1,4 @@
-"""Database operations the host statistics need."""
+"""The database operations that host statistics need."""
 
 from __future__ import annotations
 
@@ -28,54 +28,54 @@ class HavTables(Protocol):
     def of_apps(
         self, current: Mapping[AppId, Sequence[AppVersion]], since: Since
     ) -> AsyncIterator[tuple[AppId, Table]]:
-        """Yield for each app a new table (HAV_FIELDS) of all hosts' rows with one of its versions, in any order.
+        """Yield, for each app, a new table (HAV_FIELDS) with all hosts' rows for its versions, in any order.
 
-        Apps come in the order of their ids. Apps with few rows are read together.
+        Apps are in order of id. Apps with few rows are read together.
         """
         ...
 
     async def refresh_turnarounds(self, app_id: AppId) -> None:
-        """Update the usual turnarounds of the app's active batches and, by size, of its results.
+        """Update the usual turnarounds of the app's active batches and, by job size, of its results.
 
-        A batch's median is stored from 20 valid results on, once half of the instances read have been returned.
+        A batch's median is stored once it has 20 valid results and half of the instances read have been returned.
         """
         ...
 
     async def facts(self, app_id: AppId) -> AppFacts:
-        """Return the facts of an app from at most 50 of its recent batches."""
+        """Return an app's facts, from at most 50 of its recent batches."""
         ...
 
 
 class NewGeneration(Protocol):
-    """A generation being written, invisible until `publish`."""
+    """A generation being written; it is invisible until `publish`."""
 
     @property
     def number(self) -> int: ...
 
     async def write(self, percentiles: Table) -> None:
-        """Add records (PERCENTILE_FIELDS); each (host, app version) once."""
+        """Write records (PERCENTILE_FIELDS); each (host, app version) must occur only once."""
         ...
 
     async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
-        """Write the cut points, record the run, and switch to this generation in one statement.
+        """Write the cut points, record the run, and switch to this generation in a single statement.
 
-        Raises UnavailableError if the lock of the run was lost in between: nothing is switched then.
+        Raises UnavailableError, without switching, if the lock of the run was lost in the meantime.
         """
         ...
 
 
 class Generations(Protocol):
     def new(self, *, now: Instant, full: bool) -> AbstractAsyncContextManager[NewGeneration | None]:
-        """Start a generation, after removing the remains of failed runs; None while a run is in progress anywhere.
+        """Start a generation, after removing the remains of failed runs; None while another run is in progress.
 
-        Without `publish`, the current generation stays and the next run removes what was written.
+        Without `publish`, the current generation remains and the next run removes the written data.
         """
         ...
 
     async def remove_old(self) -> int:
-        """Remove generations older than the previous one except the last full one. Return how many were removed.
+        """Remove old generations, except the previous one and the last full one, and return their number.
 
-        A generation that is being read is left for the next time.
+        A generation that is being read is not removed until the next call.
         """
         ...
 
@@ -84,7 +84,7 @@ class Generations(Protocol):
         ...
 
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
-        """Return a host's percentiles of the last full run, by app version."""
+        """Return a host's percentiles in the last full run, by app version."""
         ...
 
 

@@ -1,13 +1,14 @@
-"""Ranks all rows (host, app version) of one (app, processor type). Pure, on whole arrays.
+"""Ranks all rows (host, app version) of one (app, processor type). Pure; works on whole arrays.
 
-domain/ranking.py applies the same rule to one row at a time, by the cut points made here:
+domain/ranking.py applies the same rule to single rows, using the cut points computed here:
 
     X = (#{slower} + 0.5 #{equally fast, itself included}) / N      turnaround score, lower is better
     Y = (#{fewer} + 0.5 #{equally many, itself included}) / N       valid results in a row; +inf above 10
     P = min(X, Y), compared with >=
 
 N counts the population: rows of active hosts with enough samples. Y is `scipy.stats.percentileofscore` / 100 with kind
-"mean" (mid-rank), X is 1 minus the same of the score. Below `ranking.min_rows` rows the bootstrap rule applies.
+"mean" (mid-rank), X is 1 minus the same of the score. With fewer than `ranking.min_rows` rows the bootstrap rule
+applies.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """p, x and y per row, NaN if there is none, and the data for the cut points.
+    """p, x and y per row, NaN if undefined, and the data for the cut points.
 
-    `ordered` are the population's turnaround scores ascending, `in_a_row[k]` the number of its rows with exactly k
-    consecutive valid results, `n` its size.
+    `ordered` has the population's turnaround scores in ascending order, `in_a_row[k]` is the number of its rows with
+    exactly k consecutive valid results, `n` is its size.
     """
 
     p: Floats
@@ -52,7 +53,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """Per row, as of one instant: sums of relaxed samples, numbers of tight due dates and of missed ones."""
+    """Per row, as of one instant: sums of relaxed samples, and numbers of tight due dates and of missed ones."""
 
     relaxed_n: Floats
     relaxed_sum: Floats
@@ -61,7 +62,7 @@ class Record:
 
 
 def turnaround_scores(record: Record, *, score_mean: float) -> Floats:
-    """Return domain.ranking.turnaround_score of each row.
+    """Return domain.ranking.turnaround_score for each row.
 
     >>> none = np.zeros(2)
     >>> record = Record(np.array([2.0, 0.0]), np.array([4.0, 0.0]), tight_n=none, tight_missed_n=none)
@@ -78,10 +79,10 @@ def turnaround_scores(record: Record, *, score_mean: float) -> Floats:
 
 
 def mean_score(n: Floats, total: Floats) -> float:
-    """Return the mean that small samples are shrunk to: the mean of the rows' means; 0 without any.
+    """Return the mean towards which small samples are shrunk: the mean of the rows' means, or 0 without any.
 
-    Rows with less than one effective sample are left out. Every host has the same weight; otherwise new hosts would
-    start at the level of those that do most of the work.
+    Rows with less than one effective sample are excluded. All hosts have the same weight; otherwise new hosts would
+    start at the level of the hosts that do most of the work.
 
     >>> mean_score(np.array([2.0, 10.0, 0.1]), np.array([4.0, 10.0, 9.0]))
     1.5
@@ -91,7 +92,7 @@ def mean_score(n: Floats, total: Floats) -> float:
 
 
 def mid_ranks(values: Floats) -> tuple[Floats, Floats]:
-    """Return the mid-rank of each value, (#{below} + #{at or below}) / 2N, and the values in ascending order.
+    """Return the mid-rank of each value, (#{below} + #{at or below}) / 2N, and the sorted values.
 
     >>> mid_ranks(np.array([4.0, 2.0, 1.0, 2.0]))[0].tolist()
     [0.875, 0.5, 0.125, 0.5]
@@ -107,7 +108,7 @@ def mid_ranks(values: Floats) -> tuple[Floats, Floats]:
 
 
 def ranks_among(ordered: Floats, values: Floats) -> Floats:
-    """Return the mid-ranks of values that need not belong to the population.
+    """Return the mid-ranks of values that need not be part of the population.
 
     >>> ranks_among(np.array([1.0, 2.0, 2.0, 4.0]), np.array([2.0, 3.0])).tolist()
     [0.5, 0.75]
@@ -117,9 +118,9 @@ def ranks_among(ordered: Floats, values: Floats) -> Floats:
 
 
 def valid_ranks(in_a_row: NDArray[np.int64], n: int, consecutive_valid: Counts) -> Floats:
-    """Return Y of each row, by the population's counts of 0 to 10 consecutive valid results; +inf above.
+    """Return Y of each row from the population's counts of 0 to 10 consecutive valid results; +inf above 10.
 
-    The table of docs/formulas.md#percentiles, N = 9: two rows with 0, two with 3, one with 10, four with more.
+    The table in docs/formulas.md#percentiles, N = 9: two rows with 0, two with 3, one with 10, four with more.
 
     >>> in_a_row = np.array([2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1])
     >>> valid_ranks(in_a_row, 9, np.array([0, 3, 10, 11], np.int32)).round(3).tolist()
@@ -139,11 +140,11 @@ def rank(
     failed: Flags,
     settings: RankingSettings,
 ) -> Ranking:
-    """Rank all rows of one (app, processor type). `enough`: at least `min_samples` effective samples.
+    """Rank all rows of one (app, processor type). `enough` marks rows with at least `min_samples` effective samples.
 
-    The population consists of the active rows with enough samples; a row of a silent host is ranked among them but not
-    counted. A row without enough samples is a newcomer: NaN. In a small population a row whose last result failed has P
-    0, the fastest quarter of those with enough samples 0.9, every other row 0.5.
+    The population consists of the active rows with enough samples. Rows of silent hosts are ranked against it but not
+    counted. A row without enough samples is a newcomer: NaN. In a small population, a row whose last result failed has
+    P = 0, the fastest quarter of rows with enough samples 0.9, and all other rows 0.5.
 
     >>> all_rows = np.ones(3, bool)
     >>> settings = RankingSettings(min_rows=3)
@@ -171,7 +172,7 @@ def rank(
 
 
 def bootstrap(x: Floats, *, failed: Flags) -> Floats:
-    """Return P in a small population, newcomers (x NaN) included.
+    """Return P in a small population, including newcomers (x is NaN).
 
     >>> bootstrap(np.array([0.9, 0.4, np.nan, 0.9]), failed=np.array([False, False, False, True])).tolist()
     [0.9, 0.5, 0.5, 0.0]

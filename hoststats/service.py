@@ -1,6 +1,6 @@
-"""Runs the host statistics: read, rank, write, publish, a few apps at a time to bound memory; and the run's timer.
+"""Runs the host statistics (read, rank, write, publish), a few apps at a time to bound memory, on a timer.
 
-A full run is made once a day, a run of only the cut points every hour in between.
+A full run is made once a day, and a run that computes only the cut points every hour in between.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = structlog.get_logger("hoststats")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: `apps_done` of `apps`, and the last operation, on `rows` rows of an app."""
+    """The progress of a run: `apps_done` of `apps`, and the last step, for an app with `rows` rows."""
 
     apps_done: int
     apps: int
     app_name: str
-    step: str  # read, ranked
+    step: str  # read or ranked
     rows: int
     processor_type: ProcessorType | None = None
 
@@ -51,9 +51,9 @@ class HostStatistics:
         self._clock = clock
 
     async def run(self, *, full: bool = True, report: Report = in_silence) -> HostStatisticsRun | None:
-        """Publish a new generation; `full` with the percentiles of every row, else only the cut points.
+        """Publish a new generation and return the run; `full` includes the percentiles of all rows, not only the cuts.
 
-        Return None while another run is in progress. If the run is interrupted, the current generation stays.
+        Returns None while another run is in progress. If a run is interrupted, the current generation remains.
         """
         started_at, began_s = self._clock.now(), self._clock.monotonic()
         async with self._ports.generations.new(now=started_at, full=full) as generation:
@@ -104,7 +104,7 @@ class HostStatistics:
         versions = catalogue.current[app_id]
         turn.tell("read", table.size)
         facts = await self._ports.tables.facts(app_id)
-        # In a thread: other periodic tasks run in this process, and sorting millions of rows takes seconds.
+        # In a thread, because other periodic tasks run in this process and sorting millions of rows takes seconds.
         parts = await asyncio.to_thread(
             lambda: list(rank_app(turn.app, versions, table, facts=facts, now=now, settings=settings))
         )
@@ -114,14 +114,14 @@ class HostStatistics:
 
 
 class _Writing:
-    """Writes one app's percentiles while the next app is read; without a generation, nothing."""
+    """Writes one app's percentiles while the next app is read. Without a generation, it writes nothing."""
 
     def __init__(self, generation: NewGeneration | None) -> None:
         self._generation = generation
         self._task: asyncio.Task[None] | None = None
 
     async def begin(self, tables: Sequence[Table]) -> None:
-        """Start writing these records once the previous ones are written; at most two apps' tables are in memory."""
+        """Start writing these records after the previous ones; at most two apps' tables are in memory."""
         await self.finish()
         if self._generation is not None:
             self._task = asyncio.create_task(self._write(self._generation, tables))
@@ -131,13 +131,13 @@ class _Writing:
             await generation.write(table)
 
     async def finish(self) -> None:
-        """Wait until everything is written. Raises the errors of writing."""
+        """Wait until everything is written. Raises any error of writing."""
         if self._task is not None:
             await self._task
             self._task = None
 
     async def stop(self) -> None:
-        """Cancel writing if the run was interrupted."""
+        """Cancel writing after the run was interrupted."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -157,8 +157,8 @@ class _Turn:
 
 
 LOOK_EVERY_S = Seconds(60.0)
-TRY_AGAIN_S = Seconds(600.0)  # pause after a failed run, which may have caused the failure
-RUNS_LOOKED_AT = 200  # more than a day of hourly runs
+TRY_AGAIN_S = Seconds(600.0)  # pause after a failed run, because the run may have caused the failure
+RUNS_LOOKED_AT = 200  # more than one day of hourly runs
 
 
 class DueRun(StrEnum):
@@ -168,7 +168,7 @@ class DueRun(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimerReport:
-    """One check of the timer: the run that was due and its result; None if none was due or another process ran it."""
+    """One check of the timer: the run that was due and its result; None if none was due or it ran elsewhere."""
 
     due: DueRun | None = None
     run: HostStatisticsRun | None = None
@@ -177,7 +177,7 @@ class TimerReport:
 def due_run(
     *, last_full_at: Instant | None, last_at: Instant | None, now: Instant, settings: RankingSettings
 ) -> DueRun | None:
-    """Return the run that is due; a project never ranked is due immediately. An interval of 0 disables its run. Pure.
+    """Return the run that is due, immediately for a project never ranked. An interval of 0 disables a run. Pure.
 
     >>> settings, hour = RankingSettings(), 3600.0
     >>> due_run(last_full_at=Instant(0.0), last_at=Instant(22 * hour), now=Instant(23 * hour), settings=settings)
@@ -197,9 +197,7 @@ def _past(last_at: Instant | None, interval_s: Seconds, now: Instant) -> bool:
 
 
 class Timer:
-    """Starts runs when they are due, counting runs of other processes and cron jobs. One per cluster, as a periodic
-    task.
-    """
+    """Starts runs when they are due, counting runs by other processes and cron jobs. Periodic task; one per cluster."""
 
     def __init__(
         self,
@@ -212,10 +210,10 @@ class Timer:
         self._generations = generations
         self._clock = clock
         self._settings = settings
-        self._tried_s: Seconds | None = None  # on the monotonic clock
+        self._tried_s: Seconds | None = None  # monotonic time
 
     async def run_once(self) -> TimerReport:
-        """Check the clock once, and start the run that is due."""
+        """Check the time once, and start the run that is due."""
         since_s = None if self._tried_s is None else self._clock.monotonic() - self._tried_s
         due = self._due(await self._generations.runs(RUNS_LOOKED_AT))
         if due is None or (since_s is not None and since_s < TRY_AGAIN_S):
@@ -237,10 +235,10 @@ class Timer:
 @dataclass(frozen=True, slots=True)
 class HostStatisticsServices:
     statistics: HostStatistics
-    timer: Timer  # in the background process
+    timer: Timer  # used in the background process
 
 
 def build(ports: HostStatisticsPorts, settings: Callable[[], RankingSettings], clock: Clock) -> HostStatisticsServices:
-    """Return the run and its timer. `settings()` returns the current settings."""
+    """Return the statistics and their timer. `settings()` returns the current settings."""
     statistics = HostStatistics(ports, clock)
     return HostStatisticsServices(statistics, Timer(statistics, ports.generations, clock, settings))

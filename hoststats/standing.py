@@ -1,6 +1,6 @@
-"""Percentiles and request rates of many hosts by the current cut points. Pure.
+"""Computes percentiles and request rates of many hosts with the current cut points. Pure.
 
-The same rule as domain.ranking.percentile, on whole arrays: `muster thresholds preview` counts what requests would get.
+The same rule as domain.ranking.percentile, on whole arrays: `muster thresholds preview` counts hosts with it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from hoststats.ranking import Counts, Flags, Floats, Record, bootstrap, ranks_am
 
 
 def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
-    """Return domain.ranking.percentile of each record (STANDING_FIELDS); NaN for newcomers, who have none.
+    """Return domain.ranking.percentile of each record (STANDING_FIELDS); NaN for newcomers, which have none.
 
-    Two hosts with 10 results each, the first at the population's median and its last results valid:
+    Two hosts with 10 results each; the first is at the population's median, and its last results are valid:
 
     >>> from domain.insight import STANDING_FIELDS
     >>> first = (1, 1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)
@@ -47,7 +47,7 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
 
 
 def _valid_in_a_row(table: Table, now: Instant, settings: RankingSettings) -> Counts:
-    """Return domain.ranking.valid_in_a_row of each record."""
+    """Return domain.ranking.valid_in_a_row for each record."""
     counted: Counts = table["consecutive_valid"]
     if settings.forgive_s <= 0:
         return counted
@@ -56,7 +56,7 @@ def _valid_in_a_row(table: Table, now: Instant, settings: RankingSettings) -> Co
 
 
 def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:
-    """Return which percentiles pass a gate: P >= threshold, or P > threshold if `strict`; NaN never passes.
+    """Return which percentiles pass a gate: P >= threshold, or P > threshold if `strict`. NaN never passes.
 
     >>> opens(np.array([0.4, 0.5, np.nan]), 0.5, strict=False).tolist()
     [False, True, False]
@@ -67,7 +67,7 @@ def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Rows that pass a gate, their numbers of hosts and volunteers, and the hosts' requests per hour."""
+    """Rows that pass a gate, the number of their hosts and volunteers, and the hosts' requests per hour."""
 
     rows: int = 0
     calls_per_hour: float = 0.0
@@ -76,7 +76,7 @@ class Passing:
 
 
 def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
-    """Return the passing rows of all these tables together; a host in several of them is counted once.
+    """Return the passing rows of all tables together; a host in several tables counts once.
 
     >>> fields = [("host_id", "i4"), ("volunteer_id", "i4"), ("calls_per_hour", "f8")]
     >>> table = np.array([(1, 7, 2.0), (2, 7, 3.0)], fields)
@@ -94,9 +94,9 @@ def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
 
 
 def time_to_send_s(jobs: int, calls_per_hour: float) -> Seconds | None:
-    """Return how long these jobs wait at one job per request: jobs / rate (decision 12). None if the rate is 0.
+    """Return how long these jobs wait at one job per request, jobs / rate (decision 12), or None if the rate is 0.
 
-    50 jobs for hosts that make 3.3 requests an hour:
+    50 jobs for hosts that send 3.3 requests per hour:
 
     >>> round(time_to_send_s(50, 3.3) / 3600, 1)
     15.2

@@ -1,1 +1,1 @@
-"""Services around the life-cycle: submission, validation, time-outs."""
+"""Services around the life cycle: submission, validation, timeouts, ordering."""

@@ -1,4 +1,4 @@
-"""Builds the services around the life-cycle."""
+"""Builds the services around the life cycle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import LifecycleSettings
+from domain.settlement import ALL_JOBS, JobShare
 from jobs.comparisons import Comparisons
 from jobs.ports import AccelerationNotes, EndedWork, Outages, OverdueWork, TailWork, UnsettledJobs
 from jobs.sweeper import HistoryMover, OutageWatch, Sweeper
@@ -28,7 +29,7 @@ class JobsPorts:
 
 @dataclass(frozen=True, slots=True)
 class JobsServices:
-    """The services; each runs once per cluster."""
+    """The services; each runs once per cluster, except the validator: every process settles its share of the jobs."""
 
     validator: Validator
     sweeper: Sweeper  # also records that the project is alive
@@ -37,15 +38,25 @@ class JobsServices:
     accelerator: Accelerator
 
 
-def build(ports: JobsPorts, catalogue: Callable[[], Catalogue], clock: Clock) -> JobsServices:
-    """Build the services. `catalogue()` returns the current catalogue, with its settings."""
+def build(
+    ports: JobsPorts,
+    catalogue: Callable[[], Catalogue],
+    clock: Clock,
+    *,
+    share: Callable[[], JobShare] = lambda: ALL_JOBS,
+) -> JobsServices:
+    """Build the services. `catalogue()` returns the current catalogue, with its settings, `share()` the jobs that
+    this process validates.
+    """
 
     def lifecycle() -> LifecycleSettings:
         return catalogue().settings.lifecycle
 
     watch = OutageWatch(ports.outages, clock, lifecycle)
     return JobsServices(
-        Validator(ports.unsettled, ports.comparisons, clock, max_lost=lambda: lifecycle().max_lost_instances),
+        Validator(
+            ports.unsettled, ports.comparisons, clock, max_lost=lambda: lifecycle().max_lost_instances, share=share
+        ),
         Sweeper(ports.overdue, watch, clock),
         HistoryMover(ports.ended, clock, lambda: catalogue().settings.storage),
         TailCopier(ports.tails, catalogue, clock),

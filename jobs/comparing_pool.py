@@ -1,7 +1,7 @@
 """Compares outputs in child processes with memory and time limits, so that no output can harm this process.
 
-If a child exceeds its memory or processor time while it parses an instance's outputs, that instance is unreadable and
-the others are compared without it. If all outputs are readable but comparing them exceeds the limits, the job cannot be
+If a child exceeds its memory or processor time while parsing an instance's outputs, that instance is unreadable and the
+rest are compared without it. If all outputs are readable but comparing them exceeds the limits, the job cannot be
 decided. If a child is killed, or is silent because the machine stalls, no output is blamed.
 """
 
@@ -29,7 +29,7 @@ from lifecycle.leaves import ReadingLimits, too_much_memory, too_slow
 from lifecycle.settle import UNREADABLE
 
 PROGRAM = (sys.executable, "-m", "jobs.comparing_process")
-LINE_BYTES = 16 * 1024 * 1024  # a reply about many instances, each with a reason
+LINE_BYTES = 16 * 1024 * 1024  # enough for a reply about many instances, each with a reason
 SILENCE_FACTOR = 4.0  # a child is abandoned after this multiple of its processor-time limit, plus SPARE_S
 SPARE_S = 5.0
 PARSE, COMPARE = "parse", "compare"
@@ -38,7 +38,7 @@ log = structlog.get_logger("jobs.comparing")
 
 
 class _GuiltyError(Exception):
-    """The child exited while parsing the outputs of this instance."""
+    """The child exited while it parsed this instance's outputs."""
 
     def __init__(self, instance_id: InstanceId, why: str) -> None:
         super().__init__(why)
@@ -67,7 +67,7 @@ class ComparingPool:
         return self._settings().processes
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """Compare outputs. An instance whose outputs crashed the child is left out, and the rest are compared again."""
+        """Compare outputs. Instances whose outputs crashed the child are excluded, and the rest are compared again."""
         refused: dict[InstanceId, str] = {}
         while True:
             left = {one: files for one, files in comparison.outputs.items() if one not in refused}
@@ -97,7 +97,7 @@ class ComparingPool:
                 self._end(child)
                 if is_new:
                     raise UnavailableError("a comparison process exited at start") from None
-                continue  # it exited while idle
+                continue  # the child exited while idle
             except BaseException:
                 self._end(child)
                 raise
@@ -107,7 +107,7 @@ class ComparingPool:
             return decode_compared(answer)
 
     async def _child(self, settings: ValidationSettings) -> tuple[Process, bool]:
-        """Return an idle child with the current limits, or a new one; the flag says whether it is new."""
+        """Return an idle child with the current limits, or a new one, and whether it is new."""
         while self._idle:
             limits, child = self._idle.pop()
             if limits == settings and child.returncode is None:
@@ -128,7 +128,7 @@ class ComparingPool:
         files = [file.file_name for files in comparison.outputs.values() for file in files]
         limits = ReadingLimits(settings.max_bytes, settings.max_values, settings.max_depth)
         child.stdin.write(encode_task(comparison, {name: self._path_of(name) for name in files}, limits))
-        with suppress(ConnectionError):  # it exited: the next read notices
+        with suppress(ConnectionError):  # it exited, which the next read will report
             await child.stdin.drain()
         step: Mapping[str, Any] = {}
         while True:
@@ -157,7 +157,7 @@ class ComparingPool:
             step = said
 
     def _end(self, child: Process) -> None:
-        """Kill the child without waiting: one that hangs in a read from a file server may take long to exit."""
+        """Kill the child without waiting: a child blocked in a read from a file server may take long to exit."""
         with suppress(ProcessLookupError):
             child.kill()
         task = asyncio.create_task(_gone(child))

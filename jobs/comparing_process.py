@@ -1,13 +1,14 @@
-"""Child process that compares outputs, one job at a time: a hostile output can exhaust or kill only this process.
+"""Child process that compares outputs, one job at a time. A hostile output can only exhaust or kill this process.
 
     python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_READ_S
 
-It reads one line of JSON per job and writes a line per step that begins (`{"step": "parse", "instance": 7}`), then one
-with the groups. If the process exits without a reply, the last step tells the parent which output was being read.
+It reads one line of JSON per job. It writes a line at the start of each step (`{"step": "parse", "instance": 7}`) and
+then a line with the groups. If the process exits without a reply, the last step tells the parent which output was being
+read.
 
-The process exits with its parent, also in the middle of a job: the kernel then closes the other end of standard input
-and sends SIGIO, which terminates the process. A thread that waits for end of input would not run while a large output
-is parsed, and a signal at the parent's death exists on Linux only.
+The process exits together with its parent, even in the middle of a job: the kernel closes the other end of standard
+input and sends SIGIO, which terminates the process. A thread waiting for end of input would not run while a large
+output is parsed, and a signal on the parent's death exists only on Linux.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from lifecycle.leaves import ReadingLimits
 
 
 def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: ReadingLimits) -> bytes:
-    """Encode a job as the line sent to the process. `paths` are by file name."""
+    """Encode a job as one line for the process. `paths` are by file name."""
     return _line(
         {
             "validator": comparison.validator,
@@ -73,7 +74,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
             return None
 
     def notify(step: str, instance_id: InstanceId) -> None:
-        signal.setitimer(signal.ITIMER_PROF, max_read_s)  # of processor time: SIGPROF terminates this process
+        signal.setitimer(signal.ITIMER_PROF, max_read_s)  # in processor time: SIGPROF terminates this process
         _say({"step": step, "instance": instance_id})
 
     try:
@@ -87,7 +88,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
 
 @contextmanager
 def _ends_with_parent() -> Iterator[None]:
-    """Inside the block, this process exits when its parent does. The parent sends nothing until it has the reply."""
+    """Within the block, this process exits when its parent does. The parent sends nothing until it has the reply."""
     number = sys.stdin.fileno()
     flags = fcntl.fcntl(number, fcntl.F_GETFL)
     fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())
@@ -110,9 +111,9 @@ def _line(message: Mapping[str, object]) -> bytes:
 
 
 def main() -> None:
-    """Process tasks until end of input. If a task exceeds the memory limit, report that and exit."""
+    """Process tasks until the end of input. If a task exceeds the memory limit, report this and exit."""
     max_memory_bytes, max_read_s = int(sys.argv[1]), int(sys.argv[2])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal: the parent stops this process
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent by a terminal; the parent stops this process instead
     resource.setrlimit(resource.RLIMIT_AS, (max_memory_bytes, max_memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGIO, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Compares the outputs of a job's instances: the values passed in and returned, and the steps run in this process."""
+"""Comparison of a job's outputs: its input and output, and the comparison within this process."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from domain.units import InstanceId
 from lifecycle.compare import OutputCopy, comparer_for, group_readings
 from lifecycle.leaves import DEFAULT_LIMITS, MalformedOutputError, Reading, ReadingLimits
 
-Notify = Callable[[str, InstanceId], None]  # the step that begins: "read" or "parse" of an instance, or "compare"
+Notify = Callable[[str, InstanceId], None]  # called at the start of "read" or "parse" of an instance, or "compare"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputFile:
-    """One output of one instance: the job's name for it, its file name, and its recorded size and MD5."""
+    """An output of an instance: its name in the job, its file name, and its recorded size and MD5."""
 
     name: str
     file_name: str
@@ -27,7 +27,7 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Outputs to compare, by instance. `around` is the canonical instance, if there is one."""
+    """The outputs to compare, by instance. `around` is the canonical instance, if any."""
 
     validator: ValidatorKind
     tolerance: float
@@ -37,7 +37,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A group per instance (lifecycle/compare.py), and a reason for each UNREADABLE one."""
+    """A group per instance (lifecycle/compare.py), and a reason for each UNREADABLE instance."""
 
     groups: Mapping[InstanceId, int]
     because: Mapping[InstanceId, str] = field(default_factory=dict)
@@ -52,13 +52,13 @@ class Comparisons(Protocol):
 
     @property
     def at_once(self) -> int:
-        """Maximum number of concurrent comparisons."""
+        """Return the maximum number of concurrent comparisons."""
         ...
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """Read and compare.
+        """Read the outputs and compare them.
 
-        Raises TooSlowError; OSError or UnavailableError if files cannot be read now (no output is blamed).
+        Raises TooSlowError, or OSError or UnavailableError if files cannot be read now (no output is blamed).
         """
         ...
 
@@ -69,9 +69,9 @@ def compare_here(
     limits: ReadingLimits = DEFAULT_LIMITS,
     notify: Notify = lambda *_: None,
 ) -> Compared:
-    """Read the instances one at a time, so that an error belongs to one of them; then compare.
+    """Read the instances one by one, so that an error belongs to a single instance, and then compare them.
 
-    `contents` returns the bytes of an output, or None if it is not on the server.
+    `contents` returns an output's bytes, or None if it is not on the server.
     """
     comparer = comparer_for(comparison.validator, comparison.tolerance, limits)
     readings: dict[InstanceId, Reading | None] = {}

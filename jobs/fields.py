@@ -1,4 +1,4 @@
-"""Reads checked values from a TOML, JSON or CSV mapping and names the invalid field. Pure."""
+"""Reads validated values from a TOML, JSON or CSV mapping; errors name the invalid field. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Fields:
-    """The fields of one table. `where` is the table's name in messages; empty for the outermost.
+    """The fields of one table. `where` is the table's name in messages, empty for the top level.
 
-    With `from_text` every value is text, as in CSV, and an empty value counts as missing.
+    With `from_text`, as for CSV, all values are text, and an empty value counts as missing.
 
     >>> Fields({"cuont": 3}, where="jobs", known=("count", "quorum"))
     Traceback (most recent call last):
@@ -51,7 +51,7 @@ class Fields:
         return repr([item for item in self._values.items() if item[0] not in names])
 
     def whole(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
-        """Return a whole number from `low` to `high`."""
+        """Return an integer from `low` to `high`."""
         expected = f"a whole number from {low} to {high}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
@@ -63,7 +63,7 @@ class Fields:
         return value
 
     def number(self, name: str, *, low: float = 0.0, above: float | None = None, default: float | None = None) -> float:
-        """Return a finite number that is at least `low` or, if `above` is given, greater than `above`."""
+        """Return a finite number of at least `low` or, if `above` is given, greater than `above`."""
         expected = f"a number of at least {low:g}" if above is None else f"a number above {above:g}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
@@ -75,7 +75,7 @@ class Fields:
         return float(value)
 
     def bounded(self, name: str, *, default: float | None = None) -> float:
-        """Return a number within the bounds of domain/bounds.py for the field."""
+        """Return a number within the field's bounds in domain/bounds.py."""
         bound = BOUNDS[name]
         value = self._given(name, bound.expected, default)
         if isinstance(value, str) and self._from_text:
@@ -86,7 +86,7 @@ class Fields:
 
     def text(self, name: str, *, most: int, default: str | None = None) -> str:
         """Return text of at most `most` characters without control characters."""
-        expected = f"text of at most {most} characters without control characters"
+        expected = f"text of at most {most} characters, without control characters"
         value = self._given(name, expected, default)
         if not isinstance(value, str) or len(value) > most or not is_clean(value):
             raise InvalidInputError(self.path(name), expected, value)
@@ -108,22 +108,22 @@ class Fields:
         return value
 
     def table(self, name: str) -> Mapping[str, object]:
-        """Return a table; empty if missing."""
+        """Return a table, empty if it is missing."""
         value = self._values.get(name, {})
         if not isinstance(value, dict):
             raise InvalidInputError(self.path(name), "a table", value)
         return value
 
     def tables(self, name: str) -> list[Mapping[str, object]]:
-        """Return a list of tables; empty if missing."""
+        """Return a list of tables, empty if it is missing."""
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise InvalidInputError(self.path(name), "a list of tables", value)
         return value
 
     def ids(self, name: str, *, most: int) -> tuple[int, ...]:
-        """Return a list of distinct positive whole numbers, ascending; empty if there is none."""
-        expected = f"a list of at most {most} numbers from 1 on"
+        """Return a list of distinct positive integers in ascending order, empty if it is missing."""
+        expected = f"a list of at most {most} whole numbers above 0"
         value = self._given(name, expected, ())
         if not isinstance(value, (list, tuple)) or len(value) > most:
             raise InvalidInputError(self.path(name), expected, value)
@@ -141,7 +141,7 @@ class Fields:
 
 
 def is_clean(text: str) -> bool:
-    """Return whether the text has no control characters and can be encoded as UTF-8.
+    """Return whether the text contains no control characters and can be encoded as UTF-8.
 
     >>> is_clean("--digits 100 é"), is_clean("a\\nb"), is_clean("\\ud800")
     (True, False, False)
@@ -164,5 +164,5 @@ def number_of(text: object) -> object:
 def _is_finite(value: float) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # an integer beyond the range of floating point
+    except OverflowError:  # an integer beyond the floating-point range
         return False

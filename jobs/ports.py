@@ -1,4 +1,4 @@
-"""What submission, validation and the sweeper need from the database and from files."""
+"""Ports of submission, validation and the sweeper to the database and to files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from domain.jobs import Input, JobClass
 from domain.ordered_work import OrderingCharges, OrderingView, Reference, StoredPlace, SubmissionOrder
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, LeaseEnd, LeaseStanding, Reserved
-from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, OutageReport, Overdue, TailJob
+from domain.settlement import (
+    ALL_JOBS,
+    CopyUse,
+    ExtraCopy,
+    JobFacts,
+    JobSettlement,
+    JobShare,
+    OutageReport,
+    Overdue,
+    TailJob,
+)
 from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
@@ -26,20 +36,20 @@ from jobs.requirements import InputSpec
 
 
 class BatchWriter(Protocol):
-    """Writes one batch inside one transaction: all of it or nothing."""
+    """Writes one batch in one transaction: completely or not at all."""
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
-        """Return the submitter's limits; its row is locked until the transaction ends."""
+        """Return the submitter's limits. The submitter's row is locked until the end of the transaction."""
         ...
 
     async def order(
         self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
     ) -> SubmissionOrder:
-        """Return what else decides the batch's place and the right to submit it."""
+        """Return the other inputs for placing and admitting a batch."""
         ...
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
-        """Write the batch row and advance the submitter's logical time to logical_start + charged."""
+        """Write the batch row, and advance the submitter's logical time to logical_start + charged."""
         ...
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
@@ -47,14 +57,14 @@ class BatchWriter(Protocol):
         ...
 
     async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
-        """Store the submission key, so that a repeated submission is recognised.
+        """Store the submission key, so that a repeated submission can be recognised.
 
         Raises AlreadyExistsError if the key exists, after waiting for a concurrent transaction that writes it.
         """
         ...
 
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
-        """Write job classes; their ids are ignored, the new ids are returned in the same order."""
+        """Write job classes, ignoring their ids. Return the new ids in the same order."""
         ...
 
     async def add_jobs(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
@@ -64,19 +74,19 @@ class BatchWriter(Protocol):
 
 class Submissions(Protocol):
     def submission(self) -> AbstractAsyncContextManager[BatchWriter]:
-        """Open a transaction: it commits on normal exit, and an exception rolls it back."""
+        """Open a transaction. It commits on normal exit and is rolled back by an exception."""
         ...
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        """Return the outcome of the owner's submission with this key, with any content; None if it has expired."""
+        """Return the outcome of the owner's submission with this key and any content, or None if it has expired."""
         ...
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        """Store the reply, to return it to a repeated submission."""
+        """Store the reply, which a repeated submission gets again."""
         ...
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """End an active batch: its open jobs become cancelled, their unsent instances too.
+        """End an active batch. Its open jobs and their unsent instances become cancelled.
 
         Raises NotFoundError. A batch that has ended is returned unchanged.
         """
@@ -85,7 +95,7 @@ class Submissions(Protocol):
 
 class Submitters(Protocol):
     async def submitter(self, name: str) -> Submitter:
-        """Raises NotFoundError."""
+        """Return the submitter with this name. Raises NotFoundError."""
         ...
 
     async def accounts(self) -> Sequence[Account]: ...
@@ -97,19 +107,19 @@ class Submitters(Protocol):
 
 class Apps(Protocol):
     async def app(self, name: str) -> App:
-        """Raises NotFoundError."""
+        """Return the app with this name. Raises NotFoundError."""
         ...
 
     async def load_catalogue(self) -> Catalogue:
-        """Return the catalogue with the current versions of each app."""
+        """Return the catalogue with each app's current versions."""
         ...
 
 
 class InputFiles(Protocol):
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
-        """Return the files under the names clients use, in the same order; paths are registered first.
+        """Return the files under the names that clients use, in the same order. Paths are registered first.
 
-        Safe to repeat. Raises NotFoundError for an unregistered name, InvalidInputError for a path.
+        Can be repeated safely. Raises NotFoundError for an unregistered name, InvalidInputError for a path.
         """
         ...
 
@@ -118,20 +128,26 @@ class InputFiles(Protocol):
 
 
 class UnsettledJobs(Protocol):
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
-        """Return jobs to settle, oldest change first, without those whose outputs are being compared."""
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
+        """Return jobs of the share to settle, oldest change first, without those whose outputs are being compared.
+
+        Without `with_content`, jobs whose validator reads outputs are left out too.
+        """
         ...
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Count an attempt to compare jobs' outputs before it starts; returns the attempts of each.
+        """Count an attempt to compare each job's outputs, before it starts. Return the number of attempts of each job.
 
         `unsettled` then omits the jobs for a minute, longer with each attempt, or until they change: a job whose
-        outputs crash the comparing process is not retried immediately by another process.
+        outputs crash the comparing process is not retried immediately by another process. For that time no other
+        attempt begins: jobs that another process compares, and settled ones, are left out of the result.
         """
         ...
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
-        """Apply the settlements; returns how many were still current."""
+        """Apply the settlements and return how many were still current."""
         ...
 
 
@@ -140,100 +156,100 @@ class UnsettledJobs(Protocol):
 
 class OverdueWork(Protocol):
     async def overdue(self, *, now: Instant, limit: int) -> Sequence[Overdue]:
-        """Return in-progress instances with timeout_at <= now, earliest first."""
+        """Return instances in progress with timeout_at <= now, earliest first."""
         ...
 
     async def time_out(self, steps: Sequence[InstanceStep], *, now: Instant) -> int:
-        """Record the time-outs still due (state and timeout_at are checked again) and mark their jobs.
+        """Record the timeouts that are still due (state and timeout_at are checked again) and mark their jobs.
 
-        Returns how many instances timed out.
+        Returns the number of instances timed out.
         """
         ...
 
     async def count_due(self, *, now: Instant) -> int:
-        """Add to n_due of every HAV the instances whose due_at lies in (last count, now].
+        """Add to n_due of each HAV the number of its instances whose due_at is in (last count, now].
 
-        A last count later than `now` was made with a clock that was ahead: instances counted too early are subtracted.
+        If the last count is later than `now`, its clock was ahead: instances counted too early are subtracted.
         """
         ...
 
 
 class TailWork(Protocol):
-    """The last jobs of batches."""
+    """Reads and copies the last jobs of batches."""
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
         """Return active batches with at most max(fraction, `jobs`) open jobs, or `unsent` unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
-        """Return the open jobs of a batch with ids above `after`, by id, with host statistics as of `now`."""
+        """Return a batch's open jobs with ids above `after`, in order of id, with host statistics as of `now`."""
         ...
 
     async def copy_use(self, batch_id: BatchId) -> CopyUse:
-        """Return the results a batch needs, the sum over its jobs of max(quorum, copies), and the copies made."""
+        """Return the results a batch needs (the sum over its jobs of max(quorum, copies)) and the copies made."""
         ...
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
-        """Make the copies of jobs that have not changed since the decision; returns how many were made."""
+        """Create copies of jobs that have not changed since the decision. Return the number of copies."""
         ...
 
     async def hasten(self, job_ids: Sequence[JobId]) -> None:
-        """Make the unsent instances of these jobs urgent."""
+        """Make these jobs' unsent instances urgent."""
         ...
 
     async def low_turnaround(self, *, since: Instant) -> LowTurnaround:
-        """Return turnaround statistics of the batches created since (domain.acceleration has the definitions)."""
+        """Return turnaround statistics of the batches created since `since` (defined in domain.acceleration)."""
         ...
 
 
 class AccelerationNotes(Protocol):
     async def note_acceleration(self, acceleration: Acceleration) -> None:
-        """Store the flags; requests use them after the next catalogue reload."""
+        """Store the flags. Requests use them after the next reload of the catalogue."""
         ...
 
 
 class EndedWork(Protocol):
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
-        """Move some jobs of a batch that ended by `before`, and all their rows, to the history.
+        """Move some jobs of a batch that ended before `before`, with all their rows, to the history.
 
-        Considers the next `limit` jobs after `after`, all of one batch, and skips those that may still change: marked
-        ones, and those with an instance in progress or a due date that is in the future or not yet counted. One
-        transaction; safe to repeat.
+        Considers the next `limit` jobs after `after`, all of one batch, and skips jobs that may still change: marked
+        jobs, and jobs with an instance in progress or a due date that is in the future or not yet counted. One
+        transaction; can be repeated safely.
         """
         ...
 
 
 class Outages(Protocol):
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """Record that the project is alive, and shift at most `limit` due dates because of an outage.
+        """Record that the project is alive, and shift up to `limit` due dates because of an outage.
 
-        A gap of `outage_at_least_s` or more between two records is an outage. It shifts due_at and timeout_at of every
-        instance by its length if the instance was in progress and not overdue when it began. The outage is stored with
-        the record, and progress with every portion, so an interrupted shift continues at the next call. Outages are
-        handled one at a time.
+        A gap of `outage_at_least_s` or more between two records is an outage. Its length is added to due_at and
+        timeout_at of all instances that were in progress and not overdue when it began. The outage is stored with the
+        record, and progress with each portion, so an interrupted shift continues at the next call. Outages are handled
+        one at a time.
         """
         ...
 
 
 class OrderedWork(Protocol):
     async def view(self) -> OrderingView:
-        """Return all input of an ordering pass."""
+        """Return the complete input of an ordering pass."""
         ...
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
-        """Return the reference host, from all hosts that contacted the server since; reads all of them."""
+        """Return the reference host over all hosts that contacted the server since then; reads all of them."""
         ...
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
-        """Return used / estimated of some valid results of each batch, newest first; without results, no entry."""
+        """Return used / estimated of some valid results of each batch, newest first; none without results."""
         ...
 
     async def charge(self, charges: OrderingCharges) -> int | None:
-        """Write the charges in one transaction; returns the new serial, or None if another pass committed first."""
+        """Write the charges in one transaction. Return the new serial, or None if another pass committed first."""
         ...
 
     async def move(self, places: Sequence[StoredPlace]) -> int:
-        """Move batches that are still active, in portions; returns how many. Skips locked rows."""
+        """Move batches that are still active, in portions, and return their number. Skips locked rows."""
         ...
 
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
@@ -243,13 +259,13 @@ class OrderedWork(Protocol):
 
 class ReservedWork(Protocol):
     async def reference(self) -> Reference | None:
-        """Return the reference host of the last ordering pass."""
+        """Return the reference host of the last ordering pass, if any."""
         ...
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
-        """Return the first waiting batches in order, of these apps or with a job that requests `least` or more.
+        """Return the first waiting batches in order of these apps or with a job that requests at least `least`.
 
-        Batches blocked by a limit are left out.
+        Excludes batches blocked by a limit.
         """
         ...
 
@@ -258,28 +274,28 @@ class ReservedWork(Protocol):
         ...
 
     async def standing_leases(self) -> Sequence[LeaseStanding]:
-        """Return leases that have not ended, by host."""
+        """Return the leases that have not ended, by host."""
         ...
 
     async def reserve(
         self, kept: Sequence[Kept], ends: Sequence[LeaseEnd], *, forget_before: Instant, now: Instant
     ) -> None:
-        """Replace the reserved slots by these, end these leases, and delete those that ended before `forget_before`.
+        """Replace the reserved slots, end these leases, and delete leases that ended before `forget_before`.
 
-        A lease that was used is deleted at once. Requests use the change after the next catalogue reload.
+        A lease that was used is deleted immediately. Requests use the changes after the next reload of the catalogue.
         """
         ...
 
 
 class RedundantWork(Protocol):
     async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
-        """Return, per (app, hr_type) of waiting jobs with homogeneous redundancy, the unsent work of each class."""
+        """Return, per (app, hr_type) of waiting jobs with homogeneous redundancy, each class's unsent work."""
         ...
 
     async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
-        """Return hosts that contacted the server since, grouped by equal descriptions; reads all of them."""
+        """Return hosts that contacted the server since then, grouped by equal description; reads all of them."""
         ...
 
     async def note_classes(self, classes: HostClasses) -> None:
-        """Store the classes; requests use them after the next catalogue reload."""
+        """Store the classes. Requests use them after the next reload of the catalogue."""
         ...

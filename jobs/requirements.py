@@ -1,4 +1,4 @@
-"""Checks one job's table: its class, its own fields, fields shared by jobs, and their size in the database. Pure."""
+"""Validates one job's table: its class, its own and shared fields, and its size in the database. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wire.uploads import valid_file_name, valid_open_name
 MAX_COMMAND_LINE_CHARS = 10_000
 MAX_QUORUM = 20
 MAX_INSTANCES = 1000
-MAX_FILES = 100  # inputs or outputs of a job
+MAX_FILES = 100  # maximum number of inputs, and of outputs, per job
 MAX_PATH_CHARS = 4096
 HR_TYPES = (0, 2)
 _LONGEST_INDEX = str(MAX_JOBS - 1)
@@ -27,7 +27,7 @@ _LONGEST_INDEX = str(MAX_JOBS - 1)
 DEFAULT_MEMORY_BYTES = 5e8
 DEFAULT_DISK_BYTES = 1e9
 DEFAULT_DELAY_BOUND_S = 7 * DAY_S
-DEFAULT_BOUND_FACTOR = 10.0  # fpops_bound over fpops_est
+DEFAULT_BOUND_FACTOR = 10.0  # default ratio of fpops_bound to fpops_est
 DEFAULT_MAX_ERRORS = 3
 DEFAULT_MAX_INSTANCES = 10
 
@@ -50,7 +50,7 @@ JOB_FIELDS = (*COLUMNS, "inputs", "outputs", "validator")
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """A job's input file: either a `path` to be registered, or the `name` of a registered file."""
+    """A job's input file: either a `path` to register, or the `name` of a registered file."""
 
     open_name: str
     path: str = ""
@@ -72,7 +72,7 @@ class JobSpec:
     own_inputs: tuple[InputSpec, ...] = ()
 
     def command_line_of(self, index: int) -> str:
-        """Return the command line of the job with that index in its batch.
+        """Return the command line of the job with this index in its batch.
 
         >>> own = Fields({"fpops_est": 1e12, "command_line": "--part {i}"}, known=JOB_FIELDS)
         >>> parse_job(own, Fields({}, known=()), FileSettings()).command_line_of(7)
@@ -106,7 +106,7 @@ def _has_index(one: InputSpec) -> bool:
 
 
 def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
-    """Return the job a table describes; fields missing in `own` are taken from `shared`. Raises InvalidInputError."""
+    """Return the job that a table describes; fields missing in `own` come from `shared`. Raises InvalidInputError."""
 
     command_line = parse_command_line(own if own.has("command_line") else shared)
     return JobSpec(parse_count(own), command_line, parse_class(own, shared, files), *parse_inputs(own, shared))
@@ -158,12 +158,12 @@ def parse_inputs(
 
 
 def parse_count(fields: Fields) -> int:
-    """Return how many jobs a table describes."""
+    """Return the number of jobs that a table describes."""
     return fields.whole("count", 1, MAX_JOBS, default=1)
 
 
 def parse_command_line(fields: Fields) -> str:
-    """Return the command line of a table, with `{i}` not yet replaced."""
+    """Return a table's command line, with `{i}` not yet replaced."""
     command_line = fields.text("command_line", most=MAX_COMMAND_LINE_CHARS, default="")
     if len(command_line.replace(INDEX, str(MAX_JOBS))) > MAX_COMMAND_LINE_CHARS:
         expected = f"at most {MAX_COMMAND_LINE_CHARS} characters with each {INDEX} replaced"
@@ -252,22 +252,22 @@ def _must_differ(path: str, names: list[str]) -> None:
             raise InvalidInputError(path, "no file with the name of a folder", name)
 
 
-LEAST_CHARS = 64  # of a shared command line: a shorter one is cheaper to store with its job
-MOST_REMEMBERED = 1000  # most recent texts remembered
+LEAST_CHARS = 64  # minimum length of a shared command line; a shorter one is cheaper to store with its job
+MOST_REMEMBERED = 1000  # number of recent texts remembered
 
 Shared = TypeVar("Shared")
 _Key = tuple[str, tuple[InputSpec, ...]]
 
 
 class SharedTexts(Generic[Shared]):
-    """Finds texts shared by jobs of a batch. `make` creates the entry when a text occurs for a second job."""
+    """Finds texts shared by jobs of a batch. `make` creates the shared entry when a text occurs a second time."""
 
     def __init__(self, make: Callable[[JobSpec], Shared]) -> None:
         self._make = make
         self._seen: OrderedDict[_Key, Shared | None] = OrderedDict()
 
     def of(self, job: JobSpec) -> Shared | None:
-        """Return the shared entry of a job; None if its command line and inputs are stored with the job."""
+        """Return a job's shared entry, None if its command line and inputs are stored with the job."""
         if len(job.command_line) < LEAST_CHARS and not job.own_inputs:
             return None
         key = (job.command_line, job.own_inputs)
@@ -285,11 +285,11 @@ class SharedTexts(Generic[Shared]):
 JOB_BYTES = 180
 INSTANCE_BYTES = 320
 CLASS_BYTES = 300
-FILE_BYTES = 160  # per input or output, without its names
+FILE_BYTES = 160  # per input or output, excluding names
 
 
 class StoredSize:
-    """Adds up the stored size of a batch. Shared texts are stored, and counted, once."""
+    """Adds up the stored size of a batch. Shared texts are stored, and counted, only once."""
 
     def __init__(self) -> None:
         self.nbytes = 0
@@ -298,7 +298,7 @@ class StoredSize:
         self._last: JobSpec | None = None
 
     def add(self, job: JobSpec) -> None:
-        """Add a table or row of jobs."""
+        """Add one table or row of jobs."""
         of_one = JOB_BYTES + INSTANCE_BYTES * job.job_class.quorum
         if not self._shared.of(job):
             of_one += _text_bytes(job)

@@ -1,8 +1,8 @@
-"""Reserves resources for big jobs: keeps job array slots, ends leases, tracks homogeneous-redundancy classes.
+"""Reserves resources for big jobs: reserves job array slots, ends leases, tracks homogeneous-redundancy classes.
 
-1 read the waiting batches that may have big jobs, in order; 2 those with no job sent since the last round are blocked:
-slots are kept for the first of them (priority/big_jobs.py); 3 end leases that have run out, with a reason. Hosts are
-read for classes only while jobs with homogeneous redundancy wait.
+Steps: 1 read the waiting batches that may have big jobs, in order; 2 treat batches with no job sent since the last
+round as blocked, and reserve slots for the first of them (priority/big_jobs.py); 3 end leases that have expired, with a
+reason. Hosts are read for classes only while jobs with homogeneous redundancy wait.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ClassSearch:
         self._clock = clock
 
     async def run_once(self) -> HostClasses:
-        """Run one round, and store the classes for scheduler requests."""
+        """Run one round and store the classes for scheduler requests."""
         catalogue, now = self._catalogue(), self._clock.now()
         lines = await self._work.redundant_lines()
         if not lines and not catalogue.host_classes.of:
@@ -52,9 +52,9 @@ class ClassSearch:
 def standings_of(
     lines: Mapping[Line, Mapping[int, Flop]], hosts: Iterable[AlikeHosts], catalogue: Catalogue
 ) -> tuple[ClassStanding, ...]:
-    """Return every class of each app and type, from hosts with a platform the app has a version for. Pure.
+    """Return all classes of each app and type, from hosts with a platform that the app has a version for. Pure.
 
-    `lines` has the unsent work committed to each class. Hosts of unknown class are left out.
+    `lines` has the unsent work committed to each class. Hosts of unknown class are skipped.
     """
     hosts = tuple(hosts)
     found = []
@@ -85,14 +85,14 @@ def _standing(app_id: AppId, hr_type: int, hr_class: int, some: list[AlikeHosts]
     )
 
 
-LOOKED_AT = 4  # batches read per slot to keep, plus
-MORE_LOOKED_AT = 20  # these: batches that hosts take anyway need no slot
-RESTS_S = DAY_S  # a host whose lease was not used gets no new lease for this time
+LOOKED_AT = 4  # number of batches read per slot to reserve
+MORE_LOOKED_AT = 20  # plus this number, because batches that hosts take anyway need no slot
+RESTS_S = DAY_S  # a host whose lease was not used gets no new lease for this long
 
 
 @dataclass(frozen=True, slots=True)
 class ReservingReport:
-    """One round: slots kept, how many of them are new, leases in force, and leases ended.
+    """One round: slots reserved, newly reserved slots, valid leases, and leases ended.
 
     `changed`: the reservations differ from those of the last round, which another process may have run.
     """
@@ -105,18 +105,18 @@ class ReservingReport:
 
 
 class Reserver:
-    """Keeps slots and ends leases. Runs once per cluster; with a concurrent second one, the last round wins."""
+    """Reserves slots and ends leases. Runs once per cluster; with a second instance, the last round wins."""
 
     def __init__(self, work: ReservedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
-        self._sent: Mapping[BatchId, int] = {}  # instances of big batches sent at the last round
+        self._sent: Mapping[BatchId, int] = {}  # instances of big batches sent until the last round
         self._last: object = ((), ())  # slots and leases after the last round
         self._log = structlog.get_logger("jobs.reserving")
 
     async def run_once(self) -> ReservingReport:
-        """Run one round. Without `ordering.reservation_slots` no slots are kept, and leases in force run out."""
+        """Run one round. Without `ordering.reservation_slots`, no slots are reserved, and existing leases run out."""
         catalogue, now = self._catalogue(), self._clock.now()
         reserved = await self._work.reserved()
         before = reserved.kept
@@ -160,7 +160,7 @@ class Reserver:
 
 
 def least_big(reference: Reference, least_pe: float) -> Request:
-    """Return, per resource, the least request of a job of `least_pe` PE on the reference host. Pure.
+    """Return, per resource, the smallest request that makes a job `least_pe` PE on the reference host. Pure.
 
     PE = host cores * the largest requested / available, so r >= PE * available / cores; inf if the host has none.
 
@@ -174,7 +174,7 @@ def least_big(reference: Reference, least_pe: float) -> Request:
 
 
 def ends_of(standing: Sequence[LeaseStanding], *, slack_s: Seconds, now: Instant) -> list[LeaseEnd]:
-    """Return the leases that have to end, with reasons. Pure."""
+    """Return the leases that must end, with reasons. Pure."""
     reasons = ((one, given_back(one, slack_s=slack_s, now=now)) for one in standing)
     return [
         LeaseEnd(one.lease.host_id, one.lease.batch_id, why, of_use=one.given or one.unsent <= 0)

@@ -1,4 +1,4 @@
-"""Checks the description of a batch as submitted, without look-ups. Pure.
+"""Validates the description of a batch as submitted, without look-ups. Pure.
 
 A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `queue`, `level`, `deadline_s`, `user_priority`,
 and its jobs in one of three forms:
@@ -29,7 +29,7 @@ from jobs.table import Rows, TableJobs
 
 MAX_NAME_CHARS = 200
 MAX_QUEUE_CHARS = 32
-MAX_AFTER = 20  # batches that one may wait for, of each kind
+MAX_AFTER = 20  # maximum number of batches that a batch can wait for, of each kind
 LOWEST_PRIORITY = -1024
 HIGHEST_PRIORITY = 1023
 
@@ -53,11 +53,11 @@ _BATCH_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """A checked batch. `jobs` may be iterated more than once; each entry stands for `count` jobs.
+    """A validated batch. `jobs` can be iterated repeatedly; each entry stands for `count` jobs.
 
-    `account` empty: the submitter's own. `deadline_s` counts from submission. Nothing is sent until all jobs of the
-    batches `after_ok` are valid and the batches `after_any` have ended. `jobs_csv` names the file whose rows
-    `with_rows` will add; empty if there is none.
+    With an empty `account`, the submitter's own is used. `deadline_s` counts from submission. Nothing is sent before
+    all jobs of the batches in `after_ok` are valid and the batches in `after_any` have ended. `jobs_csv` names the file
+    whose rows `with_rows` will add, or is empty.
     """
 
     app: str
@@ -73,15 +73,15 @@ class BatchSpec:
     after_any: tuple[BatchId, ...] = ()
     jobs: Iterable[JobSpec] = ()
     jobs_csv: str = ""
-    defaults: Mapping[str, object] | None = None  # [jobs], for the rows of a CSV file
+    defaults: Mapping[str, object] | None = None  # the [jobs] table, for rows of a CSV file
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """The totals of a batch: its jobs, their work over every instance of the quorum, their input files.
+    """The totals of a batch: its jobs, their work over all instances of the quorum, and their input files.
 
-    `delay_bound_s`, `quorum` and `request` are maxima over its jobs, `shortest_bound_s` is the minimum delay bound;
-    `jobs_of_flop` is the number of jobs of each size, `nbytes` the approximate size in the database.
+    `delay_bound_s`, `quorum` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound;
+    `jobs_of_flop` is the number of jobs of each size; `nbytes` is the approximate size in the database.
     """
 
     jobs: int
@@ -91,17 +91,17 @@ class BatchSize:
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
     nbytes: int = 0
-    inputs: tuple[InputSpec, ...] = ()  # distinct
+    inputs: tuple[InputSpec, ...] = ()  # without duplicates
     request: Request = field(default=Request())
 
     @property
     def job_flop(self) -> Flop:
-        """The mean size of a job."""
+        """Return the mean size of a job."""
         return Flop(sum(flop * count for flop, count in self.jobs_of_flop.items()) / self.jobs)
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
-    """Return the batch a table describes. Raises InvalidInputError with the field, the expected and the actual value.
+    """Return the batch that a table describes. Raises InvalidInputError with field, expected value and actual value.
 
     >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
@@ -128,8 +128,8 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
 def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings()) -> BatchSpec:
     """Return the batch with one job per row of its table.
 
-    `rows()` opens the file again: every row is checked here, and read again when it is stored. Raises InvalidInputError
-    naming the row (the first one below the heading is row 1).
+    `rows()` opens the file again: all rows are checked here and read again when the batch is stored. Raises
+    InvalidInputError naming the row (row 1 follows the heading).
     """
     if not spec.jobs_csv:
         raise InvalidInputError("jobs_csv", "the name of a CSV file; it is required", None)
@@ -137,7 +137,7 @@ def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings
 
 
 def size_of(spec: BatchSpec) -> BatchSize:
-    """Return the totals: flop = sum of count * fpops_est * quorum. Raises InvalidInputError if the batch is too large.
+    """Return the totals; flop = sum of count * fpops_est * quorum. Raises InvalidInputError if the batch is too large.
 
     >>> size = size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
     ...                             "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
@@ -170,7 +170,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
 
 def _most(request: Request, job_class: JobClass) -> Request:
-    """Return the maximum of each resource."""
+    """Return the maximum of each resource over the request and the class."""
     asked = (job_class.ncpus, job_class.memory_bytes, job_class.disk_bytes)
     if asked[0] <= request.cores and asked[1] <= request.memory_bytes and asked[2] <= request.disk_bytes:
         return request
@@ -235,5 +235,5 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
 
 
 def _user_priority(fields: Fields) -> int:
-    """Return the user priority; the permission for values above 0 is checked once the submitter is known."""
+    """Return the user priority. Permission for values above 0 is checked once the submitter is known."""
     return fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)

@@ -1,7 +1,7 @@
-"""Writes a batch: all of its jobs in one transaction, or nothing.
+"""Writes a batch with all its jobs in one transaction, or not at all.
 
-1 check all jobs before anything is written; 2 find the app, submitter and account; 3 register the input files; 4 in one
-transaction, place the batch in the order and write its jobs.
+Steps: 1 check all jobs before anything is written; 2 find app, submitter and account; 3 register the input files; 4 in
+one transaction, place the batch in the order and write its jobs.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from jobs.requirements import InputSpec, JobSpec, SharedTexts
 from jobs.spec import BatchSize, BatchSpec, size_of
 from priority.logical_time import charge_batch
 
-CHUNK_JOBS = 5_000  # jobs per round trip
+CHUNK_JOBS = 5_000  # per round trip to the database
 
 
 class JobStream:
-    """Writes the jobs of one batch; jobs with equal requirements share a class."""
+    """Writes the jobs of one batch. Jobs with equal requirements share a class."""
 
     def __init__(self, writer: BatchWriter, batch_id: BatchId, inputs: Mapping[InputSpec, Input]) -> None:
         self._writer = writer
@@ -48,7 +48,7 @@ class JobStream:
         self._shared = SharedTexts(self._template_of)
 
     async def write(self, spec: BatchSpec, total: int) -> None:
-        """Write all jobs. Raises InvalidInputError if their number has changed since the batch was checked."""
+        """Write all jobs. Raises InvalidInputError if their number changed since the batch was checked."""
         jobs = _one_by_one(spec)
         written = 0
         while chunk := await asyncio.to_thread(_take, jobs):
@@ -63,7 +63,7 @@ class JobStream:
             )
 
     async def _add_classes(self, asked: Iterable[JobClass]) -> None:
-        """Write the new classes in one call, as every job may have its own."""
+        """Write the new classes in one call, because every job may have its own."""
         new = [job_class for job_class in dict.fromkeys(asked) if job_class not in self._classes]
         if new:
             ids = await self._writer.add_classes(self._batch_id, new)
@@ -93,7 +93,7 @@ class JobStream:
 
 
 def _one_by_one(spec: BatchSpec) -> Iterator[tuple[JobSpec, int]]:
-    """Yield every single job with its index in the batch."""
+    """Yield each single job with its index in the batch."""
     yield from zip((job for job in spec.jobs for _ in range(job.count)), count(), strict=False)
 
 
@@ -102,7 +102,7 @@ def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
 
 
 CHUNK_FILES = 200
-UNNUMBERED = BatchId(0)  # a batch's id until its row is written
+UNNUMBERED = BatchId(0)  # a batch's id before its row is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class SubmissionPorts:
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
-    """A batch that passed all checks, with the app, submitter, account and input files found."""
+    """A batch that passed all checks, with its app, submitter, account and input files."""
 
     spec: BatchSpec
     size: BatchSize
@@ -123,11 +123,11 @@ class CheckedBatch:
     submitter: Submitter
     account: Account
     inputs: Mapping[InputSpec, Input]
-    gpu: ProcessorType | None = None  # that its jobs need
+    gpu: ProcessorType | None = None  # the type that its jobs need
     may_date: bool = False  # its deadline affects its place in the order
 
     def planned(self, now: Instant) -> PlannedBatch:
-        """Return the demand on its app's hosts if submitted now."""
+        """Return the batch's demand on its app's hosts if it were submitted now."""
         size, deadline_s = self.size, self.spec.deadline_s
         return PlannedBatch(
             self.app.app_id,
@@ -146,16 +146,16 @@ async def submit(
     ordering: OrderingSettings,
     clock: Clock,
 ) -> BatchId:
-    """Submit a batch; committed when this returns.
+    """Submit a batch. It is committed when this returns.
 
-    Raises InvalidInputError, and NotFoundError for an unknown submitter, app or input file.
+    Raises InvalidInputError, or NotFoundError for an unknown submitter, app or input file.
     """
     batch = await checked(spec, ports=ports)
     return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock)
 
 
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
-    """Run all checks that precede writing a batch. Raises like `submit`."""
+    """Run all checks that precede writing a batch. Raises the same errors as `submit`."""
     size = await asyncio.to_thread(size_of, spec)
     app, gpu = await _app(spec, size, ports.apps)
     submitter, account, permissions = await _submitter(spec, ports.submitters)
@@ -171,9 +171,9 @@ async def write(
     clock: Clock,
     key: SubmissionKey | None = None,
 ) -> BatchId:
-    """Write a whole batch; committed when this returns.
+    """Write a whole batch. It is committed when this returns.
 
-    Raises AlreadyExistsError if a batch was submitted with that key before.
+    Raises AlreadyExistsError if a batch was already submitted with that key.
     """
     async with submissions.submission() as writer:
         now = clock.now()
@@ -191,7 +191,7 @@ async def write(
 
 
 async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:
-    """Return the app, and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
+    """Return the app and the GPU type that its jobs need. Raises InvalidInputError, NotFoundError."""
     app = await apps.app(spec.app)
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
@@ -204,7 +204,7 @@ async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, Proce
 
 
 def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
-    """Raise InvalidInputError for a delay bound no longer than the minimum slack: no host would ever get the job."""
+    """Raise InvalidInputError if a delay bound is not above the minimum slack: no host could get the job."""
     least_s = settings.min_slack_s
     if traits_of(settings).adds_slack and size.shortest_bound_s <= least_s:
         expected = f"more than {least_s:g} s, the minimum slack of a due date (deadline.min_slack_s)"
@@ -212,7 +212,7 @@ def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
 
 
 def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
-    """Raises InvalidInputError."""
+    """Raise InvalidInputError if the batch would be too large in the database."""
     if size.nbytes > settings.max_batch_bytes:
         most, asked = both_in_words(settings.max_batch_bytes, size.nbytes)
         expected = f"a batch that takes at most {most} in the database (files.max_batch_bytes)"
@@ -220,7 +220,7 @@ def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
 
 
 async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
-    """Return the submitter, the account (as named, else its own), and the permissions there.
+    """Return the submitter, the account (as given, otherwise its own), and the submitter's permissions there.
 
     Raises InvalidInputError, NotFoundError.
     """
@@ -274,7 +274,7 @@ def _new_batch(
         queue=spec.queue,
         level=spec.level,
         user_priority=spec.user_priority,
-        clock=QueueClock(since=now),  # a pass pauses it if it waits for other batches
+        clock=QueueClock(since=now),  # an ordering pass pauses it if the batch waits for other batches
         deadline_at=deadline_at if batch.may_date else None,
         batch_flop=size.flop,
         unsent=size.jobs,

@@ -1,7 +1,7 @@
-"""Periodic tasks: detects outages, times instances out, and moves jobs that ended long ago to history.
+"""Periodic tasks that detect outages, time instances out, and move jobs that ended long ago to the history.
 
-Each round first records that the project is up: after an outage, open due dates are shifted before anything is timed
-out, because no host could report meanwhile (docs/guarantees.md).
+Each round first records that the project is up. After an outage, due dates are shifted before any instance is timed
+out, because no host could report during the outage (docs/guarantees.md).
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from jobs.writing import Resting, write_or_rest
 from lifecycle.states import Event, advance, host_record
 from lifecycle.turnaround import censored_sample, least_outage_s, yardstick_s
 
-MOVED_AT_ONCE = 5_000  # due dates moved per transaction
+MOVED_AT_ONCE = 5_000  # due dates shifted per transaction
 
 
 class OutageWatch:
-    """Records each round that the project is alive; a long gap between two records was an outage."""
+    """Records in each round that the project is alive. A long gap between two records is an outage."""
 
     def __init__(
         self, outages: Outages, clock: Clock, settings: Callable[[], LifecycleSettings], *, limit: int = MOVED_AT_ONCE
@@ -40,9 +40,9 @@ class OutageWatch:
         self._log = structlog.get_logger("jobs.sweeper")
 
     async def run_once(self) -> OutageReport:
-        """Record that the project is alive, and shift some due dates for an outage of this round or an earlier one.
+        """Record that the project is alive, and shift some due dates because of a new or an earlier outage.
 
-        Nothing may be timed out before a report without `more`.
+        Nothing may be timed out until a report says that no `more` remain.
         """
         report = await self._outages.note_alive(
             now=self._clock.now(), outage_at_least_s=least_outage_s(self._settings()), limit=self._limit
@@ -59,15 +59,15 @@ LIMIT = 1_000  # instances per round
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """One round. `came_due` counts instances whose due date passed since the last one, finished or not.
+    """One round. `came_due` counts instances whose due date passed since the last round, finished or not.
 
-    `more`: the round was full, or due dates are still to be shifted for an outage, which blocks all time-outs.
+    `more`: the round was full, or due dates remain to be shifted for an outage, which blocks all timeouts.
     """
 
     timed_out: int = 0
     came_due: int = 0
-    moved: int = 0  # due dates shifted for an outage
-    broken: int = 0  # instances whose time-out could not be written
+    moved: int = 0  # number of due dates shifted for an outage
+    broken: int = 0  # number of instances whose timeout could not be written
     more: bool = False
 
 
@@ -83,7 +83,7 @@ class Sweeper:
         self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """Run one round over at most `limit` overdue instances, not counting those in back-off."""
+        """Run one round over up to `limit` overdue instances, not counting instances in back-off."""
         outage = await self._outages.run_once()
         if outage.more:
             return SweepReport(moved=outage.moved, more=True)
@@ -109,7 +109,7 @@ class Sweeper:
 
 
 def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
-    """Return the step of an instance that timed out, with its sample for the host's statistics. Pure."""
+    """Return the step for an instance that timed out, with the sample for its host's statistics. Pure."""
     held = overdue.held
     step = advance(InstanceState.IN_PROGRESS, Event.TIMED_OUT, instance_id=held.instance_id)
     usual_s = yardstick_s(
@@ -123,12 +123,12 @@ def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
 
 
 JOBS_MOVED_AT_ONCE = 500  # jobs examined per step
-INTERVAL_S = 600.0  # between two passes over everything
-REST = 3.0  # multiple of a step's time: moving uses a quarter of a connection, so requests come first
+INTERVAL_S = 600.0  # between two passes over all jobs
+REST = 3.0  # multiple of a step's duration: moving uses a quarter of a connection, so that requests come first
 
 
 class HistoryMover:
-    """Moves ended jobs to history. Runs in one process per cluster; if interrupted it starts over."""
+    """Moves ended jobs to the history. Runs in one process per cluster; after an interruption it starts over."""
 
     def __init__(
         self, work: EndedWork, clock: Clock, settings: Callable[[], StorageSettings], *, limit: int = JOBS_MOVED_AT_ONCE

@@ -1,7 +1,7 @@
-"""Copies late jobs: in a batch's tail within a cost limit, or for batch acceleration under the rule `accelerated`.
+"""Copies late jobs: in a batch's tail within a cost limit, or for batch acceleration with deadline.rule = accelerated.
 
 Tail: 1 find the batches in their tail; 2 read their open jobs, page by page; 3 choose the jobs worth a copy
-(lifecycle/tail.py); 4 copy those with the longest remaining time, if unchanged. Repeating it makes no second copy.
+(lifecycle/tail.py); 4 copy the unchanged ones with the longest remaining time. Repeating this makes no second copy.
 Acceleration: 1 flag hosts and apps (domain/acceleration.py); 2 find the batches that are nearly done; 3 send their
 unsent instances first, and copy open jobs with no recently sent instance.
 """
@@ -32,14 +32,14 @@ from domain.units import BatchId, Instant, JobId, Seconds
 from jobs.ports import AccelerationNotes, TailWork
 from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 
-BATCHES = 200  # read per round, first in order
-JOBS = 500  # of a batch, per page
-MOST_JOBS = 20_000  # of a batch, per round; the next round continues after them
+BATCHES = 200  # maximum number read per round, first in order
+JOBS = 500  # maximum number read per page of a batch
+MOST_JOBS = 20_000  # maximum number per batch and round; the next round continues after them
 
 
 @dataclass(frozen=True, slots=True)
 class TailReport:
-    """One round: batches in their tail, copies made, and batches at the limit for copies."""
+    """One round: batches in their tail, copies made, and batches that have reached the limit for copies."""
 
     batches: int = 0
     copies: int = 0
@@ -47,17 +47,17 @@ class TailReport:
 
 
 class TailCopier:
-    """Copies late jobs of tails. Runs in one process per cluster."""
+    """Copies late jobs in tails. Runs in one process per cluster."""
 
     def __init__(self, work: TailWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
         self._log = structlog.get_logger("jobs.tails")
-        self._looked_up_to: dict[BatchId, JobId] = {}  # in batches with more open jobs than a round reads
+        self._looked_up_to: dict[BatchId, JobId] = {}  # for batches with more open jobs than a round reads
 
     async def run_once(self) -> TailReport:
-        """Run one round. Does nothing under the rule `accelerated`, which copies by itself, or with a limit of 0."""
+        """Run one round. Does nothing if the limit is 0, or under the rule `accelerated`, which makes copies itself."""
         settings = self._catalogue().settings
         if not traits_of(settings.deadline).copies_tails or settings.lifecycle.tail_overhead_fraction <= 0.0:
             return TailReport()
@@ -80,13 +80,13 @@ class TailCopier:
         return TailReport(len(tails), made, capped)
 
     async def _chosen(self, batch: Batch) -> tuple[Sequence[ExtraCopy], bool]:
-        """Return the copies to make, longest remaining time first, and whether the limit prevented more."""
+        """Return the copies to make, longest remaining time first, and whether the limit prevented further ones."""
         worthwhile = await self._worthwhile(batch)
         if not worthwhile:
             return [], False
         limited = [one for one in worthwhile if one.is_capped]
         room = 0
-        if limited:  # copy_use reads every job of the batch
+        if limited:  # because copy_use reads all jobs of the batch
             room = copies_left(await self._work.copy_use(batch.batch_id), self._catalogue().settings.lifecycle)
         chosen = [one for one in worthwhile if not one.is_capped]
         chosen += nlargest(room, limited, key=lambda one: (one.rest_s, -one.copy.job_id))
@@ -109,8 +109,8 @@ class TailCopier:
         return found
 
 
-ACCELERATED_BATCHES = 1_000  # read per round, first in order
-ACCELERATED_JOBS = 500  # of a batch, per page
+ACCELERATED_BATCHES = 1_000  # maximum number read per round, first in order
+ACCELERATED_JOBS = 500  # maximum number read per page of a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class Accelerator:
         return report
 
     async def _hurry(self, batch: Batch, low: LowTurnaround, now: Instant) -> int:
-        """Make unsent instances urgent; copy every other job with nothing sent within the batch's median turnaround."""
+        """Make unsent instances urgent; copy all other jobs with nothing sent within the batch's median turnaround."""
         median_s = low.median_s.get(batch.batch_id, Seconds(0.0))
         made, after = 0, JobId(0)
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=ACCELERATED_JOBS, now=now):

@@ -1,1 +1,1 @@
-"""The life cycle of instances and jobs. Pure."""
+"""The life cycles of instances and jobs. Pure."""

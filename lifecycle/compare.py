@@ -1,7 +1,7 @@
 """Compares the outputs of two instances. Pure.
 
-A comparer reads an instance's outputs once, so that a malformed file is found before the comparison; two instances
-agree when their readings have the same structure and their numbers agree.
+A comparer reads an instance's outputs once, so that a malformed file is found before any comparison. Two instances
+agree if their readings have the same structure and their numbers agree.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from domain.units import InstanceId
 from lifecycle.leaves import DEFAULT_LIMITS, MalformedOutputError, Reader, Reading, ReadingLimits
 from lifecycle.settle import UNREADABLE
 
-ABSOLUTE_FLOOR = 1e-12  # smaller differences never matter
+ABSOLUTE_FLOOR = 1e-12  # smaller differences are always ignored
 
 
 @quick_dataclass(frozen=True, slots=True)
 class OutputCopy:
-    """One output of one instance. `name` is its name in the job; `content` None: not read."""
+    """One output of one instance. `name` is its name in the job. With `content` None it was not read."""
 
     name: str
     nbytes: int
@@ -36,11 +36,11 @@ class Comparer(Protocol):
 
     @property
     def needs_content(self) -> bool:
-        """Whether outputs must be read because names, sizes and MD5s are not enough."""
+        """Return whether the contents of outputs are needed in addition to names, sizes and MD5s."""
         ...
 
     def read(self, outputs: Sequence[OutputCopy]) -> Reading:
-        """Return the comparable form of an instance's outputs. Raises MalformedOutputError."""
+        """Return an instance's outputs in comparable form. Raises MalformedOutputError."""
         ...
 
     def agree(self, one: float, other: float) -> bool:
@@ -50,7 +50,7 @@ class Comparer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bitwise:
-    """Outputs are equal byte for byte, by MD5 and size."""
+    """Accepts outputs that are byte for byte equal, by MD5 and size."""
 
     needs_content: bool = False
 
@@ -64,7 +64,7 @@ class Bitwise:
 
 @dataclass(frozen=True, slots=True)
 class AcceptAll:
-    """Every result is accepted."""
+    """Accepts all results."""
 
     needs_content: bool = False
 
@@ -77,9 +77,9 @@ class AcceptAll:
 
 @dataclass(frozen=True, slots=True)
 class NumericTolerance:
-    """JSON or CSV with close numbers and equal texts.
+    """Accepts JSON or CSV with equal texts and numbers within a tolerance.
 
-    Numbers a and b are close if |a - b| <= max(relative * max(|a|, |b|), floor). NaN is close to nothing, not even NaN.
+    Numbers a and b agree if |a - b| <= max(relative * max(|a|, |b|), floor). NaN agrees with nothing, not even NaN.
 
     >>> NumericTolerance(1e-3).agree(1000.0, 1000.9), NumericTolerance(1e-3).agree(1000.0, 1001.1)
     (True, False)
@@ -104,7 +104,7 @@ class NumericTolerance:
 
 @lru_cache(maxsize=100)
 def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: ReadingLimits = DEFAULT_LIMITS) -> Comparer:
-    """Return the comparer of a job class."""
+    """Return the comparer for a job class."""
     match validator:
         case ValidatorKind.BITWISE:
             return Bitwise()
@@ -119,11 +119,11 @@ def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: Readi
 def group_readings(
     comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
 ) -> dict[InstanceId, int]:
-    """Return a group number per instance, from 0 in the order found; UNREADABLE if the reading is None.
+    """Return a group number per instance, counted from 0; UNREADABLE if its reading is None.
 
-    Closeness is not transitive, so a group consists of the instances that agree with its first member. Instances are
-    taken by id, each into the first group it agrees with; `around` (the canonical instance, if any) comes first, so
-    that late results are compared with it and not with each other.
+    Agreement is not transitive, so a group consists of the instances that agree with its first member. Instances are
+    taken in order of id and join the first group that they agree with. `around` (the canonical instance, if any) comes
+    first, so that late results are compared with it and not with each other.
 
     >>> copies = {InstanceId(n): [OutputCopy("out", 1, md5)] for n, md5 in ((1, "a"), (2, "b"), (3, "a"))}
     >>> group_readings(Bitwise(), {number: Bitwise().read(copy) for number, copy in copies.items()})
@@ -134,7 +134,7 @@ def group_readings(
     for instance_id in sorted(readings, key=lambda instance_id: (instance_id != around, instance_id)):
         reading = readings[instance_id]
         if reading is None:
-            groups[instance_id] = UNREADABLE  # settling rejects it
+            groups[instance_id] = UNREADABLE  # will be rejected when the job is settled
             continue
         group = next((n for n, first in enumerate(firsts) if _agree(comparer, first, reading)), len(firsts))
         if group == len(firsts):

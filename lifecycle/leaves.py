@@ -1,7 +1,7 @@
 """Reads a JSON or CSV output into its numbers and a digest of everything else. Pure.
 
-Outputs come from untrusted computers, so each dimension has a limit, and a reading takes 8 bytes per number, however
-deeply it is nested.
+Outputs come from untrusted computers, so every dimension has a limit. A reading takes 8 bytes per number, regardless of
+the nesting.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from domain.formatting import both_in_words
 from domain.formatting import in_words as length_in_words
 from domain.units import Seconds
 
-MOST_DIGITS = 400  # maximum digits of an integer; larger ones exceed the range of a double
-MOST_SHOWN = 80  # maximum characters of a parser's message
+MOST_DIGITS = 400  # maximum number of digits of an integer; longer ones exceed the range of a double
+MOST_SHOWN = 80  # maximum number of characters of a parser's message
 
 
 class MalformedOutputError(MusterError):
@@ -30,26 +30,26 @@ class MalformedOutputError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits for all outputs of one instance: bytes, values (numbers, texts, empty lists), levels of nesting."""
+    """Limits for all outputs of one instance together: bytes, values (numbers, texts, empty lists), nesting depth."""
 
     max_bytes: int = 64_000_000
     max_values: int = 5_000_000
     max_depth: int = 100
 
     def check_bytes(self, nbytes: int) -> None:
-        """Raise MalformedOutputError if the outputs are larger than the limit for comparison."""
+        """Raise MalformedOutputError if the outputs exceed the size limit for comparisons."""
         if nbytes > self.max_bytes:
             has, most = both_in_words(nbytes, self.max_bytes)
             raise MalformedOutputError(f"its outputs are too large to compare: {has} > {most} (validation.max_bytes)")
 
 
 def too_slow(seconds: Seconds) -> str:
-    """Return the message for outputs that took too much processor time to read."""
+    """Return the message for outputs that needed too much processor time."""
     return f"reading its outputs took more than {length_in_words(seconds)} of processor time (validation.max_read_s)"
 
 
 def too_much_memory(nbytes: int) -> str:
-    """Return the message for outputs that took too much memory to read."""
+    """Return the message for outputs that needed too much memory."""
     return f"reading its outputs took more than {nbytes / 1e6:.0f} MB of memory (validation.max_memory_bytes)"
 
 
@@ -60,8 +60,8 @@ DEFAULT_LIMITS = ReadingLimits()
 class Reading:
     """The comparable content of an instance's outputs, in order.
 
-    `structure` is a digest of everything but the values of numbers: names, keys, texts, nesting, positions of numbers.
-    Two outputs have the same structure if and only if they differ only in numbers.
+    `structure` is a digest of everything except the values of numbers: names, keys, texts, nesting, positions of
+    numbers. Two outputs have the same structure if and only if they differ only in numbers.
     """
 
     structure: bytes = b""
@@ -85,14 +85,14 @@ class Reader:
         self._nbytes = 0
 
     def reading(self) -> Reading:
-        """Return the reading of the outputs added."""
+        """Return the reading of all outputs added so far."""
         return Reading(self._digest.digest(), self._numbers)
 
     def add(self, name: str, content: bytes) -> None:
         """Read one output. Raises MalformedOutputError.
 
-        A name ending in .json is JSON, one ending in .csv is CSV; any other is JSON if it starts with a brace or
-        bracket. Numeric cells of a CSV file are read as numbers; blank lines are skipped.
+        A name ending in .json means JSON, .csv means CSV; any other file is JSON if it starts with a brace or bracket.
+        Numeric cells of CSV are read as numbers; blank lines are skipped.
         """
         self._nbytes += len(content)
         self._limits.check_bytes(self._nbytes)
@@ -139,7 +139,7 @@ class Reader:
                 self._count(name)
                 self._note("empty object" if isinstance(node, dict) else "empty list")
             else:
-                assert node is None or isinstance(node, (float, str, bool))  # the only other values in JSON
+                assert node is None or isinstance(node, (float, str, bool))  # no other types occur in JSON
                 self._value(name, node)
 
     def _add_csv(self, name: str, text: str) -> None:
@@ -170,7 +170,7 @@ class Reader:
             )
 
     def _note(self, kind: str, text: str = "") -> None:
-        """Add each part with its length, so that different outputs never have the same digest."""
+        """Digest each part with its length, so that different outputs never have the same digest."""
         encoded = text.encode("utf-8", "surrogatepass")  # JSON may contain an unpaired surrogate
         self._digest.update(b"%s %d:" % (kind.encode(), len(encoded)))
         self._digest.update(encoded)
@@ -182,7 +182,7 @@ class _Key:
 
 
 def _items(node: dict[str, object]) -> Iterator[object]:
-    """Yield keys, each followed by its value; the order of keys does not matter."""
+    """Yield each key followed by its value, independent of the order of keys."""
     for key in sorted(node):
         yield _Key(key)
         yield node[key]
@@ -195,7 +195,7 @@ def _finite(digits: str) -> float:
 
 
 def _cell(cell: str) -> float | str:
-    if "_" in cell:  # Python reads 1_000 as a number; other readers of CSV do not
+    if "_" in cell:  # Python reads 1_000 as a number, other CSV readers do not
         return cell
     try:
         return float(cell)

@@ -1,6 +1,6 @@
-"""Decides whether a reported result succeeded, and why not. Pure.
+"""Decides whether a reported result succeeded and, if not, why. Pure.
 
-States and exit statuses are the client's (docs/protocol.md#reports).
+States and exit statuses are those of the client (docs/protocol.md#reports).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STATE_UPLOAD_FAILED = 7
 EXIT_DOWNLOAD_FAILED = -186
 EXIT_TOO_MANY_RESTARTS = -226
 
-# The client's own statuses 196 to 203 apply only in state 6: in state 3 they are a program's exit code.
+# The client's statuses 196 to 203 apply only in state 6; in state 3 they are the exit code of the program.
 _GIVEN_UP: Mapping[int, tuple[Event, str]] = MappingProxyType(
     {
         200: (Event.UNSTARTED, "its due date passed before the client started it"),
@@ -46,18 +46,17 @@ _CAUSES: Mapping[int, str] = MappingProxyType(
 
 
 class Judgement(NamedTuple):
-    """The event of a report, and the cause in words; empty for a success."""
+    """The event that a report means, and the reason in words (empty for a success)."""
 
     event: Event
     reason: str
 
 
 def judge_report(result: ReportedResult, outputs: Sequence[Output] = (), uploads: Iterable[Upload] = ()) -> Judgement:
-    """Evaluate a reported result by the job's `outputs` and the uploads on the server.
+    """Judge a reported result by the job's `outputs` and the uploads on the server.
 
-    A success has state 5, exit status 0 and every required output on the server, with the MD5 and size the client
-    claims and within its max_bytes. An optional output that the client claims to have uploaded is checked in the same
-    way.
+    A success requires state 5, exit status 0 and all required outputs on the server, with the MD5 and size that the
+    client reported and within max_bytes. An optional output is checked in the same way if the client reports an upload.
 
     >>> judge_report(ReportedResult("pi_1_1_1", state=3, exit_status=3)).reason
     'the program ended with exit status 3'
@@ -77,7 +76,7 @@ def _program_fault(result: ReportedResult) -> str:
 
 
 def _outputs_fault(result: ReportedResult, outputs: Sequence[Output], uploads: Iterable[Upload]) -> str:
-    """Describe the first invalid output; empty if all are valid."""
+    """Describe the first invalid output, or return an empty string if all are valid."""
     if not outputs:
         return ""
     uploaded = {upload.name: upload for upload in uploads}

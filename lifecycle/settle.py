@@ -1,7 +1,7 @@
-"""Settles a job: creates instances, chooses a canonical result or ends the job; computes the copies a job needs. Pure.
+"""Settles a job: creates instances, chooses the canonical result, ends the job, computes the copies it needs. Pure.
 
-Two steps, because comparing outputs reads files: `needs_comparison` returns the instances to compare, the caller groups
-their outputs (lifecycle/compare.py), `settle` decides.
+There are two steps, because comparing outputs reads files: `needs_comparison` returns the instances to compare, the
+caller groups their outputs (lifecycle/compare.py), and `settle` decides.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import random
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from domain.credit import credit_of
 from domain.dispatch import InstanceStep
 from domain.errors import InvalidInputError
 from domain.havs import HavEvent, HavEventKind
@@ -38,10 +39,10 @@ NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 
 
 def needs_comparison(job: JobFacts) -> tuple[InstanceId, ...]:
-    """Return the instances to compare before the job can be settled, by id; often none.
+    """Return the instances to compare before the job can be settled, in order of id; often none.
 
-    For an open job: all usable ones, once they are enough for the quorum. For a valid job: the canonical one and later
-    results.
+    For an open job, these are all usable instances once there are enough for the quorum; for a valid job, the canonical
+    instance and later results.
     """
     if job.state is JobState.VALID:
         later = _ids(job, UNDECIDED)
@@ -60,14 +61,14 @@ def settle(
     max_lost: int,
     because: Mapping[InstanceId, str] = NO_REASONS,
 ) -> JobSettlement:
-    """Decide. `groups` has the group of equal outputs of each instance from `needs_comparison`.
+    """Settle the job. `groups` has the group of equal outputs of each instance returned by `needs_comparison`.
 
-    Group UNREADABLE (-1) is rejected, with the reasons in `because` by instance. A quorum makes the job valid, with the
-    smallest id of the largest group canonical; results that disagree are rejected, unsent instances cancelled. Without
-    a quorum, the missing instances are created, counting the outstanding ones; superfluous unsent ones are cancelled (a
-    late result makes its retry superfluous). The job fails when its errors reach max_errors, or when it would need more
-    than max_instances, or another instance after max_lost (lifecycle.max_lost_instances) were lost. Raises
-    InvalidInputError if `groups` names other instances.
+    Instances in group UNREADABLE (-1) are rejected, with the reasons in `because`. A quorum makes the job valid: the
+    smallest id of the largest group becomes canonical, results that disagree are rejected, and unsent instances are
+    cancelled. Without a quorum, missing instances are created, counting outstanding ones; superfluous unsent instances
+    are cancelled (a late result makes its retry superfluous). The job fails when its errors reach max_errors, when it
+    would need more than max_instances, or when it needs another instance after max_lost (lifecycle.max_lost_instances)
+    were lost. Raises InvalidInputError if `groups` has other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
@@ -85,16 +86,16 @@ def settle(
 
 
 def give_up(job: JobFacts, failure: str, *, now: Instant) -> JobSettlement:
-    """Settle a job whose outputs cannot be compared; hosts are not blamed.
+    """Settle a job whose outputs cannot be compared, without blaming hosts.
 
-    An open job fails; a valid one keeps its canonical instance and ignores later results.
+    An open job fails; a valid job keeps its canonical instance and ignores later results.
     """
     settling = _Settling(job, {}, now, 0, NO_REASONS)
     return settling.uncompared() if job.state is JobState.VALID else settling.ended(JobState.FAILED, failure)
 
 
 class _Settling:
-    """One job and the groups of its outputs; each method is one way to settle it."""
+    """One job and the groups of its outputs. Each method settles it in one way."""
 
     def __init__(
         self,
@@ -117,7 +118,7 @@ class _Settling:
         for instance_id in _ids(self._job, UNDECIDED):
             if groups[instance_id] == UNREADABLE:
                 events[instance_id] = Event.REJECTED
-            elif groups[canonical] == UNREADABLE:  # the canonical files are deleted: nothing to compare with
+            elif groups[canonical] == UNREADABLE:  # the canonical files were deleted: nothing to compare with
                 events[instance_id] = Event.TOO_LATE
             else:
                 same = groups[instance_id] == groups[canonical]
@@ -129,7 +130,7 @@ class _Settling:
         return self._settled(JobState.VALID, {**self._cancelled, **late}, canonical=_canonical(self._job))
 
     def ended(self, state: JobState, failure: str = "", rejected: Iterable[InstanceId] = ()) -> JobSettlement:
-        """Settle a job that has ended without a canonical result: nothing more is sent or awaited."""
+        """Settle a job that has ended without a canonical result: nothing more is sent or expected."""
         late = dict.fromkeys(_ids(self._job, UNDECIDED), Event.TOO_LATE)
         events = {**self._cancelled, **late, **dict.fromkeys(rejected, Event.REJECTED)}
         return self._settled(state, events, failure=failure)
@@ -148,7 +149,7 @@ class _Settling:
             return self.ended(JobState.FAILED, failure, rejected)
         shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
         room = job.max_instances - sum(one.state not in NOT_COUNTED for one in job.instances)
-        if shortage.missing > max(0, room):  # lost instances that come back late may exceed the limit
+        if shortage.missing > max(0, room):  # lost instances that are returned late may exceed the limit
             failure = f"no instances left: {shortage.because}; limit {job.max_instances} instances"
             return self.ended(JobState.FAILED, failure, rejected)
         lost = [one.state for one in job.instances if one.state in LOST]
@@ -196,7 +197,7 @@ class _Settling:
         )
 
     def _steps(self, events: Mapping[InstanceId, Event]) -> tuple[InstanceStep, ...]:
-        """Return the steps by instance id, with their events for the hosts' statistics."""
+        """Return the steps in order of instance id, with events for the hosts' statistics."""
         found = sorted([one for one in self._job.instances if one.instance_id in events], key=_id_of)
         return tuple([self._step(one, events[one.instance_id]) for one in found])
 
@@ -211,12 +212,13 @@ class _Settling:
             if kind is None
             else _hav_event(instance, kind, self._job.job_class.fpops_est_flop, self._now),
             reason=self._because.get(instance.instance_id, "") if event is Event.REJECTED else "",
+            credit=credit_of(self._job.job_class.fpops_est_flop) if event is Event.VALIDATED else None,
         )
 
 
 @quick_dataclass(frozen=True, slots=True)
 class _Shortage:
-    """The number of instances an open job is `missing`; negative: surplus."""
+    """The number of `missing` instances of an open job; negative for a surplus."""
 
     readable: tuple[InstanceId, ...]
     compared: bool
@@ -225,9 +227,9 @@ class _Shortage:
 
 
 def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[InstanceId, ...]) -> _Shortage:
-    """Compute missing = results that must agree - usable results - outstanding instances.
+    """Return missing = results that must agree - usable results - outstanding instances.
 
-    Of compared results only the largest agreeing group counts; results not compared yet may all agree.
+    Of compared results, only the largest agreeing group counts; results not compared yet count in full.
     """
     compared = len(readable) >= job.agreeing_needed
     in_hand = len(agreeing) if compared else len(readable)
@@ -240,19 +242,19 @@ def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[I
 
 
 def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
-    """Return the largest readable group by id; among equally large ones the one with the smallest id."""
+    """Return the largest readable group; of equally large groups, the one with the smallest instance id."""
     members: dict[int, list[InstanceId]] = {}
     for instance_id in sorted(groups):
         if groups[instance_id] != UNREADABLE:
             members.setdefault(groups[instance_id], []).append(instance_id)
     largest: list[InstanceId] = []
-    for group in members.values():  # in the order of their smallest ids
+    for group in members.values():  # in order of their smallest ids
         largest = group if len(group) > len(largest) else largest
     return tuple(largest)
 
 
 def _counted(states: list[InstanceState]) -> str:
-    """Format the total and the count of each kind.
+    """Format the total number and the number in each state.
 
     >>> _counted([InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.TIMED_OUT])
     '3 (2 timed out, 1 aborted)'
@@ -279,7 +281,7 @@ def _canonical(job: JobFacts) -> InstanceId:
 
 
 def _hav_event(instance: InstanceFacts, kind: HavEventKind, fpops_est_flop: Flop, now: Instant) -> HavEvent | None:
-    """Return the event for the host's statistics. A valid result removes the sample of an earlier time-out."""
+    """Return the event for the host's statistics. A valid result removes the sample of an earlier timeout."""
     if instance.host_id is None or instance.app_version_id is None:
         return None
     late, ratio, ln_turnaround, speed = False, None, None, None
@@ -312,9 +314,9 @@ def _sample(instance: InstanceFacts, turnaround_s: float) -> float | None:
 
 
 def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_flop: Flop) -> float | None:
-    """Return elapsed seconds per estimated flop; None if no elapsed time was reported.
+    """Return elapsed seconds per estimated flop, None if no elapsed time was reported.
 
-    The elapsed time is capped at the turnaround, since the client may claim any value.
+    The elapsed time is capped at the turnaround, because clients can report any value.
 
     >>> speed_s_per_flop(Seconds(5000.0), 3600.0, Flop(3.6e12))
     1e-09
@@ -330,12 +332,12 @@ def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_f
 def copies_for(
     consecutive_valid: int, adaptive_copies: int, *, rng: random.Random, consecutive_valid_infinite: int = 10
 ) -> int:
-    """Return how many copies a job needs when this host gets an instance; 0 = unchanged.
+    """Return how many copies a job needs when one of its instances is sent to this host; 0 = unchanged.
 
     A host with more than `consecutive_valid_infinite` consecutive valid results is trusted with probability 1 - 1 /
-    consecutive_valid, so one job in `consecutive_valid` is still checked; jobs of all other hosts need
-    `adaptive_copies`. An app with fewer than 2 adaptive copies checks nothing. A host with 20 consecutive valid results
-    has 1 job in 20 checked.
+    consecutive_valid, so that one in `consecutive_valid` of its jobs is checked. Jobs on other hosts need
+    `adaptive_copies`. For apps with fewer than 2 adaptive copies, no job is checked. A host with 20 consecutive valid
+    results has 1 in 20 jobs checked:
 
     >>> copies_for(3, 2, rng=random.Random(0)), copies_for(3, 0, rng=random.Random(0))
     (2, 0)

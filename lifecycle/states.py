@@ -1,7 +1,7 @@
-"""The states of an instance and their transitions, in one table: (state, event) -> (state, instructions). Pure.
+"""The states of an instance and all transitions in one table: (state, event) -> (state, instructions). Pure.
 
-`advance` rejects every step that is not in TRANSITIONS. It changes nothing; services carry out the instructions it
-returns. `docs/lifecycle.md` and its drawing are generated from this table.
+`advance` rejects steps that are not in TRANSITIONS. It changes nothing; services carry out the instructions that it
+returns. `docs/lifecycle.md` and its diagram are generated from this table.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ from domain.units import InstanceId
 
 
 class Event(StrEnum):
-    """An event of one instance."""
+    """An event in the life of an instance."""
 
     SENT = "sent"  # assigned to a host in a reply
-    NOT_NEEDED = "not_needed"  # its job has ended or has enough without it
-    SUCCEEDED = "succeeded"  # reported, every output is on the server
+    NOT_NEEDED = "not_needed"  # its job has ended, or has enough instances without it
+    SUCCEEDED = "succeeded"  # reported, and all outputs are on the server
     FAILED = "failed"  # reported an error, or an output is missing
     USER_ABORTED = "user_aborted"
-    SERVER_ABORTED = "server_aborted"  # the client confirms an abort we asked for: its job is over
-    UNSTARTED = "unstarted"  # the client gave it up at its due date, never started; or lost it, and it is too late
+    SERVER_ABORTED = "server_aborted"  # the client confirms an abort requested by the server, whose job has ended
+    UNSTARTED = "unstarted"  # given up by the client at its due date, never started; or lost, and too late to resend
     DETACHED = "detached"  # the host lost all its instances
-    TIMED_OUT = "timed_out"  # due date and grace passed in silence
-    VALIDATED = "validated"  # agrees with the canonical result, or is it
-    REJECTED = "rejected"  # disagrees with the canonical result, or cannot be read
-    UNDECIDED = "undecided"  # compared, too few agree
-    TOO_LATE = "too_late"  # its job ended without a result to compare it with
+    TIMED_OUT = "timed_out"  # due date and grace period passed without a report
+    VALIDATED = "validated"  # agrees with, or is, the canonical result
+    REJECTED = "rejected"  # disagrees with the canonical result, or is unreadable
+    UNDECIDED = "undecided"  # compared, but too few results agree
+    TOO_LATE = "too_late"  # its job ended without a result to compare with
 
 
 class Instruction(StrEnum):
-    """An action of a service for a step, in the step's transaction."""
+    """What a service must do in the transaction of a step."""
 
     SETTLE_JOB = "settle_job"  # settle the job
     RECORD_VALID = "record_valid"  # in the statistics of its (host, app version)
     RECORD_INVALID = "record_invalid"
     RECORD_ERROR = "record_error"
     RECORD_TIME_OUT = "record_time_out"
-    RECORD_LOSS = "record_loss"  # reduces only the host's daily quota
+    RECORD_LOSS = "record_loss"  # only reduces the host's daily quota
 
 
 S, E, DO = InstanceState, Event, Instruction
 
-# A user's abort and a detach only reduce the host's daily quota; the server's abort costs nothing. A success after a
-# time-out, an abort or an error takes back its effect on the job: the instance is usable again and the job is settled
-# again. A client restored from a snapshot reports a success after an error; the error stays in the host's statistics.
-# After a time-out a report without success changes nothing for the job, which was already settled.
+# A user's abort and a detach only reduce the host's daily quota; an abort by the server has no effect. A success after
+# a timeout, an abort or an error undoes the effect on the job: the instance is usable again and the job is settled
+# again. A client restored from a snapshot may report a success after an error; the error stays in the host's
+# statistics. After a timeout, a report without success does not affect the job, which was already settled.
 TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Instruction, ...]]] = MappingProxyType(
     {
         (S.UNSENT, E.SENT): (S.IN_PROGRESS, ()),
@@ -81,36 +81,36 @@ TRANSITIONS: Mapping[tuple[InstanceState, Event], tuple[InstanceState, tuple[Ins
     }
 )
 
-# ---- sets of states. Python code and SQL use only these; tests/unit/lifecycle/test_states.py compares the SQL.
+# ---- sets of states; Python code and SQL use only these, and tests/unit/lifecycle/test_states.py compares the SQL
 
 ACCEPTS_OUTPUTS = frozenset(
     state for state, event in TRANSITIONS if event is E.SUCCEEDED
-)  # clients upload before they report
+)  # because clients upload before they report
 OUTSTANDING = frozenset({S.UNSENT, S.IN_PROGRESS})  # a result may still be expected
 USABLE = frozenset({S.REPORTED, S.INCONCLUSIVE, S.VALID})
-UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, not validated yet
+UNDECIDED = frozenset({S.REPORTED, S.INCONCLUSIVE})  # usable, but not validated yet
 OVER = frozenset(S) - OUTSTANDING
-RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}  # counts in its job's `retries`; no host had a cancelled instance
-JOB_ERRORS = frozenset({S.FAILED, S.INVALID})  # towards max_errors: reports, never silence
-LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # towards lifecycle.max_lost_instances: no result
-NOT_COUNTED = LOST | {S.CANCELLED}  # towards max_instances
-OF_USE = OUTSTANDING | USABLE  # may count towards the quorum
+RETRY_CAUSES = OVER - USABLE - {S.CANCELLED}  # counted in the job's `retries`; no host had a cancelled instance
+JOB_ERRORS = frozenset({S.FAILED, S.INVALID})  # counted towards max_errors: reports only, never silence
+LOST = frozenset({S.ABORTED, S.TIMED_OUT})  # counted towards lifecycle.max_lost_instances: no result
+NOT_COUNTED = LOST | {S.CANCELLED}  # not counted towards max_instances
+OF_USE = OUTSTANDING | USABLE  # may still count towards the quorum
 SENT_OF_USE = OF_USE - {S.UNSENT}
 NEVER_SENT = frozenset({S.UNSENT, S.CANCELLED})
 NO_RESULT = NEVER_SENT | OUTSTANDING  # not ended by a host
-SUCCEEDED = USABLE | {S.INVALID, S.TOO_LATE}  # its host reported a success
-IN_TURNAROUNDS = SUCCEEDED | {S.TIMED_OUT}  # counts in the turnaround of hosts for batch acceleration
+SUCCEEDED = USABLE | {S.INVALID, S.TOO_LATE}  # reported as a success by its host
+IN_TURNAROUNDS = SUCCEEDED | {S.TIMED_OUT}  # counted in host turnarounds for batch acceleration
 OUTPUTS_MAY_COME = LOST | {S.IN_PROGRESS}
-STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # its host may still report it
-IN_MEDIANS = STILL_OUT | {S.VALID}  # counts in a batch's median turnaround
-HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of its host
+STILL_OUT = frozenset({S.IN_PROGRESS, S.TIMED_OUT})  # the host may still report it
+IN_MEDIANS = STILL_OUT | {S.VALID}  # counted in a batch's median turnaround
+HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of the host
 
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """The timestamps of an instance in a state. `reported` None: optional.
+    """Which timestamps an instance has in a state. `reported` None: optional.
 
-    `sent` means sent_at, due_at and the host, which are set together.
+    `sent` means sent_at, due_at and the host, which are always set together.
     """
 
     sent: bool
@@ -148,7 +148,7 @@ _RECORDS: Mapping[Instruction, HavEventKind] = MappingProxyType(
 
 
 class Step(NamedTuple):
-    """The new state and the instructions of an event."""
+    """The new state after an event, and the instructions."""
 
     state: InstanceState
     instructions: tuple[Instruction, ...]
@@ -160,7 +160,7 @@ _STEPS: Mapping[tuple[InstanceState, Event], Step] = MappingProxyType(
 
 
 def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | None = None) -> Step:
-    """Return the step of `event` from `state`. Raises IllegalTransitionError if there is none.
+    """Return the step for `event` in `state`. Raises IllegalTransitionError if there is none.
 
     >>> advance(InstanceState.IN_PROGRESS, Event.SUCCEEDED).state
     <InstanceState.REPORTED: 'reported'>
@@ -176,7 +176,7 @@ def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | Non
 
 
 def allows(state: InstanceState, event: Event) -> bool:
-    """Return whether `advance` would accept the step; a repeated report, for example, is only acknowledged.
+    """Return whether `advance` would accept the step. A repeated report, for example, is only acknowledged.
 
     >>> allows(InstanceState.TIMED_OUT, Event.SUCCEEDED), allows(InstanceState.VALID, Event.SUCCEEDED)
     (True, False)
@@ -185,7 +185,7 @@ def allows(state: InstanceState, event: Event) -> bool:
 
 
 def host_record(instructions: Iterable[Instruction]) -> HavEventKind | None:
-    """Return what the instructions record in the statistics of the instance's (host, app version).
+    """Return which event the instructions record in the statistics of the instance's (host, app version).
 
     >>> host_record(advance(InstanceState.IN_PROGRESS, Event.FAILED).instructions)
     <HavEventKind.ERROR: 'error'>

@@ -1,7 +1,7 @@
-"""Decides on extra copies of the last jobs of a batch. Pure.
+"""Decides on additional copies of a batch's last jobs. Pure.
 
-Two rules. `tail_copy` (decisions 62 and 63): a copy if all instances of a job in progress are late or on slow hosts.
-`accelerated_copy`: the reference server's batch acceleration, a copy if no instance of the job was sent recently.
+There are two rules. `tail_copy` (decisions 62 and 63) copies a job if all its instances in progress are late or on slow
+hosts. `accelerated_copy`, the reference server's batch acceleration, copies a job with no recently sent instance.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import Instant, Seconds
 from lifecycle.states import NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, USABLE
 
-# An instance in progress for this multiple of its host's usual turnaround is lost more often than not: a copy replaces
-# it regardless of the cap. Before a batch's last jobs the usual turnaround is less certain. Each earlier time-out of
-# the job divides the multiple once more (`patience`).
+# An instance in progress for this multiple of its host's usual turnaround is probably lost, so a copy replaces it
+# regardless of the cap. Before a batch's last jobs the usual turnaround is less certain. Each earlier timeout of the
+# job divides the multiple once more (`patience`).
 LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
-    """Return whether a batch's jobs may be copied: few are open, or nearly all instances are sent."""
+    """Return whether a batch's jobs may be copied: few jobs are open, or nearly all instances have been sent."""
     return batch.counts.jobs_open > 0 and (is_sent(batch.counts, lifecycle) or is_last(batch, feeder, lifecycle))
 
 
@@ -38,7 +38,7 @@ def is_last(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) 
 def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
     """Return whether at most `tail_unsent_fraction` instances per job are unsent.
 
-    Then copies do not delay any job's first instance.
+    From then on, copies do not delay the first instance of any job.
 
     >>> settings = LifecycleSettings(tail_unsent_fraction=0.05)
     >>> [is_sent(BatchCounts(jobs_total=100, unsent=unsent), settings) for unsent in (5, 6)]
@@ -48,9 +48,9 @@ def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
 
 
 def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
-    """Return how many more late jobs of a batch may be copied: `tail_overhead_fraction` of its instances in all.
+    """Return how many more late jobs of a batch may be copied: `tail_overhead_fraction` of its instances in total.
 
-    Replacements of failures and time-outs do not count: a batch with unreliable hosts needs its copies most.
+    Replacements for failures and timeouts do not count, because batches with unreliable hosts need copies most.
 
     >>> copies_left(CopyUse(100, copies=5), LifecycleSettings(tail_overhead_fraction=0.1))
     5
@@ -59,10 +59,10 @@ def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
 
 
 def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seconds:
-    """Return the usual turnaround of an instance on its host: exp(mean of ln(turnaround / by)) * by.
+    """Return an instance's usual turnaround on its host: exp(mean of ln(turnaround / by)) * by.
 
-    `by` is the reference of the host's samples: R for tight due dates, else the median turnaround of the batch or, if
-    it has none, of the app by size; R if neither is known.
+    `by` is the reference of the host's samples: R for tight due dates, otherwise the median turnaround of the batch, or
+    of the app by size if the batch has none; R if neither is known.
 
     >>> round(usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(100.0), ln_ratio=0.7), None))
     201
@@ -72,7 +72,7 @@ def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seco
 
 
 def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> float:
-    """Return the time in progress as a multiple of the usual turnaround, of the instance that is least late.
+    """Return the time in progress of the least late instance, as a multiple of its usual turnaround.
 
     >>> hour = TailInstance(1, InstanceState.IN_PROGRESS, sent_at=Instant(0.0))
     >>> lateness([hour, hour], Seconds(3600.0), Instant(4500.0))
@@ -82,7 +82,7 @@ def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | N
 
 
 def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
-    """Return the remaining time of a job: the rest of the usual turnaround, or the delay so far if an instance is late.
+    """Return a job's remaining time: the rest of the usual turnaround, or the delay so far if an instance is late.
 
     The instance with the least remaining time counts (LATE, longest approximate time to end: Zaharia et al., OSDI
     2008).
@@ -95,9 +95,9 @@ def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | Non
 
 
 def patience(job: TailJob, *, is_last: bool) -> float:
-    """Return the multiple of the usual turnaround after which all instances in progress count as lost.
+    """Return the multiple of the usual turnaround at which all instances in progress are considered lost.
 
-    A job that lost instances is already behind its batch: each time-out divides the multiple once more.
+    A job that lost instances is already behind its batch, so each timeout divides the multiple once more.
     """
     lost_before = sum(one.state is InstanceState.TIMED_OUT for one in job.instances)
     return (LOST_IN_TAIL if is_last and job.median_turnaround_s is not None else LOST_BEFORE) / (1 + lost_before)
@@ -105,21 +105,21 @@ def patience(job: TailJob, *, is_last: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LateCopy:
-    """A copy of a job that would otherwise take `rest_s` longer."""
+    """A copy of a job that would otherwise take another `rest_s`."""
 
     rest_s: Seconds
     copy: ExtraCopy
-    is_capped: bool  # counts towards the cap; otherwise it replaces an instance presumed lost
+    is_capped: bool  # counts towards the cap; otherwise the copy replaces an instance presumed lost
 
 
 def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleSettings) -> LateCopy | None:
-    """Return a copy of a job once all its instances in progress are late; None before, or if it may have no more.
+    """Return a copy of a job whose instances in progress are all late; None before that, or if it may have no more.
 
-    `is_last`: the job is one of its batch's last, or of an AFAP batch. Instances are late after `tail_late_factor`
-    times the usual turnaround. A last job on slow hosts that need more than another median turnaround is copied before
-    that. Both are capped. Instances beyond the job's patience are replaced regardless of the cap, last job or not. If
-    the usual turnaround is known only from R, only a last job gets a capped copy. A job's max_instances is never
-    exceeded.
+    `is_last`: the job is one of its batch's last, or belongs to an AFAP batch. Instances are late after
+    `tail_late_factor` times the usual turnaround. A last job on slow hosts that need more than another median
+    turnaround is copied even earlier. Both kinds of copies are capped. Instances beyond the job's patience are replaced
+    regardless of the cap, whether or not the job is one of the last. If the usual turnaround is known only from R, only
+    a last job gets a capped copy. A job's max_instances is never exceeded.
     """
     under_way, median_s = _copyable(job), job.median_turnaround_s
     if not under_way or settings.tail_late_factor <= 0.0 or not (is_last or median_s is not None):
@@ -136,9 +136,9 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
 
 
 def _copyable(job: TailJob) -> Sequence[TailInstance]:
-    """Return the instances in progress of a job that may have another one, else nothing.
+    """Return the instances in progress of a job that may have another one, otherwise an empty sequence.
 
-    It has no unsent instance, needs all instances in progress except copies, and is below its limit.
+    Such a job has no unsent instance, needs all its instances in progress except copies, and is below its limit.
     """
     states = [one.state for one in job.instances]
     under_way = [one for one in job.instances if one.state is InstanceState.IN_PROGRESS]
@@ -150,10 +150,10 @@ def _copyable(job: TailJob) -> Sequence[TailInstance]:
 
 
 def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:
-    """Return a copy by batch acceleration: no instance is unsent, and none was sent within the batch's median.
+    """Return a copy for batch acceleration: no instance is unsent, or was sent within the batch's median turnaround.
 
-    A batch without a median has 0, so no instance counts as recent, and each copy raises the job's limit: this is the
-    reference server's rule.
+    For a batch without a median it is 0, so that no instance counts as recent. Each copy raises the job's limit. This
+    is the reference server's rule.
     """
     if any(one.state is InstanceState.UNSENT for one in job.instances):
         return None

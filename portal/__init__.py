@@ -1,1 +1,1 @@
-"""Volunteers' part of the server, except work distribution: front page, attach flow, and their own pages."""
+"""The volunteers' part of the server, except work distribution: front page, attach flow, and account pages."""

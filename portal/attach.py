@@ -1,6 +1,6 @@
-"""The attach flow: the web RPCs a client sends while its user joins the project (docs/protocol.md).
+"""The attach flow: web RPCs that a client sends while its user joins the project (docs/protocol.md).
 
-Every reply has HTTP status 200, errors too: the client reads the error number in the body.
+All replies have HTTP status 200, including errors, because the client reads the error number in the body.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError, 
 from store.people import PostgresVolunteers
 from wire import attach
 
-STRETCHES_AT_ONCE = 2  # hashing a new password takes tens of ms and 16 MiB: concurrent requests queue
+STRETCHES_AT_ONCE = 2  # hashing a new password takes tens of ms and 16 MiB, so further requests wait
 
 log = structlog.get_logger()
 
 
 class AttachFlow:
-    """Handlers of the web RPCs."""
+    """Handles the web RPCs."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class AttachFlow:
         return _xml(attach.encode_project_config(config))
 
     async def lookup_account(self, request: web.Request) -> web.Response:
-        """Return the account key for an e-mail and the client's hash of the password."""
+        """Return the account key for an e-mail address and the client's password hash."""
         try:
             email = checked_email(request.query.get("email_addr", ""))
         except InvalidInputError:
@@ -65,8 +65,8 @@ class AttachFlow:
         return await self._account(request, email, attach.ERROR_BAD_PASSWORD, "Wrong password")
 
     async def create_account(self, request: web.Request) -> web.Response:
-        """Create an account and return its key. If the e-mail has an account and the password is right, return that
-        key.
+        """Create an account and return its key. If the address already has an account and the password is right, return
+        that account's key.
         """
         if not self._catalogue.catalogue().settings.project.account_creation:
             return _error(attach.ERROR_ACCOUNT_EXISTS, "This project does not accept new accounts at the moment")
@@ -89,7 +89,7 @@ class AttachFlow:
         return _xml(attach.encode_account(account.authenticator))
 
     async def _account(self, request: web.Request, email: str, wrong: int, because: str) -> web.Response:
-        """Return the account key for the client's hash of the password; else the error `wrong`."""
+        """Return the account key for the client's password hash, otherwise the error `wrong`."""
         hashed = request.query.get("passwd_hash", "").lower()
         try:
             record = await self._signing.check_client(email, hashed, address=address_of(request))

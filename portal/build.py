@@ -13,16 +13,20 @@ from administration.accounts import AccountKeys
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
+from portal.account import AccountPages
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
+from portal.public import PublicPages
 from portal.services import LOOK, PortalServices
+from portal.teams import TeamPages
 from store.postgres import PostgresStore
 from web.guard import HEADERS, MOST_FORM_BYTES, ErrorPages, asked_as_known, headers
 from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"
-OPEN = frozenset({"start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme"})
+ENTRY = ("start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme")
+OPEN = frozenset({*ENTRY, "forgotten", "forgotten_post", "reset", "reset_post"})
 
 
 @web.middleware
@@ -34,11 +38,12 @@ async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamR
 
 
 class Site:
-    """`application` is mounted below the master URL's path; `routes` are for that path itself."""
+    """The volunteers' pages. `application` is mounted below the master URL's path, `routes` are for that path."""
 
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)
         self._renderer = services.renderer
+        self._public = PublicPages(services)
         errors = ErrorPages(services.renderer).middleware
         self.application = web.Application(
             middlewares=[
@@ -50,14 +55,15 @@ class Site:
             ],
             client_max_size=MOST_FORM_BYTES,
         )
-        for page in (self._entry, ComputerPages(services), ResultPages(services), PreferencePages(services), assets):
+        pages = (AccountPages, ComputerPages, ResultPages, TeamPages, PreferencePages)
+        for page in (self._entry, *[kind(services) for kind in pages], assets):
             self.application.add_routes(page.routes())
 
     def routes(self) -> list[web.RouteDef]:
-        return [web.get("/", self.front), web.get(PLACE, self.inside)]
+        return [web.get("/", self.front), web.get(PLACE, self.inside), *self._public.routes()]
 
     async def front(self, request: web.Request) -> web.Response:
-        """The front page. Clients read it too, so it does not query the database."""
+        """Return the front page. Clients read it too, so it does not query the database."""
         response = self._renderer.response(request, self._entry.front())
         response.headers.update(HEADERS)
         return response
@@ -74,7 +80,7 @@ def build_site(
     clock: Clock,
     array: JobArray | None = None,
 ) -> Site:
-    """Build the pages. Only the composition root calls this."""
+    """Build the volunteers' pages. Only the composition root calls this."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, prefix + PLACE, lambda: source.catalogue().settings.project.name, clock, LOOK)

@@ -1,4 +1,4 @@
-"""Shows a volunteer's computers and results: records, refusals, and outcomes."""
+"""Shows a volunteer's computers and results: statistics, refusals, and outcomes."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from portal.services import (
     titles_of,
     usual_turnaround_s,
 )
-from web.handlers import Pages, get, id_of, whole_number
+from web.handlers import Pages, get, id_of, post, whole_number
 from web.rate_limit import Buckets
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
 HELD = 200
-DRY_RUNS_PER_S = 0.1  # rate and burst per volunteer
+DRY_RUNS_PER_S = 0.1  # dry runs per volunteer: rate and burst
 DRY_RUNS_AT_ONCE = 10
-AT_A_TIME = 1  # per worker, because each fills a job array of its own
+AT_A_TIME = 1  # per worker, because each dry run fills its own job array
 
 
 @dataclass(frozen=True, slots=True)
 class AppRecord:
-    """A computer's record with one application."""
+    """A computer's statistics for one application."""
 
     app: str
     valid: int
@@ -56,7 +56,7 @@ class AppRecord:
 
 
 def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[AppRecord]:
-    """Return a record for each application and current version that the computer received work for."""
+    """Return the statistics for each application and current version that the computer got work for."""
     found = []
     for hav in havs:
         version = catalogue.versions.get(hav.app_version_id)
@@ -80,7 +80,7 @@ def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instan
 
 
 class ComputerPages(Pages[PortalServices]):
-    """All computers, one computer, and a dry run for it."""
+    """Pages with all computers or one computer, and a dry run for it."""
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(services)
@@ -126,9 +126,17 @@ class ComputerPages(Pages[PortalServices]):
         crumbs = (Crumb("computers", "My computers"),)
         return RenderedPage("computer.html", name_of(own.host), "computers", crumbs, values)
 
+    @post("/computers/{id}/remove", "computer_remove")
+    async def remove(self, request: web.Request) -> web.Response:
+        """Delete the computer's record, unless it has jobs in progress."""
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        await services.store.participation.drop_host(volunteer_id, own.host.host_id, now=services.clock.now())
+        return services.go("computers", "computer")
+
     @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> RenderedPage:
-        """Dry-run the scheduler for this computer. The number of concurrent dry runs is limited."""
+        """Make a dry run for this computer. The number of concurrent dry runs is limited."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
@@ -147,11 +155,11 @@ class ComputerPages(Pages[PortalServices]):
 
 
 RESULTS_HELD = 100
-HOSTS = 200  # in the filter's list
+HOSTS = 200  # maximum number listed in the filter
 
 
 class ResultPages(Pages[PortalServices]):
-    """The list of results; the URL has its filters and page."""
+    """The list of results. The URL contains filters and page."""
 
     @get("/results", "results", asks=("outcome", "computer", "after"))
     async def results(self, request: web.Request) -> RenderedPage | web.Response:

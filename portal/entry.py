@@ -1,4 +1,4 @@
-"""The volunteers' entry pages: the front page, joining, signing in and out, the password, the theme."""
+"""The volunteers' entry pages: the front page, joining, signing in and out, the theme."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from aiohttp import web
 from markupsafe import Markup
 
 from administration.access.sign_in import address_of, checked_password, from_elsewhere, network_of
-from administration.access.who import ForgedError, TooManyAttemptsError, WrongPasswordError, the_volunteer, volunteer_of
+from administration.access.who import ForgedError, TooManyAttemptsError, WrongPasswordError, volunteer_of
 from administration.accounts import add_volunteer, checked_email
 from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from portal.services import PortalServices, apps_offered, title_of, told
 from web.handlers import fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
-from web.sign_in import SignInForm, SignInPages, new_password, status_of
+from web.sign_in import SignInForm, SignInPages, status_of
 from wire.attach import password_hash, scheduler_link
 
 JOINS_PER_S = 1 / 60.0  # attempts to join per network: rate and burst
@@ -24,7 +24,7 @@ STRETCHES_AT_ONCE = 2
 
 
 class SiteEntry(SignInPages[PortalServices]):
-    """Pages without sign-in, and those of the account itself."""
+    """Pages without sign-in."""
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class SiteEntry(SignInPages[PortalServices]):
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     def front(self) -> RenderedPage:
-        """The page at the master URL: for people, and for clients, which read the scheduler's address from it."""
+        """Return the page at the master URL, for people and for clients, which read the scheduler's URL from it."""
         catalogue = self._services.catalogue
         project = catalogue.settings.project
         values: dict[str, object] = {
@@ -59,7 +59,7 @@ class SiteEntry(SignInPages[PortalServices]):
 
     @post("/join", "join_post")
     async def join(self, request: web.Request) -> RenderedPage | web.Response:
-        """Create an account and sign it in."""
+        """Create an account and sign in to it."""
         services, fields = self._services, await fields_of(request)
         project = services.catalogue.settings.project
         if from_elsewhere(request, project.url):
@@ -72,7 +72,7 @@ class SiteEntry(SignInPages[PortalServices]):
             checked_password(password, least=project.min_password_length, name=checked_email(email))
             hashed = password_hash(password, email)
             async with self._stretching:
-                await add_volunteer(
+                account = await add_volunteer(
                     services.store.volunteers,
                     services.keys,
                     email,
@@ -80,6 +80,9 @@ class SiteEntry(SignInPages[PortalServices]):
                     password_hash=hashed,
                     now=services.clock.now(),
                 )
+            if "export" in fields:
+                now = services.clock.now()
+                await services.store.participation.set_export_consent(account.volunteer_id, now)
             response = services.go("account", "joined")
             await services.authenticator.sign_in_volunteer(request, email, password, response)
         except (InvalidInputError, AlreadyExistsError, TooManyAttemptsError, WrongPasswordError) as error:
@@ -106,30 +109,3 @@ class SiteEntry(SignInPages[PortalServices]):
 
     def _open(self) -> dict[str, object]:
         return {"open": self._services.catalogue.settings.project.account_creation}
-
-    # ------------------------------------------------------------------ the account
-
-    @get("/account", "account")
-    async def account(self, request: web.Request) -> RenderedPage:
-        return self._account(request, None)
-
-    @post("/account", "account_post")
-    async def change_password(self, request: web.Request) -> RenderedPage | web.Response:
-        the_volunteer(request)
-        wrong = await new_password(request, self._services.authenticator.change_volunteer_password)
-        return self._services.go("account", "password") if wrong is None else self._account(request, wrong)
-
-    def _account(self, request: web.Request, wrong: MusterError | None) -> RenderedPage:
-        record, project = the_volunteer(request), self._services.catalogue.settings.project
-        values: dict[str, object] = {
-            "email": record.email,
-            "name": record.volunteer.name,
-            "joined_at": record.volunteer.created_at,
-            "has_password": record.credentials.password_hash is not None,
-            "least": project.min_password_length,
-            "url": project.url,
-            "wrong": "This is neither your current password nor your account key."
-            if isinstance(wrong, WrongPasswordError)
-            else told(wrong),
-        }
-        return RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))

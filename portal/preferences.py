@@ -43,7 +43,7 @@ def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId])
 
 
 def _whole(fields: Fields, name: str) -> int:
-    """Parse a whole number; 0, no limit, for an empty field."""
+    """Parse an integer; an empty field means 0, no limit."""
     value = number_of(fields, name, low=0, high=MOST) or 0.0
     if value != int(value):
         raise InvalidInputError(name, f"a whole number from 0 to {MOST}", fields[name])
@@ -51,7 +51,7 @@ def _whole(fields: Fields, name: str) -> int:
 
 
 def known_at_of(fields: Fields) -> Instant | None:
-    """Return the time of the last change that the user has seen."""
+    """Return the time of the latest change that the user has seen."""
     text = fields.get("known_at", NEVER)
     try:
         return None if text == NEVER else Instant(float(text))
@@ -60,7 +60,7 @@ def known_at_of(fields: Fields) -> Instant | None:
 
 
 class PreferencePages(Pages[PortalServices]):
-    """The preferences: applications, processors and limits."""
+    """Pages for preferences: applications, processors and limits."""
 
     @get("/preferences", "preferences")
     async def ask(self, request: web.Request) -> RenderedPage:

@@ -1,4 +1,4 @@
-"""Shared parts of the volunteer pages: the visitor, common texts, and refusals in volunteers' words."""
+"""Common parts of the volunteer pages: the visitor, texts, and refusals as shown to volunteers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for getting no work, with advice and the scheduler's own message."""
+    """A reason for getting no work, with advice and the scheduler's message."""
 
     words: str
     advice: str
@@ -43,7 +43,7 @@ LABELS = {
 
 OUTCOME_WORDS: Mapping[Outcome, tuple[str, str, str]] = {  # name, kind of tag, meaning
     Outcome.WAITING: ("being checked", "accent", "Reported; not yet compared with another computer's result."),
-    Outcome.VALID: ("valid", "good", "Agrees with other results or passed the project's check."),
+    Outcome.VALID: ("valid", "good", "Agrees with other results, or passed the project's check."),
     Outcome.WRONG: ("not confirmed", "bad", "Differs from the results of other computers."),
     Outcome.FAILED: ("failed", "bad", "The program ended with an error, or an output file is missing."),
     Outcome.LATE: ("too late", "warn", "Not reported by the due date."),
@@ -52,12 +52,12 @@ OUTCOME_WORDS: Mapping[Outcome, tuple[str, str, str]] = {  # name, kind of tag, 
 
 
 def told(error: MusterError | None) -> str | None:
-    """Describe a form's error with the labels the user sees.
+    """Describe a form's error using the labels that the user sees.
 
     >>> told(InvalidInputError("password", "6 to 200 characters", "3 of them"))
     'Password: 6 to 200 characters, please.'
     >>> told(AlreadyExistsError("volunteer", "ada@example.org"))
-    'An account with that e-mail exists.'
+    'An account with this e-mail address already exists.'
     """
     match error:
         case None:
@@ -65,16 +65,16 @@ def told(error: MusterError | None) -> str | None:
         case InvalidInputError():
             return f"{LABELS.get(error.field, error.field.capitalize())}: {error.expected}, please."
         case AlreadyExistsError():
-            return "An account with that e-mail exists."
+            return "An account with this e-mail address already exists."
         case WrongPasswordError():
-            return "E-mail or password is wrong."
+            return "The e-mail address or the password is wrong."
         case _:
             text = str(error).rstrip(".")
             return f"{text[:1].upper()}{text[1:]}."
 
 
 def reasons_in_words(whys: Whys) -> tuple[Reason, ...]:
-    """Return the stored refusals in words, in the same order.
+    """Return stored refusals in words, in the same order.
 
     >>> [one.words for one in reasons_in_words((("no_slots", "no job is ready"), ("of another version", "because")))]
     ['No jobs are available at the moment.', 'because']
@@ -87,13 +87,13 @@ def _reason(code: str, said: str) -> Reason:
     return Reason(said, "", "") if traits is None else Reason(traits.meaning, traits.remedy, said)
 
 
-MOST_REASONS = 5  # reasons shown from a dry run
+MOST_REASONS = 5  # maximum number of reasons shown from a dry run
 
 
 def reasons_of_dry_run(shown: Document) -> tuple[Reason, ...]:
     """Return the reasons why a dry run gave no more work, without duplicates, most frequent first.
 
-    `shown` is the explanation of a host by `administration.explain`.
+    `shown` is a host's explanation from `administration.explain`.
     """
     counts: dict[str, int] = {}
     firsts: dict[str, str] = {}
@@ -118,12 +118,12 @@ def _refusals(shown: Document) -> Iterable[tuple[str, str, int]]:
 
 
 def name_of(host: Host) -> str:
-    """Return the computer's name as its owner set it."""
+    """Return the computer's name as set by its owner."""
     return host.domain_name or f"Computer {host.host_id}"
 
 
 def processors_of(host: Host) -> str:
-    """Describe the processors of a computer.
+    """Describe a computer's processors.
 
     >>> from domain.units import HostId, VolunteerId
     >>> processors_of(Host(HostId(1), VolunteerId(1), ncpus=4))
@@ -136,15 +136,15 @@ def processors_of(host: Host) -> str:
 
 
 def standing_in_words(standing: Percentile) -> str:
-    """Compare a computer with others that run the same application.
+    """Compare a computer with other computers that run the same application.
 
     >>> standing_in_words(Percentile(0.25, 0.25, 0.5))
     'Better than 25 % of computers: faster than 25 %, and with more consecutive valid results than 50 %.'
     >>> standing_in_words(Percentile(None, reason="newcomer: too few results to be ranked"))
-    'New: too few results for a comparison.'
+    'New: too few results to compare.'
     """
     if standing.p is None:
-        return "New: too few results for a comparison."
+        return "New: too few results to compare."
     if standing.x is None or standing.y is None:
         if standing.p == 0.0:
             return "Its last result failed; the next valid result clears this. Too few computers for a comparison."
@@ -156,7 +156,7 @@ def standing_in_words(standing: Percentile) -> str:
 
 
 def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
-    """Return the usual time from dispatch to report: the geometric mean over valid results.
+    """Return the usual time from sending to reporting: the geometric mean over valid results.
 
     >>> from domain.units import AppVersionId, HostId
     >>> round(usual_turnaround_s(HostAppVersion(HostId(1), AppVersionId(1), log_n=2, log_sum=16.0)))
@@ -168,26 +168,38 @@ def usual_turnaround_s(hav: HostAppVersion) -> Seconds | None:
 SECTIONS = (
     ("computers", "My computers", "Their activity, and why a computer got no work"),
     ("results", "My results", "In progress, valid, failed"),
+    ("teams", "Teams", "Find, found, join and leave a team"),
     ("preferences", "Preferences", "Applications, processors and limits"),
-    ("account", "Account", "Your password, and how to add a computer"),
+    ("account", "Account", "Your credit, your password, and how to add a computer"),
 )
 SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
-    "preferences": "Saved. Each computer applies it to new work from its next contact on.",
-    "password": "Your password is changed. Your computers stay attached; other browsers are signed out.",
+    "preferences": "Saved. Each computer applies it to new work at its next contact.",
+    "email": "Your address is changed. Sign in with the new one from now on.",
+    "deleted": "Your account is deleted. Remove the project in your BOINC client, too.",
+    "mailed": "If this address has an account, a message with a link is on its way to it.",
+    "reset": "Your password is changed. Sign in with it.",
+    "computer": "The computer is removed. If its client contacts the project again, it is listed again.",
+    "founded": "Your team is founded, and you are its first member.",
+    "team": "Saved.",
+    "member": "You are a member. Credit of new results also counts for the team.",
+    "left": "You are no longer a member. The team keeps the credit that it earned.",
+    "dissolved": "The team is deleted.",
+    "statistics": "Saved. The next daily export of the statistics applies it.",
+    "password": "Your password has been changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
 
 
 @dataclass(frozen=True, slots=True)
 class PortalServices(PageServices):
-    """Dependencies of the volunteers' pages: also account keys."""
+    """Dependencies of the volunteers' pages, including account keys."""
 
     keys: AccountKeys
 
 
 def apps_offered(catalogue: Catalogue) -> list[App]:
-    """Return the applications that volunteers may choose from, in display order."""
+    """Return the applications that volunteers can select, in display order."""
     return sorted(offered(catalogue), key=lambda app: (app.beta, title_of(app).lower()))
 
 

@@ -1,1 +1,1 @@
-"""Which batch goes first. Pure."""
+"""Decides the order of batches. Pure."""

@@ -1,8 +1,8 @@
-"""Reserves capacity for big jobs: slots of the job array, leases on hosts. Pure.
+"""Reserves capacity for big jobs: slots in the job array, and leases on hosts. Pure.
 
-Slots of the job array are reserved for the first few big jobs without a suitable host, until they are sent or a time
-limit is reached; and a busy host with many cores is leased: jobs sent to it until then must end before the lease
-starts, or leave enough cores free.
+Slots of the job array are reserved for the first few big jobs without a suitable host, until a job is sent or a time
+limit is reached. A busy host with many cores is leased: jobs sent to it before the lease starts must end by then or
+leave enough cores free.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CoreRequest:
 
 @dataclass(frozen=True, slots=True)
 class CoreUse:
-    """Cores used between two instants: by a running job until its limit."""
+    """Cores used between two instants by a running job, which is assumed to run until its limit."""
 
     job: Hashable
     cores: float
@@ -42,7 +42,7 @@ class CoreUse:
 
 
 def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
-    """Return the earliest instant from which `job.cores` are free for the whole of its limit.
+    """Return the earliest instant from which `job.cores` are free until the job's limit.
 
     >>> busy = [CoreUse("b", 1, Instant(0.0), Instant(5.0))]
     >>> earliest(CoreRequest("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
@@ -55,7 +55,7 @@ def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: I
 
 
 def _free(job: CoreRequest, taken: Sequence[CoreUse], cores: float, start_at: Instant) -> bool:
-    """Return whether the job fits from `start_at` on; only the starts of other uses need to be checked."""
+    """Return whether the job fits when started at `start_at`; only the starts of other uses need to be checked."""
     end_at = start_at + job.limit_s - INSTANT_S
     moments = [start_at, *(one.start_at for one in taken if start_at < one.start_at < end_at)]
     return all(_used(taken, moment) + job.cores <= cores + 1e-9 for moment in moments)
@@ -70,9 +70,9 @@ def _used(taken: Iterable[CoreUse], moment: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBigJob:
-    """A batch with unsent jobs, in order; `blocked`: the hosts that called could not take its jobs.
+    """A batch with unsent jobs, in order. `blocked`: no host that contacted the server could take its jobs.
 
-    `sent` counts its instances sent so far.
+    `sent` is the number of its instances sent so far.
     """
 
     batch_id: BatchId
@@ -82,7 +82,7 @@ class WaitingBigJob:
 
 
 def is_big(request: Request, reference: Request, least_pe: float) -> bool:
-    """Return whether a job is big: any GPU, or at least `least_pe` processor equivalents.
+    """Return whether a job is big: it needs a GPU, or at least `least_pe` processor equivalents.
 
     >>> is_big(Request(1.0, gpus=(("NVIDIA", 1.0),)), Request(8.0), 4.0), is_big(Request(2.0), Request(8.0), 4.0)
     (True, False)
@@ -100,10 +100,10 @@ def kept_slots(
     longest_s: Seconds,
     now: Instant,
 ) -> list[Kept]:
-    """Return the slots reserved from now on, at most `depth`. A slot stays reserved until its job is sent or it is too
+    """Return the slots to reserve, at most `depth`. A slot remains reserved until its job is sent or the slot is too
     old.
 
-    A job that moves ahead takes no reservation away; otherwise a stream of small jobs could starve a big one.
+    A job that moves ahead does not take a reservation away; otherwise a stream of small jobs could starve a big job.
 
     >>> big = [WaitingBigJob(BatchId(1), Request(8.0)), WaitingBigJob(BatchId(2), Request(8.0))]
     >>> slots = kept_slots(big, [Kept(BatchId(2), Instant(5.0))], depth=1, reference=Request(8.0), least_pe=4.0,
@@ -131,9 +131,9 @@ def lease(
     now: Instant,
     processor_type: ProcessorType = CPU,
 ) -> Lease | None:
-    """Return a lease from the earliest instant at which the host's jobs in progress leave `cores` free; None: never.
+    """Return a lease from the earliest instant at which the host's jobs in progress leave `cores` free, or None.
 
-    It is called again at each of the host's requests, and moves the lease forward when work ends early.
+    This is called again at each of the host's requests, and advances the lease when work ends early.
 
     >>> busy = [CoreUse("x", 2.0, Instant(0.0), Instant(50.0))]
     >>> made = lease(batch_id=BatchId(1), cores=4.0, limit_s=Seconds(100.0), host_id=HostId(9), host_cores=4.0,
@@ -160,9 +160,9 @@ def lease_conflict(
     now: Instant,
     slack_s: Seconds = Seconds(0.0),
 ) -> str | None:
-    """Return why a leased host may not get a job now; None if the job ends before the lease, or leaves enough cores.
+    """Return why a leased host may not get a job now; None if the job ends before the lease or leaves enough cores.
 
-    It may end up to `slack_s` after the lease starts.
+    The job may end up to `slack_s` after the start of the lease.
 
     >>> held = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
     >>> lease_conflict(held, cores=1.0, limit_s=Seconds(60.0), host_cores=4.0, under_way=[], now=Instant(0.0))
@@ -183,7 +183,7 @@ def lease_conflict(
 
 
 def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
-    """Return the jobs for a leased host with idle processors if none fits around the lease; never none.
+    """Return the jobs for a leased host with idle processors if no job fits around the lease; never none.
 
     The job with the shortest run time comes first.
 
@@ -194,10 +194,10 @@ def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
 
 
 def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> str | None:
-    """Return why a lease ends now; None while it is valid.
+    """Return why a lease ends now, None while it is valid.
 
-    It ends when its purpose does (the host got the job, or the batch has no unsent job left), when the host has been
-    silent for three of its own intervals plus the slack, and when it expires.
+    It ends when it has served its purpose (the host got the job, or the batch has no unsent job), when the host has
+    been silent for three of its own intervals plus the slack, or when it expires.
 
     >>> lease = Lease(BatchId(1), HostId(9), 4.0, Instant(50.0), Seconds(100.0), Instant(90.0))
     >>> given_back(LeaseStanding(lease, 3, False, Instant(0.0)), slack_s=Seconds(40.0), now=Instant(60.0))

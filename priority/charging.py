@@ -1,4 +1,4 @@
-"""Prices of work: queues with their rates, service units and grants. Pure."""
+"""Prices of work: queues and their rates, service units, grants. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from domain.ordered_work import Grant
 from domain.units import utc
 from domain.usage import Amounts
 
-# ---- queues and grants. One service unit is one core for one hour at the rate 1. Queues are strict tiers with rates. A
-# submitter whose account has used up its grant continues in the last queue, which is free of charge.
+# ---- queues and grants. One service unit is one core for one hour at rate 1. Queues are strict tiers with rates. A
+# submitter whose account has used up its grant continues in the last queue, which is free.
 
 MOST_AMOUNT = 1e18  # maximum queues in a setting
 
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: its tier under equal access (smaller first), its number under other policies, its rate per PE-hour."""
+    """A queue: its tier under equal access (smaller first), its number for other policies, its rate per PE-hour."""
 
     name: str
     tier: int
@@ -27,7 +27,7 @@ class Queue:
 
     @property
     def is_unpaid(self) -> bool:
-        """Whether its work is unpaid: for hosts without any other suitable work."""
+        """Return whether its work is unpaid: it goes to hosts without other suitable work."""
         return self.rate <= 0.0
 
 
@@ -40,7 +40,7 @@ QUEUES: Mapping[str, Queue] = {one.name: one for one in (EXPRESS, NORMAL, BONUS)
 def service_units(
     *, rate: float, cores: float, wall_h: float, memory: float = 0.0, memory_per_core: float | None = None
 ) -> float:
-    """Return rate * max(cores, memory / memory per core) * hours. Any unit of memory, the same in both.
+    """Return rate * max(cores, memory / memory per core) * hours. Both memory figures must have the same unit.
 
     >>> service_units(rate=2, cores=8, memory=192, memory_per_core=4, wall_h=5)
     480.0
@@ -50,7 +50,7 @@ def service_units(
 
 
 def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUES) -> tuple[Queue, str]:
-    """Return the effective queue of a batch submitted to that queue, and why. Without a grant there is no limit.
+    """Return the effective queue of a batch submitted to queue `name`, and why. Without a grant there is no limit.
 
     Raises InvalidInputError for an unknown queue.
 
@@ -72,7 +72,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
 
 def queues(text: str) -> Mapping[str, Queue]:
-    """Parse queues by name from words NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
+    """Parse queues, by name, from words of the form NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
 
     >>> queues("express=0/1/3 bonus=2/0/0")["bonus"]
     Queue(name='bonus', tier=2, priority=0.0, rate=0.0)
@@ -82,14 +82,14 @@ def queues(text: str) -> Mapping[str, Queue]:
         name, _, rest = word.partition("=")
         parts = rest.split("/")
         if not name or len(parts) != 3:
-            raise InvalidInputError("ordering.queues", "words like express=0/1/3", word)
+            raise InvalidInputError("ordering.queues", "queues such as express=0/1/3", word)
         tier, number, rate = (_amount("ordering.queues", part, word) for part in parts)
         found[name] = Queue(name, int(tier), number, rate)
     return found
 
 
 def usage_weights(text: str) -> Amounts:
-    """Parse the weight of each resource's unit in usage. Raises InvalidInputError.
+    """Parse the weights with which units of resources count as usage. Raises InvalidInputError.
 
     >>> usage_weights("flop=1 gpu_s=1e12").gpu_s
     1000000000000.0

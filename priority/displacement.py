@@ -1,8 +1,8 @@
-"""Decides whether a job may displace other work of its host. Pure.
+"""Decides whether a job may displace other work on its host. Pure.
 
-A job with a deadline that makes the client run it first preempts other work. The rules follow NCI's suspension score;
-since no formula is published, this one is our own: every single factor can veto, and the score must be positive. The
-client decides which work it suspends, and other projects' work is not visible. Off by default.
+A job whose deadline makes the client run it first preempts other work. The rules follow NCI's suspension score; its
+formula is not published, so this one is our own: each factor can veto, and the score must be positive. The client
+decides which work it suspends, and work of other projects is not visible. Off by default.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from domain.formatting import in_words
 from domain.units import Instant, Seconds
 
-MOST_STRETCHED = 1.25  # expansion factor of displaced work
+MOST_STRETCHED = 1.25  # maximum expansion factor of displaced work
 SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """One of our instances on the host, by its last report: seconds left then, runtime limit, due date."""
+    """One of our instances on the host, as last reported: seconds left, runtime limit, due date."""
 
     name: str
     cores: float
@@ -28,20 +28,20 @@ class UnderWay:
     limit_s: Seconds
     due_at: Instant
     reported_at: Instant
-    owners_running: int = 1  # instances its submitter has in progress on all hosts
+    owners_running: int = 1  # its submitter's instances in progress on all hosts
 
     def left_s(self, now: Instant) -> Seconds:
-        """Return the seconds left now: those last reported minus the time since, at least 0."""
+        """Return the seconds left now: those last reported minus the time elapsed since, at least 0."""
         return Seconds(max(0.0, self.remaining_s - max(0.0, now - self.reported_at)))
 
     def done_fraction(self, now: Instant) -> float:
-        """Return PERCENT as documented: elapsed over the limit."""
+        """Return PERCENT as documented: elapsed time divided by the limit."""
         return min(1.0, max(0.0, 1.0 - self.left_s(now) / self.limit_s)) if self.limit_s > 0.0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class DisplacingJob:
-    """The job that would run first."""
+    """The job that would be run first."""
 
     cores: float
     runtime_s: Seconds
@@ -57,10 +57,10 @@ def veto(
     now: Instant,
     most_stretched: float = MOST_STRETCHED,
 ) -> str | None:
-    """Return why the job may not be sent, or None.
+    """Return why the job may not be sent, or None if it may.
 
-    None if no displaced work exceeds (limit + suspension) / limit = 1.25, none misses its due date by
-    earliest-deadline-first, and each displaced instance has a positive score.
+    It may if (limit + suspension) / limit is at most 1.25 for all displaced work, no displaced work misses its due date
+    with earliest-deadline-first scheduling, and every displaced instance has a positive score.
 
     score = size ratio + 0.5 * log2((running of its owner + 1) / (running of ours + 1)) - 2 * done^2
 
@@ -89,7 +89,7 @@ def veto(
 
 
 def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
-    """Return the score for delaying an instance: higher for bigger jobs of submitters with less work in progress.
+    """Return the score for delaying an instance: higher for bigger jobs, and for submitters with less work in progress.
 
     >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
     >>> score(DisplacingJob(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
@@ -104,7 +104,7 @@ def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
 def _simulated(
     job: DisplacingJob | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant
 ) -> list[float]:
-    """Return the end of each instance, the job first if given: list scheduling on cores, the job, then by due date."""
+    """Return each instance's end by list scheduling on cores, with the job first, then in order of due date."""
     cores = [now] * max(1, int(host_cores))
     ends = [0.0] * len(under_way)
     result = list[float]()
@@ -117,7 +117,7 @@ def _simulated(
 
 
 def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
-    """Use the cores that are free first; return the end."""
+    """Use the cores that become free first, and return when they end."""
     number = min(len(cores), max(1, math.ceil(wanted)))
     cores.sort()
     end_at = Instant(cores[number - 1] + seconds)

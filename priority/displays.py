@@ -1,8 +1,8 @@
 """Formats priorities for people. Pure.
 
-Printed parts always add up to the printed total: rounding differences are moved to another part. Layouts of other
-products (`mdiag -p`, `sprio`, Flux's verbose form) are kept; contributions are signed and figures complete where the
-originals truncate them.
+Printed parts always add up to the printed total: rounding differences are moved to another part. The layouts are those
+of other products (`mdiag -p`, `sprio`, Flux's verbose form), but contributions are signed, and figures are complete
+where the originals truncate them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Format(StrEnum):
 
 
 def figure(value: float | None) -> str:
-    """Format a number: six significant digits, or all before the point, no exponent below 1e15.
+    """Format a number with six significant digits, or all digits before the point; no exponent below 1e15.
 
     >>> figure(100000.0), figure(0.453211), figure(-1.5), figure(None)
     ('100000', '0.453211', '-1.5', '-')
@@ -36,7 +36,7 @@ def figure(value: float | None) -> str:
 
 
 def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tuple[list[str], str]:
-    """Format points and their total so that they add up: integers if all are or `whole`, else two decimals.
+    """Format points and their total so that they add up: as integers if all are (or `whole`), else with two decimals.
 
     >>> printed([1.004, 1.004, 1.004], 3.012)
     (['1.01', '1.00', '1.00'], '3.01')
@@ -55,13 +55,13 @@ def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tu
     by_error = sorted(range(len(parts)), key=lambda place: step * (parts[place] - points[place] * scale))
     for place in by_error[: abs(missing)]:
         parts[place] += step
-    if abs(missing) > len(parts) > 0:  # figures beyond the precision of a double: the largest takes the rest
+    if abs(missing) > len(parts) > 0:  # figures beyond double precision: the largest part takes the rest
         parts[max(range(len(parts)), key=lambda place: abs(parts[place]))] += missing - step * len(parts)
     return [f"{one / scale:.{decimals}f}" for one in parts], f"{scaled / scale:.{decimals}f}"
 
 
 def relative(breakdown: Breakdown) -> Breakdown:
-    """Return the breakdown with instants relative to its ordering pass, in seconds: negative in the past.
+    """Return the breakdown with instants in seconds relative to its ordering pass; negative in the past.
 
     >>> submitted = Contribution("submitted at", "submitted at", 1e9, "instant", 1e9, None, -1.0, -1e9)
     >>> shown = relative(Breakdown(7, "fifo", 1e9 + 60.0, 0, -1e9, (submitted,)))
@@ -80,7 +80,7 @@ def relative(breakdown: Breakdown) -> Breakdown:
 
 
 def verbose(breakdown: Breakdown) -> str:
-    """Format formula, numbers, products and result, a line each, then bounds and limits.
+    """Format formula, numbers, products and result on one line each, followed by bounds and limits.
 
     >>> two = (Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0), Contribution("user", "user", -512.0, "",
     ...        -0.5, None, 4.0, -2.0))
@@ -112,7 +112,7 @@ def verbose(breakdown: Breakdown) -> str:
 
 
 def _capped(part: Contribution) -> str:
-    """Format a term's value, with its cap if it exceeds that.
+    """Format a term's value, with its cap if the value exceeds it.
 
     >>> _capped(Contribution("XFACTOR", "SERVICE", 133.0, "", 133.0, 50.0, 10.0, 500.0))
     'min(133, 50)'
@@ -122,7 +122,7 @@ def _capped(part: Contribution) -> str:
 
 
 def _signed(points: Sequence[str]) -> str:
-    """Format a sum with its signs.
+    """Format a signed sum.
 
     >>> _signed(["5", "-2", "0"])
     '5 - 2 + 0'
@@ -132,7 +132,7 @@ def _signed(points: Sequence[str]) -> str:
 
 
 def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows of signed contributions that add up to the total, a column per term, the heading first.
+    """Return rows of signed contributions that add up to the total, one column per term, starting with the heading.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> table([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -148,8 +148,9 @@ def table(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows as `mdiag -p`, in whole numbers: a column per component with its sub-components, then their weights,
-    "points, percent of the absolute sum (points of the sub-components)" per batch, and the percentages of all batches.
+    """Return rows like `mdiag -p`, in integers: one column per component with its sub-components; then their weights,
+    "points, percent of the absolute sum (points of the sub-components)" per batch, and the percentages over all
+    batches.
 
     >>> from pprint import pprint
     >>> parts = (Contribution("XFACTOR", "SERVICE", 2.0, "", 2.0, None, 30.0, 60.0),
@@ -182,7 +183,7 @@ def mdiag(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[list[str]]:
-    """Return rows as `sprio -l`: weighted points per term; `normalised` (-n): values before weighting.
+    """Return rows like `sprio -l`: weighted points per term; with `normalised` (-n), values before weighting.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> sprio([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))], normalised=True)
@@ -199,7 +200,7 @@ def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[
 
 
 def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows as `sprio -w`: the weights of the priorities, which are stored with them.
+    """Return rows like `sprio -w`: the weights, which are stored with the priorities.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> sprio_weights([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -214,7 +215,7 @@ def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows as `flux account jobs`: each factor with its weight, and the resulting priority.
+    """Return rows like `flux account jobs`: each factor with its weight, and the resulting priority.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> flux([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -231,7 +232,7 @@ def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def shown(breakdowns: Sequence[Breakdown], layout: Format) -> list[list[str]]:
-    """Return the rows of a layout, the heading first."""
+    """Return the rows of a layout, starting with the heading."""
     by_layout: dict[Format, Callable[[Sequence[Breakdown]], list[list[str]]]] = {
         Format.TABLE: table,
         Format.MDIAG: mdiag,

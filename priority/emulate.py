@@ -1,6 +1,6 @@
-"""Computes fair-share as other systems do, for a tree given as JSON in their forms. Pure.
+"""Computes fair-share as other systems do, for a tree given as JSON in their format. Pure.
 
-The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`: it uses no project data.
+The dry run behind `muster fairshare emulate --system flux|slurm|pbs|maui|nci`. It uses no project data.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from priority.systems import (
     pbs_shares,
 )
 
-# ---- reading documents
+# ---- reading input
 
-DEEPEST = 100  # maximum levels of a tree
-LARGEST = 1e100  # maximum of a figure: sums and products stay finite
+DEEPEST = 100  # maximum depth of a tree
+LARGEST = 1e100  # maximum of a figure, so that sums and products stay finite
 MODES = {
     "target": TargetMode.PLAIN,
     "plain": TargetMode.PLAIN,
@@ -55,7 +55,7 @@ def flux_tree_of(document: object, depth: int = 0) -> Node:
 
 
 def slurm_tree_of(document: object, depth: int = 0) -> Node:
-    """Read a tree of {name, shares, usage, children}; usage of vertices with children is ignored."""
+    """Read a tree of {name, shares, usage, children}. The usage of vertices with children is ignored."""
     name, fields, children = _vertex(document, depth, slurm_tree_of)
     usage = 0.0 if children else _number(f"{name}.usage", fields.get("usage") or 0.0)
     return Node(name, _shares(name, fields), usage, children)
@@ -77,7 +77,7 @@ def _pbs_node(document: object, depth: int) -> Node:
 def _vertex(
     document: object, depth: int, read: Callable[[object, int], Node]
 ) -> tuple[str, Mapping[str, object], tuple[Node, ...]]:
-    """Read a vertex's name, its fields, and its children by `read`."""
+    """Read a vertex's name, its fields, and its children (with `read`)."""
     if depth > DEEPEST:
         raise InvalidInputError("tree", f"at most {DEEPEST} levels", depth)
     fields = _mapping("tree", document)
@@ -137,7 +137,7 @@ def maui_rows_of(document: object) -> list[Credential]:
 
 
 def target_of(amount: object, mode: object = None) -> Target | None:
-    """Read a target given as a number with a mode's name, or in Maui's notation ("12.5+"). None: no target.
+    """Read a target given as a number and the name of its mode, or in Maui's notation ("12.5+"). None: no target.
 
     >>> target_of(10.0, "floor"), target_of("10+"), target_of(None)
     (Target(amount=10.0, mode=<TargetMode.FLOOR: '+'>), Target(amount=10.0, mode=<TargetMode.FLOOR: '+'>), None)
@@ -150,7 +150,7 @@ def target_of(amount: object, mode: object = None) -> Target | None:
 
 
 def _mode_of(mode: object) -> TargetMode:
-    """Return a target's mode from its name or from Maui's sign."""
+    """Return a target's mode, given its name or Maui's sign."""
     signs = {sign.value: sign for sign in TargetMode}
     if not isinstance(mode, str) or mode not in {**MODES, **signs}:
         raise InvalidInputError("mode", "one of " + ", ".join(MODES), mode)
@@ -170,7 +170,7 @@ def _list(where: str, document: object) -> Sequence[object]:
 
 
 def _rows(where: str, document: object) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """Return the objects of a list, each with its label for messages."""
+    """Return the objects of a list, each with its label for error messages."""
     for number, row in enumerate(_list(where, document)):
         yield f"{where}[{number}]", _mapping(f"{where}[{number}]", row)
 
@@ -201,10 +201,10 @@ class EmulatedTable:
 
 
 def emulate(system: str, document: object) -> EmulatedTable:
-    """Return the system's table for a document in its form. Raises InvalidInputError naming the error.
+    """Return the system's table for input in its format. Raises InvalidInputError naming the error.
 
-    flux: a tree of {name, kind, shares, usage, children}. slurm: {associations} for Fair Tree, else a tree {name,
-    shares, usage, children} for the classic form, with `dampening`. pbs: {root_children, min_usage}. maui: {decay,
+    flux: a tree of {name, kind, shares, usage, children}. slurm: {associations} for Fair Tree, otherwise a tree {name,
+    shares, usage, children} for the classic algorithm, with `dampening`. pbs: {root_children, min_usage}. maui: {decay,
     total_per_window, rows: {section, name, target, mode, windows}}. nci: {jobs: {id, owner, cpus}, held, slots}.
 
     >>> tree = {"name": "root", "children": [{"name": "ann", "usage": 3}, {"name": "bob", "usage": 1}]}
@@ -257,7 +257,7 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
     credentials = maui_rows_of(document.get("rows", ()))
     for number, one in enumerate(credentials):
         if len(one.windows) != len(totals):
-            expected = f"{len(totals)} windows, one for each of total_per_window"
+            expected = f"{len(totals)} windows, one per entry of total_per_window"
             raise InvalidInputError(f"rows[{number}].windows", expected, len(one.windows))
     found = fair_share_table(credentials, totals, decay=decay)
     rows = []
@@ -272,7 +272,7 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
 
 
 def _nci(document: Mapping[str, object]) -> EmulatedTable:
-    """Order jobs by the work of their owners ahead of them."""
+    """Return the jobs ordered by the amount of their owners' work ahead of them."""
     jobs = [job for _, job in _rows("jobs", document.get("jobs", ()))]
     owners = {str(job.get("owner", "")): number for number, job in reversed(list(enumerate(jobs)))}
     claims = [

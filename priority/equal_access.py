@@ -1,6 +1,6 @@
-"""The equal-access policy: submitters take turns. Pure.
+"""The equal-access policy, under which submitters take turns. Pure.
 
-NCI's queue shuffling: a job's score is the work that its submitter (or account) has ahead of it, in processor
+NCI's queue shuffling: a job's score is the amount of its submitter's (or account's) work ahead of it, in processor
 equivalents; the smallest score goes first, regardless of shares and past usage. Queues are strict tiers.
 """
 
@@ -15,16 +15,16 @@ from domain.ordering import BatchFacts
 from domain.units import BatchId, Instant
 from priority.scheme import PolicyContext, Scheme, Term, scheme
 
-EQUAL_ACCESS = "equal_access"  # the policy
+EQUAL_ACCESS = "equal_access"  # name of the policy
 
 
 def owner_of(batch: Batch, equal_among: str) -> int:
-    """Return who takes turns for a batch: its account or its submitter (setting `ordering.equal_among`)."""
+    """Return the owner that takes turns for a batch: its account or its submitter (setting `ordering.equal_among`)."""
     return batch.account_id if equal_among == "accounts" else batch.submitter_id
 
 
 def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:
-    """Return the scheme: less work in progress goes first; each time a batch was passed over reduces its score.
+    """Return the scheme: less work in progress goes first, and each time a batch is passed over reduces its score.
 
     >>> equal_access().own[0].name, equal_access().shared[0].name
     ('bypassed', 'held')
@@ -47,7 +47,7 @@ def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Sc
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A batch that requests slots: `jobs` of `pe` each, for an owner with work in progress."""
+    """A batch that requests slots: `jobs` jobs of `pe` each, for an owner with work in progress."""
 
     batch_id: BatchId
     owner: int  # a submitter or an account
@@ -61,11 +61,11 @@ class Claim:
 def shuffled(
     claims: Iterable[Claim], *, held_pe: Mapping[int, float], slots: int, bypass_gain_pe: float = 1.0
 ) -> list[BatchId]:
-    """Return the batch of each of the next `slots` jobs, charged provisionally one by one, so that equal owners
+    """Return the batch of each of the next `slots` jobs. Each job is charged provisionally, so that equal owners
     alternate.
 
     Score of a job = PE of its owner in progress + PE placed before it in this pass - gain * times passed over. Within a
-    tier the smallest score goes first, then the earlier submission, then the smaller id. An owner's batches within a
+    tier, the smallest score goes first, then the earlier submission, then the smaller id. An owner's batches within a
     tier follow this order too, one after the other.
 
     >>> both = [Claim(BatchId(1), 1, 0, 1.0, 9, Instant(0.0)), Claim(BatchId(2), 2, 0, 1.0, 9, Instant(5.0))]

@@ -1,8 +1,8 @@
-"""Fair-share of submitters in a tree of accounts, the ranking of its users, and their names. Pure.
+"""Fair-share of submitters in a tree of accounts, the ranking of its users, and their display names. Pure.
 
-A tree of accounts with submitters as leaves. Each leaf has two numbers: the *ratio* (0.5 on target, towards 1 under-,
-towards 0 over-served) and the *rank* (position in the tree's order over the number of leaves), which breaks ties.
-Formulas of other systems (priority/systems.py) use the same order and names.
+The leaves of the account tree are submitters. Each leaf has two numbers: the *ratio* (0.5 on target, towards 1
+under-served, towards 0 over-served) and the *rank* (position in the tree's order divided by the number of leaves),
+which breaks ties. The formulas of other systems (priority/systems.py) use the same order and names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from domain.ordered_work import LeafId
 from domain.units import AccountId, SubmitterId
 from domain.usage import LEAST_USAGE
 
-# ---- the order of users: siblings by weight, highest first, and depth first below each account
+# ---- the order of users: siblings by weight, highest first, and depth-first below each account
 
 Weight = float | Fraction
 
@@ -30,7 +30,7 @@ Weight = float | Fraction
 class Weighed:
     """A user or an account among its siblings. `key` names a user; accounts have none.
 
-    Weights are compared exactly: callers make nearly equal ones equal if they are to tie.
+    Weights are compared exactly: callers must make nearly equal weights equal if they are to tie.
     """
 
     key: Hashable
@@ -40,18 +40,18 @@ class Weighed:
 
 
 class _Step(NamedTuple):
-    member: Weighed | None  # None: accounts merged into one
+    member: Weighed | None  # None: several accounts merged into one
     tied: bool
     children: tuple[Weighed, ...] = ()
 
 
 def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[Hashable, int]:
-    """Return the rank of every user, N for the best of N, in traversal order.
+    """Return each user's rank, N for the best of N, in traversal order.
 
-    Siblings are ordered by weight, highest first, a user before an account of the same weight. Tied sibling users share
-    a rank; the next one loses one rank per user passed. Tied sibling accounts are merged: their children compete in one
-    list, each with the weight among its own siblings. With `tie_carries` (Slurm) the first below an account that tied
-    with a user shares that user's rank; without (Flux) the user ranks above.
+    Siblings are ordered by weight, highest first; of equal weights, users precede accounts. Tied sibling users share a
+    rank, and the next user loses one rank per user passed. Tied sibling accounts are merged: their children compete in
+    one list, each with its weight among its own siblings. With `tie_carries` (Slurm), the first user below an account
+    that tied with a user shares that user's rank; without (Flux), the user ranks higher.
 
     >>> tree = [Weighed("a", 1.0), Weighed("", 2.0, False, (Weighed("b", 5.0), Weighed("c", 5.0)))]
     >>> dict(user_ranks(tree))
@@ -74,7 +74,7 @@ def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[
 
 
 def _steps(members: Iterable[Weighed], *, tied: bool) -> Iterator[_Step]:
-    """Yield one list of siblings in order; `tied`: its first member shares the previous rank."""
+    """Yield the members of one list of siblings in order. `tied`: the first member shares the previous rank."""
     ordered = sorted(members, key=lambda member: (-member.weight, not member.is_user))
     for _, equals in groupby(ordered, key=lambda member: member.weight):
         accounts: list[Weighed] = []
@@ -99,7 +99,7 @@ def _users(members: Iterable[Weighed]) -> int:
     return users
 
 
-# ---- names of vertices in tables: a user may be in several accounts
+# ---- names of vertices in tables; a user may be in several accounts
 
 
 class Vertex(Protocol):
@@ -113,7 +113,7 @@ V = TypeVar("V", bound=Vertex)
 
 
 def one_kind(_vertex: object) -> bool:
-    """Treat users and accounts as one kind of name."""
+    """Treat users and accounts as the same kind of name."""
     return True
 
 
@@ -156,10 +156,10 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A vertex of the tree. S and U are fractions of the whole; UE takes the account's usage into account.
+    """A vertex of the tree. S and U are fractions of the whole; UE also takes the account's usage into account.
 
-    `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, else infinite without
-    usage.
+    `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, otherwise infinite
+    without usage.
     """
 
     shares: float
@@ -169,7 +169,7 @@ class Share:
     effective_fraction: float  # UE
     ratio: float
     level_weight: float
-    rank: float | None = None  # leaves only: rank / number of leaves
+    rank: float | None = None  # leaves only: rank divided by the number of leaves
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +179,12 @@ class FairShares:
 
 
 def fair_shares(accounts: Iterable[Account], leaves: Iterable[Leaf], *, damping: float = 1.0) -> FairShares:
-    """Return the fair-share of every submitter and account.
+    """Return the fair-share of all submitters and accounts.
 
-    S = product of share fractions down the tree; U = usage / all usage; at the top (and below an account that has the
-    whole) UE = U, below it UE = U + (UE of the account - U) * own share among siblings; ratio = 2^-(UE / S / damping),
-    and 0 for S = 0. Accounts without leaves below them are left out. Raises InvalidInputError for accounts that do not
-    form a forest, a leaf of an unknown account, or invalid numbers.
+    S = product of share fractions down the tree; U = usage / all usage; UE = U at the top (and below an account with
+    all shares), and below that UE = U + (UE of the account - U) * own share among siblings; ratio = 2^-(UE / S /
+    damping), or 0 for S = 0. Accounts without leaves below them are omitted. Raises InvalidInputError if the accounts
+    are not a forest, a leaf's account is unknown, or numbers are invalid.
 
     >>> accounts = [Account(AccountId(1), "lab")]
     >>> both = [Leaf(SubmitterId(1), AccountId(1), 1.0, 30.0), Leaf(SubmitterId(2), AccountId(1), 1.0, 10.0)]
@@ -209,7 +209,7 @@ def ratio_factor(effective: float, share: float, damping: float = 1.0) -> float:
 
 
 def level_weight(shares: float, all_shares: float, usage: float, all_usage: float) -> float:
-    """Return the number siblings are compared by: share of shares over share of usage.
+    """Return the number by which siblings are compared: fraction of shares divided by fraction of usage.
 
     >>> level_weight(1.0, 4.0, 1.0, 2.0), level_weight(0.0, 4.0, 0.0, 2.0), level_weight(1.0, 4.0, 0.0, 2.0)
     (0.5, 0.0, inf)
@@ -224,7 +224,7 @@ def level_weight(shares: float, all_shares: float, usage: float, all_usage: floa
 
 
 class _Tree:
-    """Accounts with their leaves, parents before children."""
+    """Accounts and their leaves, parents before children."""
 
     def __init__(self, accounts: Mapping[AccountId, Account], leaves: tuple[Leaf, ...]) -> None:
         self._accounts = accounts
@@ -256,7 +256,7 @@ class _Tree:
         return order
 
     def _summed(self) -> dict[AccountId, float]:
-        """Return the usage at and below each account that has leaves there; others are left out."""
+        """Return the usage at and below each account that has leaves there; other accounts are omitted."""
         usage: dict[AccountId, float] = {}
         for account in reversed(self._order):
             own = [leaf.usage for leaf in self._leaves[account.account_id]]
@@ -318,7 +318,7 @@ class _Tree:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """The siblings below one account, with the sums they are compared with."""
+    """The siblings below one account, and the sums they are compared with."""
 
     above: Share | None
     all_shares: float

@@ -1,7 +1,7 @@
-"""Checks whether another job of a batch may be sent, and which limits block it. Pure.
+"""Checks whether one more job of a batch may be sent, and which limits block it. Pure.
 
-All limits are checked, so that a blocked batch names every limit that blocks it. Hard limits block; a batch over a soft
-limit is sorted behind all others, or lowered by SPVIOLATION (`ordering.soft_limits`).
+All limits are checked, so that a blocked batch names each limit that blocks it. Hard limits block; a batch over a soft
+limit is sorted behind all others, or its priority is lowered by SPVIOLATION (`ordering.soft_limits`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ NO_MORE_THAN = 1e-9  # tolerance for amounts at the bound
 
 
 def limits_of(asked: RequestedAmounts, limits: Iterable[Limit]) -> list[tuple[Limit, str]]:
-    """Return the applicable limits: a limit for this name replaces the general one."""
+    """Return the limits that apply: a limit for a specific name replaces the general one."""
     found: dict[tuple[Scope, Quantity], tuple[Limit, str]] = {}
     for limit in limits:
         name = asked.names.get(limit.scope)
@@ -27,7 +27,7 @@ def limits_of(asked: RequestedAmounts, limits: Iterable[Limit]) -> list[tuple[Li
 
 
 def holds(asked: RequestedAmounts, limits: Iterable[Limit], counts: Counts) -> Holds:
-    """Return every soft and hard limit that one more job would exceed. Standby work is exempt from size limits.
+    """Return all soft and hard limits that one more job would exceed. Standby work is exempt from size limits.
 
     >>> limit = Limit(Scope.SUBMITTER, Quantity.JOBS, hard=2.0)
     >>> one_more = RequestedAmounts({Scope.SUBMITTER: "ada"}, {Quantity.JOBS: 1.0})

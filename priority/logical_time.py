@@ -1,7 +1,7 @@
-"""Logical end times of batches: charging, correcting and refunding a submitter's logical time. Pure.
+"""Logical end times of batches: charges, corrections and refunds of a submitter's logical time. Pure.
 
-A batch's logical end time (LET) is when it would end if it had the whole pool from its submitter's logical time on.
-Batches with a smaller LET go first. It is an order, not a forecast.
+A batch's logical end time (LET) is when it would end if it had the whole pool, starting at its submitter's logical
+time. Batches with a smaller LET go first. It defines an order and is not a forecast.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from domain.errors import InvalidInputError
 from domain.ordered_work import LogicalCorrection, OrderedBatch
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
-UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # if no host is known; only the order matters
-MIN_SHARE_FRACTION = 1e-6  # a submitter without shares still gets a place in the queue
-MOST_CHARGED_S = Seconds(1e11)  # per batch: every logical time is a valid date, for any stored values
+UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # used while no host is known; only the order matters
+MIN_SHARE_FRACTION = 1e-6  # so that a submitter without shares still gets a place in the queue
+MOST_CHARGED_S = Seconds(1e11)  # per batch, so that each logical time is a valid date for any stored values
 
 
 class LetRule(StrEnum):
     """How a batch's logical end time is computed."""
 
-    DESIGN = "design"  # LST + R: a short batch passes long ones of equal standing
-    WFQ = "wfq"  # LST + R / share: weighted fair queueing's virtual finish
+    DESIGN = "design"  # LST + R: a short batch precedes long batches of equal standing
+    WFQ = "wfq"  # LST + R / share: virtual finish time in weighted fair queueing
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ def charge_batch(
     share_fraction: float,
     rule: str = LetRule.DESIGN,
 ) -> LogicalTimes:
-    """Place a batch of `batch_flop` (instances included) of a submitter with logical time `logical_at`.
+    """Return the logical times for a batch of `batch_flop` (all instances) of a submitter at logical time `logical_at`.
 
     With R = batch_flop / pool_flop_per_s: start = max(logical_at, now), end = start + R (design) or start + R / share
     (wfq), and the submitter's logical time becomes start + R / share (docs/ordering.md#logical-time). An idle submitter
-    restarts from now: unused shares are not saved. A pool of 0 is unknown and counts as 1e12 flop/s; a share is at
+    restarts from now: unused shares are not saved. A pool of 0 means unknown and counts as 1e12 flop/s; a share is at
     least 1e-6. A batch is charged at most MOST_CHARGED_S, and starts at most that far ahead of now. Raises
     InvalidInputError for invalid numbers.
 
-    A 1000 s batch of a submitter with a quarter of the shares ends 1000 s from now; the submitter's next
-    one starts 4000 s from now:
+    A 1000 s batch of a submitter with a quarter of the shares ends 1000 s from now; the submitter's next batch starts
+    4000 s from now:
 
     >>> times = charge_batch(
     ...     logical_at=Instant(0.0), now=Instant(50.0), batch_flop=Flop(1e15),
@@ -79,7 +79,7 @@ def charge_batch(
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The change of a submitter's logical time, and the batch's total charge after it."""
+    """The change of a submitter's logical time, and the batch's total charge afterwards."""
 
     moved_s: Seconds
     charged_s: Seconds
@@ -93,12 +93,12 @@ def correct_charge(
     pool_flop_per_s: FlopPerSecond | float,
     share_fraction: float,
 ) -> Correction:
-    """Charge a batch for actual use: (used + estimated remainder) / pool / share, less the charge so far.
+    """Return the correction that charges a batch for actual use: (used + estimated remainder) / pool / share.
 
-    The batch's logical end time does not change: only its submitter's next batches move. An aborted batch has no
+    The batch's logical end time does not change; only its submitter's next batches move. An aborted batch has no
     remainder, so unused work is refunded. Raises InvalidInputError for invalid numbers.
 
-    A batch charged 4000 s used half of its 1e15 flop and was aborted; a quarter share gets 2000 s back:
+    A batch charged 4000 s used half of its 1e15 flop before it was aborted; with a quarter share, 2000 s are refunded:
 
     >>> correct_charge(charged_s=Seconds(4000.0), used_flop=Flop(5e14), left_flop=Flop(0.0),
     ...                pool_flop_per_s=1e12, share_fraction=0.25)
@@ -124,16 +124,16 @@ def _check(name: str, value: float, high: float = math.inf) -> None:
         raise InvalidInputError(name, "a number of at least 0" if math.isinf(high) else f"0 to {high:g}", value)
 
 
-# ---- refunds. A batch is charged in full when it is submitted. The part of the estimates that its instances used stays
-# charged, the rest is refunded: when the batch is aborted (instances in progress count by estimate), and again when no
-# instance is in progress any more.
+# ---- refunds. A batch is charged in full when submitted. The part of the estimates that its instances used stays
+# charged and the rest is refunded: once when the batch is aborted (instances in progress count by estimate), and again
+# when no instance is in progress any more.
 
-LEAST_MOVED = 1e-6  # of the charge: smaller differences are not corrected
+LEAST_MOVED = 1e-6  # as a fraction of the charge; smaller differences are not corrected
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceTally:
-    """Numbers of instances of a batch that count as usage, and of those that have been returned."""
+    """The numbers of a batch's instances that count as usage, and of those that have been returned."""
 
     charged: int
     used: int
@@ -142,7 +142,7 @@ class InstanceTally:
 def counted(one: OrderedBatch) -> InstanceTally:
     """Return the tally of a batch's counters. Instances lost by volunteers do not count; errors of failed jobs do.
 
-    A job fails after `max_errors` errors, which are attributed to the submitter.
+    A job fails after `max_errors` errors, which are attributed to its submitter.
     """
     counts = one.batch.counts
     faults = min(counts.retries, counts.jobs_failed * one.max_errors)
@@ -151,10 +151,10 @@ def counted(one: OrderedBatch) -> InstanceTally:
 
 
 def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
-    """Return the correct charge of a finished batch in logical time, by its instances' usage; None if it is unchanged.
+    """Return a finished batch's correct charge in logical time, from its instances' usage; None if it is unchanged.
 
-    No work remains: the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
-    estimate, one in progress is assumed to need all of it. The price per second never changes.
+    No work remains, so the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
+    estimate; an instance in progress is assumed to need all of it. The price per second never changes.
     """
     batch, now_s = one.batch, one.charged_s - one.refunded_s
     if one.charged_s <= 0.0 or one.batch_flop <= 0.0:
@@ -165,7 +165,7 @@ def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection 
         charged_s=Seconds(now_s),
         used_flop=Flop(taken * one.job_flop),
         left_flop=Flop(0.0),
-        pool_flop_per_s=one.batch_flop / one.charged_s,  # with its share
+        pool_flop_per_s=one.batch_flop / one.charged_s,  # including its share
         share_fraction=1.0,
     )
     if abs(corrected.moved_s) <= LEAST_MOVED * one.charged_s:
@@ -174,5 +174,5 @@ def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection 
 
 
 def abort_refund(one: OrderedBatch) -> LogicalCorrection | None:
-    """Return the correction for a batch at the moment it is aborted, by the notes on its instances."""
+    """Return the correction for a batch when it is aborted, from the stored state of its instances."""
     return logical_correction(one, 1.0 if one.notes is None else one.notes.used_fraction)

@@ -1,7 +1,7 @@
-"""Numbers about a batch and its jobs that make up priorities. Pure.
+"""Quantities of a batch and its jobs that priorities are made of. Pure.
 
-Each measure handles its edge cases. Sources: the Moab and Maui guides, as documented (not as coded, where the two
-differ).
+Each measure handles its own edge cases. Sources: the Moab and Maui guides, as documented (not as implemented, where the
+two differ).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import islice
 
 from domain.units import MINUTE_S, Flop, Instant
 
-ACCURACY_JOBS = 100  # number of the submitter's last jobs that count
+ACCURACY_JOBS = 100  # number of the submitter's latest jobs that count
 DEADLINE_POINTS = 1000.0
 LEAST_TARGET_GAP = 1e-4
 
@@ -28,7 +28,7 @@ def expansion_factor(*, waited_s: float, runtime_s: float | None, least_runtime_
 
 
 def batch_runtime_s(job_s: float | None, batch_flop: Flop | None, pool_flop_per_s: float) -> float | None:
-    """Return R of a batch: max(one job on the reference host, the batch on the whole pool); None if neither is known.
+    """Return a batch's run time R: max(one job on the reference host, the batch on the whole pool), or None if unknown.
 
     A batch of ten thousand one-second jobs is not short:
 
@@ -43,7 +43,7 @@ def batch_runtime_s(job_s: float | None, batch_flop: Flop | None, pool_flop_per_
 def processor_equivalents(request: Mapping[str, float], configured: Mapping[str, float]) -> float:
     """Return PE = max over resources of request / configured, times the configured processors ("procs").
 
-    Resources that are not requested or not configured are skipped; without processors: 0.
+    Resources not requested or not configured are skipped. Without processors, PE is 0.
 
     >>> processor_equivalents({"procs": 2, "mem_mb": 6144}, {"procs": 400, "mem_mb": 819200})
     3.0
@@ -67,7 +67,7 @@ def queue_minutes(waited_s: float) -> float:
 
 
 def deadline_nearness(*, submitted_at: Instant, deadline_at: Instant | None, now: Instant) -> float:
-    """Return DEADLINE: 0 at submission, 1000 at the deadline and after it, linear between; 0 without a deadline.
+    """Return DEADLINE: 0 at submission, rising linearly to 1000 at the deadline and constant after it; 0 without one.
 
     >>> deadline_nearness(submitted_at=Instant(0.0), deadline_at=Instant(100.0), now=Instant(25.0))
     250.0
@@ -93,7 +93,7 @@ def target_nearness(target: float | None, current: float) -> float:
 def estimate_accuracy(jobs: Iterable[tuple[float, float]]) -> float | None:
     """Return WCACCURACY: median of min(estimate, actual) / max(estimate, actual) over the last 100 jobs, newest first.
 
-    Jobs without both values are left out; None if there are no others.
+    Jobs without both values are skipped; None if no job remains.
 
     >>> estimate_accuracy([(100.0, 50.0), (100.0, 400.0), (10.0, 10.0)])
     0.5
@@ -104,7 +104,7 @@ def estimate_accuracy(jobs: Iterable[tuple[float, float]]) -> float | None:
 
 
 def capped(value: float, cap: float | None) -> float:
-    """Return the value, at most the cap. None or 0: no cap; negative values are unchanged.
+    """Return the value limited to the cap. None or 0 means no cap; negative values are unchanged.
 
     >>> capped(260.0, 200.0), capped(260.0, 0.0), capped(-5.0, 1.0)
     (200.0, 260.0, -5.0)
@@ -113,8 +113,8 @@ def capped(value: float, cap: float | None) -> float:
 
 
 def absolute_percent(points: Sequence[float]) -> list[float]:
-    """Return each part's percentage of the sum of absolute values; negative parts give positive percentages. All 0 if
-    the sum is 0.
+    """Return each part's percentage of the sum of absolute values. Negative parts give positive percentages; all are 0
+    if the sum is 0.
 
     >>> absolute_percent([-6.0, 24.0])
     [20.0, 80.0]

@@ -1,7 +1,7 @@
-"""Chooses the homogeneous-redundancy class of a job. Pure.
+"""Chooses a job's class for homogeneous redundancy. Pure.
 
-All replicas of such a job run on hosts of one class. The class is chosen before the first replica is sent, where the
-job is expected to complete soonest, and chosen again in each cycle until then.
+All replicas of such a job run on hosts of one class. The class is chosen before the first replica is sent, as the one
+where the job should complete soonest, and chosen again in each cycle until then.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HostClass:
 
 
 def expected_s(host_class: HostClass) -> float | None:
-    """Return queue / speed of active hosts + expected turnaround; None without any speed.
+    """Return queue / speed of active hosts + expected turnaround, or None if the speed is 0.
 
     >>> expected_s(HostClass("linux", Flop(1e15), FlopPerSecond(1e12), Seconds(500.0)))
     1500.0
@@ -36,10 +36,10 @@ def expected_s(host_class: HostClass) -> float | None:
 
 
 def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:
-    """Return the part of the work for each class if each job in turn goes where it completes soonest.
+    """Return each class's share of the work if each job in turn goes to the class where it completes soonest.
 
     All classes that get work finish it at the same time T: sum of max(0, (T - turnaround) * speed - queue) = work. A
-    small amount goes to the fastest class alone. Classes with too few hosts get none.
+    small amount goes to the fastest class alone. Classes with too few hosts get no work.
 
     >>> slow = HostClass("arm", Flop(0.0), FlopPerSecond(1e12), Seconds(900.0))
     >>> fast = HostClass("x86", Flop(0.0), FlopPerSecond(3e12), Seconds(500.0))
@@ -55,7 +55,7 @@ def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) 
     if not timed:
         return {}
     work = max(work_flop, 1.0)
-    speed = filled = 0.0  # sums over the classes below the level, and the work that fills them up to it
+    speed = filled = 0.0  # sums over the classes below the level, and the work needed to fill them up to it
     level = timed[0][0]
     for number, (_, _, one) in enumerate(timed):
         speed += one.speed
@@ -69,7 +69,7 @@ def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) 
 
 
 def drawn_class(of: Mapping[str, float], drawn: float) -> str | None:
-    """Return the class of a job with this number, from 0 to below 1; None if there is none.
+    """Return the class of a job with random number `drawn` in [0, 1), or None if there is no class.
 
     >>> drawn_class({"x86": 0.75, "arm": 0.25}, 0.7), drawn_class({"x86": 0.75, "arm": 0.25}, 0.8), drawn_class({}, 0.5)
     ('x86', 'arm', None)

@@ -1,6 +1,6 @@
-"""Orders all batches under one policy. Pure.
+"""Orders all batches by one policy. Pure.
 
-Values shared by a submitter's batches (fair-share, work in progress) are computed once per submitter, account and
+Values common to a submitter's batches (fair-share, work in progress) are computed once per submitter, account and
 level.
 """
 
@@ -17,7 +17,7 @@ from domain.units import BatchId, Instant
 from priority.policies import Policy
 from priority.scheme import PolicyContext, evaluator
 
-LEAST_STEP = 1e-300  # minimum difference between keys that must differ
+LEAST_STEP = 1e-300  # minimum difference between keys that must be different
 
 
 class Place(NamedTuple):
@@ -30,16 +30,16 @@ class Place(NamedTuple):
 
 
 class BatchOrder:
-    """All batches in order under one policy. Ties: higher fair-share rank, earlier effective submission, id."""
+    """All batches ordered by one policy. Ties: higher fair-share rank, earlier effective submission, id."""
 
     def __init__(self, policy: Policy, batches: Sequence[BatchFacts], moment: PolicyContext) -> None:
         self._policy = policy
         self._moment = moment
         self._batches = {facts.batch_id: facts for facts in batches}
-        self.places = self._ordered(batches)  # in sending order
+        self.places = self._ordered(batches)  # in the order in which they are sent
 
     def breakdown(self, batch_id: BatchId) -> Breakdown:
-        """Return why the batch has its place, with the weights and figures of this order."""
+        """Return the explanation of a batch's place, with the weights and figures used for this order."""
         return self._policy.breakdown(self._batches[batch_id], self._moment)
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
@@ -51,12 +51,12 @@ class BatchOrder:
         ids = [facts.batch_id for facts in batches]
         keys = [key_of(total) for total in totals]
         rows = list(range(len(batches)))
-        for column in (ids, effective, ranks, keys, tiers):  # stable sorts, the most significant last
+        for column in (ids, effective, ranks, keys, tiers):  # stable sorts, the most significant key last
             rows.sort(key=column.__getitem__)
         return _stepped(list(map(Place, *([column[row] for row in rows] for column in (ids, tiers, keys, totals)))))
 
     def _totals(self, batches: Sequence[BatchFacts]) -> list[float]:
-        """Return the priority of each batch: the sum of its own terms, then of the terms its group shares."""
+        """Return each batch's priority: the sum of its own terms, then of the terms common to its group."""
         schemes = {id(scheme): scheme for scheme in self._policy.schemes.values()}
         own = {key: evaluator(scheme.own, scheme) for key, scheme in schemes.items()}
         shared = {key: evaluator(scheme.shared, scheme) for key, scheme in schemes.items()}
@@ -76,8 +76,8 @@ class BatchOrder:
 
 
 def _stepped(places: list[Place]) -> list[Place]:
-    """Adjust keys so that sorting by (tier, key, id) gives the same order: a tie the id would break otherwise gets a
-    step.
+    """Return the places with keys adjusted so that sorting by (tier, key, id) gives the same order: a tie that the id
+    would break differently gets a step.
     """
     last_tier, last_key, last_id = 0, -math.inf, BatchId(0)
     for number, (batch_id, tier, key, total) in enumerate(places):

@@ -1,7 +1,7 @@
-"""Ordering policies: the order of batches, and its explanation. Pure.
+"""Ordering policies: they determine the order of batches and its explanation. Pure.
 
-A policy has a scheme of terms per service level. From the facts of a batch it computes an order key, (tier, key),
-smaller first and for equal keys the smaller batch id, and the breakdown that explains it.
+A policy has a scheme of terms for each service level. From the facts of a batch it computes an order key (tier, key),
+smaller first (of equal keys, the smaller batch id), and the breakdown that explains it.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from priority.scheme import (
     scheme,
 )
 
-# ---- multifactor: six factors between 0 and 1, weighted and summed, as in the Flux multi-factor plugin. P = Ww * wait
-# + Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor may be negative. A weight of 0
-# removes a factor; without any weight all batches tie and are ordered by submission.
+# ---- multifactor: six factors between 0 and 1, weighted and summed, as in Flux's multi-factor plugin. P = Ww * wait +
+# Wq * qos + Wu * queue + Ws * size + Wr * user + Wf * fair-share. Only the user factor can be negative. A weight of 0
+# removes a factor; if all weights are 0, all batches tie and are ordered by submission.
 
 LEAST_USER_PRIORITY = -1024
 LEVELS: Mapping[ServiceLevel, float] = {
@@ -44,7 +44,7 @@ LEVELS: Mapping[ServiceLevel, float] = {
 
 
 def multifactor(settings: OrderingSettings) -> Scheme:
-    """Return the scheme of the six factors. A total below 0 is shown as 0.
+    """Return the scheme of the six factors. A total below 0 is displayed as 0.
 
     >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
     >>> six = multifactor(OrderingSettings())
@@ -102,20 +102,20 @@ def _queue_number(facts: BatchFacts, moment: PolicyContext) -> float:
 
 
 def _queue_factor(facts: BatchFacts, moment: PolicyContext) -> float:
-    """Return the queue's number over the largest of all queues."""
+    """Return the queue's number divided by the largest number of all queues."""
     largest = max(moment.queue_numbers.values(), default=0.0)
     return max(0.0, moment.queue_numbers.get(facts.queue, 0.0) / largest) if largest > 0.0 else 0.0
 
 
 def _user_factor(facts: BatchFacts, _moment: PolicyContext) -> float:
-    """Scale -1024..1023 to [-1, 1)."""
+    """Return the user priority, scaled from -1024..1023 to [-1, 1)."""
     return max(-1.0, min(1.0, facts.user_priority / -LEAST_USER_PRIORITY))
 
 
 # ---- components: the sum of Moab's and Maui's components and sub-components. P = sum over components of Wc * min(Cc,
-# sum of W * min(C, value)); caps are upper bounds only, applied before the weight. By default only QUEUETIME counts,
-# which is the order of submission. Weights of a service level are added to the global ones. USAGE (CONSUMED, REMAINING,
-# PERCENT) concerns instances in progress and is only used in priority/displacement.py.
+# sum of W * min(C, value)); caps are upper bounds only and apply before the weight. By default only QUEUETIME counts,
+# which gives the order of submission. A service level's weights are added to the global ones. USAGE (CONSUMED,
+# REMAINING, PERCENT) concerns instances in progress and is used only in priority/displacement.py.
 
 MIB = 1024.0 * 1024.0
 PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
@@ -123,9 +123,9 @@ PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
 
 @dataclass(frozen=True, slots=True)
 class ComponentWeights:
-    """Weights and caps by name, "QUEUETIME" or "SERVICE", and the weights service levels add.
+    """Weights and caps by name, such as "QUEUETIME" or "SERVICE", and the weights that service levels add.
 
-    Names without a weight have 1 if they are a component or QUEUETIME, else 0.
+    The default weight is 1 for components and QUEUETIME, otherwise 0.
     """
 
     weights: Mapping[str, float]
@@ -156,18 +156,20 @@ def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
     found = PARAMETER.fullmatch(word)
     known = found is not None and found[2] in {*COMPONENTS, *SUBCOMPONENTS} and found[1] in {None, *ServiceLevel}
     if found is None or not known or (found[1] and found[3] == "CAP"):
-        raise InvalidInputError("ordering.components", "words like XFACTORWEIGHT=100, XFACTORCAP=50", word)
+        raise InvalidInputError(
+            "ordering.components", "NAME=NUMBER words, such as XFACTORWEIGHT=100 XFACTORCAP=50", word
+        )
     try:
         number = float(found[4])
     except ValueError:
-        raise InvalidInputError("ordering.components", "a number behind the =", word) from None
+        raise InvalidInputError("ordering.components", "a number after the =", word) from None
     if not abs(number) <= 1e12:
         raise InvalidInputError("ordering.components", "a number from -1e12 to 1e12", word)
     return ServiceLevel(found[1]) if found[1] else None, found[2], found[3], number
 
 
 def components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """Return the schemes by service level; a target time or expansion factor of 0 means no target.
+    """Return the schemes by service level. A target time or target expansion factor of 0 means no target.
 
     >>> sums = components(OrderingSettings(components="USERPRIOWEIGHT=2"))[ServiceLevel.NORMAL]
     >>> [(term.name, term.weight) for term in sums.own if term.weight]
@@ -246,13 +248,13 @@ def _deadline(facts: BatchFacts, moment: PolicyContext) -> float:
 
 # ---- all policies
 
-UNPAID_TIER = 100  # after the tiers of all queues
-FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond it counts as unknown; 0 is the first place
+UNPAID_TIER = 100  # comes after the tiers of all queues
+FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond this range counts as unknown; 0 is the first place
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy with its weights: the scheme of each service level, and whether a soft limit is a tier of its own."""
+    """A policy with its weights: a scheme per service level, and whether a soft limit means a tier of its own."""
 
     name: str
     schemes: Mapping[ServiceLevel, Scheme]
@@ -262,7 +264,7 @@ class Policy:
         return self.schemes[facts.level]
 
     def breakdown(self, facts: BatchFacts, moment: PolicyContext) -> Breakdown:
-        """Return a batch's tier and key, with the explanation.
+        """Return a batch's tier, key and explanation.
 
         >>> facts = BatchFacts(1, 1, 1, 100.0, logical_end_at=700.0)
         >>> policy_of(OrderingSettings()).breakdown(facts, PolicyContext(100.0)).key
@@ -271,8 +273,8 @@ class Policy:
         return explain(self.scheme_of(facts), facts, moment, tier=self.tier(facts, moment))
 
     def tier(self, facts: BatchFacts, moment: PolicyContext) -> int:
-        """Return the strict tier, which precedes every key: the queue's under equal access; one higher over a soft
-        limit, unless `ordering.soft_limits` leaves that to SPVIOLATION. Unpaid work comes last under every policy.
+        """Return the strict tier, which precedes every key: the queue's tier under equal access; one higher over a soft
+        limit, unless `ordering.soft_limits` leaves that to SPVIOLATION. Unpaid work comes last under all policies.
 
         >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
         >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
@@ -286,12 +288,12 @@ class Policy:
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The batch with the smallest logical end time goes first; one beyond the range goes last."""
+    """Return the scheme in which the smallest logical end time goes first; a time beyond the range goes last."""
     return _one_term("logical_time", "logical end time", lambda facts, _: FURTHEST.nearest(facts.logical_end_at))
 
 
 def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """The batch submitted first goes first."""
+    """Return the scheme in which the batch submitted first goes first."""
     return _one_term("fifo", "submitted at", lambda facts, _: facts.submitted_at)
 
 

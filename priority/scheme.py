@@ -1,8 +1,8 @@
-"""Priority of a batch as a sum of weighted terms, and the project's state that terms refer to. Pure.
+"""Batch priorities as sums of weighted terms, and the project state that terms refer to. Pure.
 
-A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)), with
-C the caps. Printed points always add up to the printed total: the excess of a component over its cap is a term of its
-own, and a clamped total is marked.
+A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
+where the C are caps. Printed points always add up to the printed total: a component's excess over its cap is a term of
+its own, and a clamped total is marked.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ ONE_CORE = Request()
 
 @dataclass(frozen=True, slots=True)
 class PolicyContext:
-    """The project at one instant: the same for all batches of an ordering.
+    """The state of the project at one instant, the same for all batches in an ordering pass.
 
-    `reference` is the component-wise median of hosts seen in 7 days; `largest_pe` the processor equivalents of the
-    largest feasible host. `queue_tiers`, `queue_numbers` and `level_deltas` are by name and service level.
+    `reference` is the component-wise median of hosts active within 7 days; `largest_pe` the processor equivalents of
+    the largest feasible host. `queue_tiers`, `queue_numbers` and `level_deltas` are by name and by service level.
     """
 
     now: Instant
@@ -47,7 +47,7 @@ class PolicyContext:
 
 @lru_cache(maxsize=4096)
 def request_pe(request: Request, reference: Request) -> float:
-    """Return the processor equivalents of one job on the reference host.
+    """Return a job's processor equivalents on the reference host.
 
     >>> request_pe(Request(1.0, memory_bytes=4e9), Request(8.0, memory_bytes=16e9))
     2.0
@@ -64,7 +64,7 @@ Measure = Callable[[BatchFacts, PolicyContext], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One weighted number. `measure` gives its value, `raw` the original quantity (the value itself if None).
+    """One weighted number. `measure` returns its value, `raw` the original quantity (None: the value itself).
 
     `shared`: the value is the same for all batches of one submitter, account and service level.
     """
@@ -90,10 +90,10 @@ PLAIN = Component()
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """Terms in the order of summation; terms shared by a submitter's batches come last.
+    """Terms in the order of summation. Terms common to a submitter's batches come last.
 
-    `least`: minimum of displayed totals and ties (the order still uses the total). `with_tiers`: queues are strict
-    tiers that sort before the total.
+    `least` is the minimum for displayed totals and ties (the order still uses the total). `with_tiers`: queues are
+    strict tiers that sort before the total.
     """
 
     policy: str
@@ -115,7 +115,7 @@ def scheme(
     least: float | None = None,
     with_tiers: bool = False,
 ) -> Scheme:
-    """Return a scheme of these terms; a component's terms are adjacent, and all shared or none."""
+    """Return a scheme of these terms. A component's terms must be adjacent, and either all or none shared."""
     every = tuple(terms)
     names = list(dict.fromkeys(one.component for one in every))
     grouped = sorted(every, key=lambda one: names.index(one.component))
@@ -134,9 +134,9 @@ Points = Callable[[BatchFacts, PolicyContext], list[float]]
 
 
 def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
-    """Return a function that gives the points of each term with a weight, in order; terms without weight are skipped.
+    """Return a function that returns the points of each term with a weight, in order; terms without weight are skipped.
 
-    The excess over a component's cap follows the component's terms.
+    A component's excess over its cap follows the component's terms.
 
     >>> held = Term("held", "held", "PE", -1.0, lambda facts, moment: 3.0, cap=2.0)
     >>> plain = scheme("p", [held])
@@ -188,9 +188,9 @@ def _excess(before: Iterable[float], component: Component) -> float:
 
 
 def explain(scheme: Scheme, facts: BatchFacts, moment: PolicyContext, *, tier: int) -> Breakdown:
-    """Return the breakdown of a batch's priority: every term with its inputs.
+    """Return the breakdown of a batch's priority: all terms with their inputs.
 
-    Terms of weight 0 are left out. Points add up to the total, in order.
+    Terms with weight 0 are omitted. Points, in order, add up to the total.
     """
     contributions = tuple(_contributions(scheme, facts, moment))
     total = total_of(one.points for one in contributions)

@@ -1,6 +1,6 @@
 """Current standings of submitters: fair-share, targets over recent windows, work in progress. Pure.
 
-Policies read these standings. Windows are aligned to the epoch: window number = floor(instant / interval).
+Policies use these standings. Windows are aligned to the epoch: window number = floor(instant / interval).
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from domain.usage import LEAST_USAGE
 from priority.fair_share import FairShares, Leaf, fair_shares
 from priority.measures import estimate_accuracy
 
-# ---- targets, as in Maui: usage is a percentage of the usage delivered in the last windows; older windows count less.
+# ---- targets, as in Maui: usage as a percentage of the usage delivered in the last windows; older windows count less
 
-STAR_POINTS = 5.0  # deviation from the target that is marked, in percentage points
+STAR_POINTS = 5.0  # deviations from the target above this many percentage points are marked
 MOST_WINDOWS = 24
 
 
 class TargetMode(StrEnum):
     PLAIN = ""
-    FLOOR = "+"  # counts only below the target
-    CEILING = "-"  # counts only above the target
-    CAP = "%"  # no priority; blocks starts that would exceed it, relative to the usage delivered
-    HARD_CAP = "^"  # the same in absolute usage
+    FLOOR = "+"  # matters only below the target
+    CEILING = "-"  # matters only above the target
+    CAP = "%"  # not a priority: blocks starts that would exceed it, relative to the usage delivered
+    HARD_CAP = "^"  # the same, in absolute usage
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A target in percent of the usage delivered (HARD_CAP: in usage), and its mode."""
+    """A target as a percentage of the usage delivered (HARD_CAP: as usage), and its mode."""
 
     amount: float
     mode: TargetMode = TargetMode.PLAIN
@@ -55,7 +55,7 @@ def parse_target(text: str) -> Target:
 
 
 def targets(text: str) -> Mapping[tuple[str, str], Target]:
-    """Parse targets by (user|group|account|level, name) from words like group:stuart=38+. Raises InvalidInputError.
+    """Parse targets by (user|group|account|level, name) from words such as group:stuart=38+. Raises InvalidInputError.
 
     >>> targets("user:DEFAULT=20")["user", "DEFAULT"].amount
     20.0
@@ -65,13 +65,13 @@ def targets(text: str) -> Mapping[tuple[str, str], Target]:
         credential, _, amount = word.rpartition("=")
         section, _, name = credential.partition(":")
         if section not in {"user", "group", "account", "level"} or not name:
-            raise InvalidInputError("ordering.targets", "words like user:DEFAULT=20 or group:stuart=38+", word)
+            raise InvalidInputError("ordering.targets", "targets such as user:DEFAULT=20 or group:stuart=38+", word)
         found[section, name] = parse_target(amount)
     return found
 
 
 def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str) -> Target | None:
-    """Return the target of that name, else the section's DEFAULT, else none.
+    """Return the target for this name, otherwise the section's DEFAULT, otherwise None.
 
     >>> target_for(targets("user:DEFAULT=20"), "user", "ada").amount
     20.0
@@ -98,7 +98,7 @@ def window_weights(decay: float, windows: int) -> list[float]:
 
 
 def newest_first(usage: Mapping[int, float], newest: int, depth: int) -> list[float]:
-    """Return usage by window number as a list of `depth` windows, the newest first.
+    """Return usage by window number as a list of `depth` windows, newest first.
 
     >>> newest_first({7: 2.0, 5: 1.0}, 7, 3)
     [2.0, 0.0, 1.0]
@@ -107,7 +107,7 @@ def newest_first(usage: Mapping[int, float], newest: int, depth: int) -> list[fl
 
 
 def used_fraction(used: Sequence[float], total: Sequence[float], *, decay: float, depth: int | None = None) -> float:
-    """Return sum(used[n] * decay^n) / sum(total[n] * decay^n), n = 0 the newest window, n < depth; 0 if the total is 0.
+    """Return sum(used[n] * decay^n) / sum(total[n] * decay^n) for n < depth, with n = 0 newest; 0 if the total is 0.
 
     >>> round(used_fraction([60, 0, 10, 50], [110, 125, 100, 150], decay=0.5, depth=4), 6)
     0.317919
@@ -120,7 +120,7 @@ def used_fraction(used: Sequence[float], total: Sequence[float], *, decay: float
 
 
 def used_percent(shares: Sequence[float], total: Sequence[float], *, decay: float) -> float:
-    """Return the usage from each window's percentage, to two decimals as printed by `diagnose -f`.
+    """Return the usage computed from each window's percentage, with two decimals as printed by `diagnose -f`.
 
     >>> used_percent([12.0, 6.0, 2.0], [20.0, 40.0, 160.0], decay=0.25)
     8.0
@@ -130,9 +130,9 @@ def used_percent(shares: Sequence[float], total: Sequence[float], *, decay: floa
 
 
 def delta(target: Target | None, percent: float, *, relative: bool = False) -> float:
-    """Return target minus usage in percentage points; 0 without a target. With `relative`: 1 - usage / target.
+    """Return target minus usage in percentage points, 0 without a target. With `relative`: 1 - usage / target.
 
-    A floor counts only if usage is below, a ceiling only if it is above, a cap never.
+    A floor counts only if usage is below it, a ceiling only if usage is above it, a cap never.
 
     >>> delta(Target(50.0), 45.0), delta(Target(10.0, TargetMode.FLOOR), 25.0)
     (5.0, 0.0)
@@ -150,7 +150,7 @@ def delta(target: Target | None, percent: float, *, relative: bool = False) -> f
 
 
 def starred(target: Target | None, percent: float) -> bool:
-    """Return whether usage deviates from its target by more than 5 points: either side, below a floor, above a ceiling.
+    """Return whether usage is off target by more than 5 points: on either side, below a floor, or above a ceiling.
 
     >>> starred(Target(13.0), 18.0), starred(Target(13.0), 18.01), starred(Target(13.0, TargetMode.FLOOR), 20.0)
     (False, True, False)
@@ -166,8 +166,7 @@ def starred(target: Target | None, percent: float) -> bool:
 
 
 def over_cap(target: Target | None, *, used: float, delivered: float, request: float, others_wait: bool) -> str | None:
-    """Return why a cap blocks a start that would use `request` more, or None. A cap applies only while other work
-    waits.
+    """Return why a cap blocks a start that would use `request` more, or None. Caps apply only while other work waits.
 
     >>> over_cap(Target(10.0, TargetMode.CAP), used=9.0, delivered=90.0, request=1.0, others_wait=True)
     '11 % of the usage delivered would exceed the cap of 10 %'
@@ -191,9 +190,9 @@ Windows = Mapping[int, float]  # usage by window number
 
 @dataclass(frozen=True, slots=True)
 class Submitting:
-    """A submitter in one account: its leaf with usage as one number, and the other inputs of its standing.
+    """A submitter in one account: its leaf, with usage as one number, and the other inputs of its standing.
 
-    `windows` is usage by window number, `jobs` its last jobs as (estimate, actual) seconds, newest first.
+    `windows` is usage by window number; `jobs` its latest jobs as (estimate, actual) seconds, newest first.
     """
 
     leaf: Leaf
@@ -205,7 +204,7 @@ class Submitting:
 
 @dataclass(frozen=True, slots=True)
 class LeafStandings:
-    """The standings of all submitters, the deltas of service levels, and the tree they come from."""
+    """The standings of all submitters, the deltas of service levels, and the tree they were computed from."""
 
     leaves: Mapping[LeafId, LeafStanding]
     levels: Mapping[ServiceLevel, float]
@@ -221,7 +220,7 @@ def standings(
     now: Instant,
     level_windows: Mapping[ServiceLevel, Windows] | None = None,
 ) -> LeafStandings:
-    """Compute fair-share by tree, deltas to targets, estimate accuracy and work in progress. Raises InvalidInputError.
+    """Return fair-share, deltas to targets, estimate accuracy and work in progress. Raises InvalidInputError.
 
     >>> ada = Submitting(Leaf(1, 1, 1.0, 10.0), "ada", {0: 30.0})
     >>> bob = Submitting(Leaf(2, 1, 1.0, 10.0), "bob", {0: 70.0})
@@ -283,12 +282,12 @@ class _Deltas:
         depth = self._settings.window_samples
         used, total = newest_first(usage, self._newest, depth), newest_first(self._total, self._newest, depth)
         if not any(total):
-            return 0.0  # no usage was delivered: the whole component is left out
+            return 0.0  # no usage was delivered: the whole component is omitted
         return delta(target, 100.0 * used_fraction(used, total, decay=self._settings.window_decay_factor))
 
 
 class Credentials:
-    """The names under which usage counts: those of the user, of its group (the account below the top) and account."""
+    """The names under which usage counts: of the user, of the group (the account below the top) and of the account."""
 
     def __init__(self, accounts: Iterable[Account]) -> None:
         self._accounts = {account.account_id: account for account in accounts}
@@ -300,7 +299,7 @@ class Credentials:
         return {"user": user, "group": group.name, "account": account.name}
 
     def usage(self, submitting: Iterable[Submitting]) -> dict[tuple[str, str], Windows]:
-        """Return the usage by section and name."""
+        """Return usage by section and name."""
         found: dict[tuple[str, str], list[Windows]] = {}
         for one in submitting:
             for key in self.of(one.name, one.leaf.account_id).items():
@@ -310,8 +309,8 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class CredentialUsage:
-    """The usage of a name beside its target: `percent` of all windows with their weights, `windows` of each, newest
-    first, in percent of the usage delivered in it.
+    """A name's usage compared with its target: `percent` over all windows with their weights, and `windows` for each
+    one, newest first, as percentages of the usage delivered in it.
     """
 
     section: str
@@ -331,7 +330,7 @@ def credential_usage(
     level_windows: Mapping[ServiceLevel, Windows],
 ) -> tuple[list[float], list[CredentialUsage]]:
     """Return the usage delivered in each window, newest first, and the rows of `diagnose -f`: users, groups, accounts
-    and levels with usage or a target of their own. Raises InvalidInputError.
+    and levels with usage or with a target of their own. Raises InvalidInputError.
 
     >>> ada, bob = (Submitting(Leaf(n, 1, 1.0, 0.0), name, {0: 30.0 * n}) for n, name in ((1, "ada"), (2, "bob")))
     >>> settings = OrderingSettings(targets="user:ada=20+", window_samples=2)

@@ -1,6 +1,6 @@
-"""Computes fair-share as other systems do, for sites that migrate. Pure.
+"""Computes fair-share as other systems do, for sites that migrate to Muster. Pure.
 
-Formulas that differ from Muster's own: Flux, Slurm (classic and Fair Tree), PBS, Maui. Sources: flux-accounting 9546e25
+The formulas differ from Muster's own: Flux, Slurm (classic and Fair Tree), PBS, Maui. Sources: flux-accounting 9546e25
 (weighted_tree.cpp, weighted_walk.cpp), slurm 284c3b9 (priority_multifactor.c, fair_tree.c) and its documentation,
 openpbs cd7ab5e (fairshare.cpp and its functional tests), the Maui administrator's guide, and the vendor's text on
 `mdiag -p` and `mdiag -f`.
@@ -21,7 +21,7 @@ from priority.standings import Target, starred, used_percent
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An account (PBS: a group) or a user of a tree. `usage` None: not set."""
+    """An account (PBS: a group) or a user in a tree. `usage` None: not set."""
 
     name: str
     shares: float = 1.0
@@ -42,7 +42,7 @@ LEAST_USAGE = 1e-9  # smaller usage counts as 0
 
 @dataclass(frozen=True, slots=True)
 class FluxShares:
-    """`fairshare` of every user, best first; weights of users and accounts among their siblings."""
+    """`fairshare` of all users, best first, and the weights of users and accounts among their siblings."""
 
     fairshare: Mapping[str, float] = field(default_factory=dict)
     user_weight: Mapping[str, float] = field(default_factory=dict)
@@ -50,11 +50,11 @@ class FluxShares:
 
 
 def flux_shares(root: Node) -> FluxShares:
-    """Return rank / N of every user. Raises InvalidInputError for a tree without users.
+    """Return rank / N of each user. Raises InvalidInputError for a tree without users.
 
-    A user of two accounts counts as two users, named by their paths. weight = (shares / siblings' shares) / (usage /
-    siblings' usage); 0 shares give weight 0, else no usage gives 2^64. Weights within the machine's epsilon times
-    max(|a|, |b|, 1) are equal.
+    A user in two accounts counts as two users, named by their paths. weight = (shares / siblings' shares) / (usage /
+    siblings' usage); the weight is 0 without shares, otherwise 2^64 without usage. Weights within the machine's epsilon
+    times max(|a|, |b|, 1) are equal.
 
     >>> tree = Node("root", is_user=False, children=(Node("ann", 1, 30.0), Node("bob", 1, 10.0)))
     >>> dict(flux_shares(tree).fairshare)
@@ -77,7 +77,7 @@ def _below(node: Node) -> Iterator[Node]:
 
 
 def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
-    """Return the weight of every vertex among its siblings, by identity."""
+    """Yield the weight of each vertex among its siblings, by identity."""
     shares = sum((Fraction(child.shares) for child in node.children), Fraction(0))
     usage = sum((_flux_used(child) for child in node.children), Fraction(0))
     for child in node.children:
@@ -86,7 +86,7 @@ def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
 
 
 def _flux_used(node: Node) -> Fraction:
-    """Return an account's own figure if it has one, else the sum of its children."""
+    """Return an account's own usage if it is set, otherwise the sum over its children."""
     if node.usage is not None:
         return Fraction(node.usage)
     return sum((_flux_used(child) for child in node.children), Fraction(0))
@@ -101,7 +101,7 @@ def _weight(shares: Fraction, all_shares: Fraction, usage: Fraction, all_usage: 
 
 
 def _made_equal(weights: Mapping[int, Fraction]) -> Mapping[int, Fraction]:
-    """Return the weights with nearly equal ones made equal."""
+    """Return the weights, with nearly equal ones made equal."""
     made: dict[int, Fraction] = {}
     standing = Fraction(-1)
     for vertex, weight in sorted(weights.items(), key=lambda item: item[1]):
@@ -116,12 +116,12 @@ def _weighed(node: Node, weights: Mapping[int, Fraction], names: Mapping[int, st
     return Weighed(names[id(node)], weights[id(node)], node.is_user, children)
 
 
-# ---- Slurm's classic form and PBS
+# ---- Slurm's classic algorithm, and PBS
 
 
 @dataclass(frozen=True, slots=True)
 class PathShare:
-    """A vertex with its path, in Slurm's terms; PBS calls the values fairshare_perc, fairshare_tree_usage and
+    """A vertex with its path, in Slurm's terms. PBS calls the values fairshare_perc, fairshare_tree_usage and
     fairshare_factor, and does not print `norm_usage`.
     """
 
@@ -132,10 +132,10 @@ class PathShare:
 
 
 def classic(root: Node, *, damping: float = 1.0) -> Mapping[str, PathShare]:
-    """Return every vertex below the root by name, as Slurm computes it: an account's usage includes its children's.
+    """Return all vertices below the root by name, as computed by Slurm: an account's usage includes its children's.
 
-    S = product of share fractions down the path; U = usage / all usage; UE = U at the top, below it
-    U + (UE of the parent - U) * shares / siblings' shares; F = 2^-(UE / S / damping), 0 without shares.
+    S = product of share fractions down the path; U = usage / all usage; UE = U at the top, and below it U + (UE of the
+    parent - U) * shares / siblings' shares; F = 2^-(UE / S / damping), or 0 without shares.
 
     >>> classic(Node("root", children=(Node("ann", 1, 20.0), Node("bob", 3, 60.0))))["ann"].fairshare
     0.5
@@ -143,12 +143,12 @@ def classic(root: Node, *, damping: float = 1.0) -> Mapping[str, PathShare]:
     return _down(root.children, Node.set_below, root.set_below(), damping)
 
 
-MIN_USAGE = 1.0  # of every vertex of PBS, including the root
+MIN_USAGE = 1.0  # for each vertex in PBS, including the root
 
 
 def pbs_shares(top: Sequence[Node], *, min_usage: float = MIN_USAGE) -> Mapping[str, PathShare]:
-    """Return every vertex below the root by name, as PBS computes it: an explicit usage replaces the minimum, and usage
-    set below is added. The formulas are those of `classic` without damping.
+    """Return all vertices below the root by name, as computed by PBS: an explicit usage replaces the minimum, and usage
+    set below is added. The formulas are those of `classic`, without damping.
 
     >>> shares = pbs_shares([Node("ann", 1, 3.0), Node("bob", 1, 6.0)])
     >>> shares["ann"].effective_usage, round(shares["ann"].fairshare, 6)
@@ -180,26 +180,26 @@ def _down(top: Sequence[Node], used: Callable[[Node], float], whole: float, damp
     return found
 
 
-# ---- Slurm's Fair Tree. Fractions are exact, so that equal ones tie.
+# ---- Slurm's Fair Tree. Fractions are exact, so that equal values tie.
 
 PARENT = "parent"
 
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A row of sacctmgr: an account (`user` None) or a user in one. `shares` is a number or "parent"."""
+    """A row of sacctmgr: an account (`user` None), or a user in an account. `shares` is a number or "parent"."""
 
     association_id: str
     parent_id: str | None
     account: str
     user: str | None = None
     shares: float | str = 1
-    usage: float = 0.0  # a user's own
+    usage: float = 0.0  # the user's own usage
 
 
 @dataclass(frozen=True, slots=True)
 class FairTreeRow:
-    """A row of `sshare -l`, as printed; None for an empty cell."""
+    """A row of `sshare -l` as printed; None is an empty cell."""
 
     account: str
     user: str | None
@@ -213,10 +213,11 @@ class FairTreeRow:
 
 
 def fair_tree(associations: Sequence[Association]) -> list[FairTreeRow]:
-    """Return every association's row, in the order given. Raises InvalidInputError if they do not form a tree.
+    """Return a row per association, in the given order. Raises InvalidInputError if they do not form a tree.
 
-    Level FS = S / U among siblings: 0 for no shares, else infinite for no usage. An account with shares "parent" is
-    dissolved (its children compete one level up), a user with it has an infinite level FS. Fairshare = rank / N.
+    Level FS = S / U among siblings: 0 without shares, otherwise infinite without usage. An account with shares "parent"
+    is dissolved (its children compete one level up); a user with shares "parent" has infinite level FS. Fairshare =
+    rank / N.
 
     >>> rows = fair_tree([Association("r", None, "root"), Association("a", "r", "root", "ann", 1, 3),
     ...                   Association("b", "r", "root", "bob", 1, 1)])
@@ -243,7 +244,7 @@ class _FairTree:
         self._root = roots[0]
         self._usage: dict[str, Fraction] = {}
         self._add_up()
-        self._above: dict[str, Association] = {}  # the account under which a member competes
+        self._above: dict[str, Association] = {}  # the account under which each member competes
         self._norm: dict[str, Fraction] = {self._root.association_id: Fraction(0)}
         self._level: dict[str, Weight | None] = {}
         self._weigh(self._root)
@@ -264,7 +265,7 @@ class _FairTree:
             self._usage[one.association_id] = sum(below, own)
 
     def _group(self, account: Association) -> Iterator[Association]:
-        """Return the members that compete below an account: its children, and those of dissolved children."""
+        """Yield the members that compete below an account: its children, and those of dissolved accounts."""
         for child in self._children[account.association_id]:
             if child.user is None and child.shares == PARENT:
                 yield from self._group(child)
@@ -294,7 +295,7 @@ class _FairTree:
     def _competes_under(self, one: Association) -> Association:
         if one.association_id in self._above:
             return self._above[one.association_id]
-        above = self._parent(one)  # a dissolved account: where its children compete
+        above = self._parent(one)  # for a dissolved account: where its children compete
         return self._competes_under(above) if above.user is None and above.shares == PARENT else above
 
     def _parent(self, one: Association) -> Association:
@@ -340,7 +341,7 @@ def _six(value: Weight) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A row of a fair-share table: a user, group or service level with its share of each window, newest first."""
+    """A row of a fair-share table: a user, group or service level, and its share of each window, newest first."""
 
     section: str
     name: str
@@ -355,7 +356,7 @@ class Credential:
 def fair_share_table(
     rows: Sequence[Credential], total_per_window: Sequence[float], *, decay: float
 ) -> Mapping[str, tuple[float, bool]]:
-    """Return the rows of `mdiag -f` by "SECTION/name", in order: percent of the usage, and whether it is off target.
+    """Return the rows of `mdiag -f` by "SECTION/name", in order: percentage of the usage, and whether it is off target.
 
     >>> rows = [Credential("USER", "rosa", Target(20.0), (12.0, 6.0, 2.0))]
     >>> fair_share_table(rows, [20.0, 40.0, 160.0], decay=0.25)["USER/rosa"]

@@ -1,1 +1,1 @@
-"""Running processes: composition, supervisor, workers, periodic tasks, metrics, limits."""
+"""The running processes: composition, supervisor, workers, periodic tasks, metrics, limits."""

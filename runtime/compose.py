@@ -1,4 +1,4 @@
-"""The composition root: constructs every object of the running processes."""
+"""The composition root, which constructs all objects of the running processes."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from administration.accounts import AccountKeys
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.project import Project
+from administration.statistics import LOOK_EVERY_S as LOOK_EVERY_EXPORT_S
+from administration.statistics import StatisticsExport
 from api.events import ProgressHub
 from api.reading import MAX_BODY_BYTES
 from batch_estimator.service import Estimator
@@ -36,6 +38,7 @@ from jobs.reserving import ClassSearch, Reserver
 from jobs.sweeper import INTERVAL_S
 from portal.attach import AttachFlow
 from portal.build import PLACE, build_site
+from portal.public import StatisticsFiles
 from runtime.counters import RefillCounters, RequestCounters
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
@@ -70,9 +73,9 @@ def path_of(master_url: str) -> str:
 
 
 def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], master_url: str) -> web.Application:
-    """Return the worker's routes below the path of the master URL, with the API and the pages mounted there."""
+    """Return an application with the worker's routes, and the API and pages mounted, below the master URL's path."""
     prefix = path_of(master_url)
-    # The root application's body limit also applies to the API; other handlers read their bodies in pieces.
+    # The root application's body limit also applies to the API; all other handlers read their bodies in pieces.
     application = web.Application(client_max_size=MAX_BODY_BYTES)
     application.add_routes(
         [web.RouteDef(route.method, prefix + route.path, route.handler, route.kwargs) for route in routes]
@@ -83,6 +86,7 @@ def mounted(routes: list[web.RouteDef], parts: Mapping[str, web.Application], ma
 
 
 Loop = Callable[[], Coroutine[None, None, None]]
+SHARED = frozenset({"validator"})  # tasks that run in every background process, which divide the jobs
 LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large project
     "host classes": HOUR_S,
     "host statistics": Seconds(6 * HOUR_S),
@@ -90,12 +94,13 @@ LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large proje
     "history": HOUR_S,
     "marks of batches": HOUR_S,
     "leftover files": HOUR_S,
+    "statistics export": HOUR_S,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerParts:
-    """Parts of a request worker: a web application, its loops by name, and the objects the loops use."""
+    """The parts of a request worker: web application, loops by name, and the objects that the loops use."""
 
     application: web.Application
     tasks: dict[str, Loop]
@@ -112,7 +117,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """Parts of the background process: periodic tasks, which share one catalogue."""
+    """The parts of the background process: its periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -123,7 +128,7 @@ class BackgroundParts:
 
     @property
     def tasks(self) -> dict[str, Loop]:
-        """The loops by name."""
+        """Return the loops by name."""
         return {
             "catalogue": self.catalogue.run,
             "heartbeat": self.heartbeat.run,
@@ -138,9 +143,9 @@ class BackgroundParts:
 async def build_worker(
     project: Project, clock: Clock, *, board: MetricsStore | None = None, name: str = "worker 0"
 ) -> AsyncIterator[WorkerParts]:
-    """Build a request worker and fill its job array once. Requires `project.database_url`.
+    """Build a request worker and fill its job array for the first time. Requires `project.database_url`.
 
-    Its metrics go to the node's `board`, or to a board of its own if None.
+    Its metrics go to the node's `board`; if that is None, to a metrics store of its own.
     """
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
@@ -206,6 +211,7 @@ async def build_worker(
             *files.routes,
             *AttachFlow(store.volunteers, authenticator.signing, account_keys, catalogue, clock).routes(),
             *site.routes(),
+            *StatisticsFiles(project.statistics_dir).routes(),
             *status.routes(),
         ]
         served = build_project_api(
@@ -274,7 +280,7 @@ async def build_background(
     """Build the periodic tasks. Requires `project.database_url`."""
     assert project.database_url is not None
     store = await open_store(project.database_url, clock=clock)
-    locks = store.duties()
+    locks = store.duties(SHARED)
     try:
         keys = await asyncio.to_thread(load_keys, project.keys_dir)
         catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
@@ -287,18 +293,21 @@ async def build_background(
         ports = jobs.build.JobsPorts(
             store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
         )
-        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        services = jobs.build.build(ports, catalogue.catalogue, clock, share=lambda: locks.share("validator"))
         orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         reserver = Reserver(store.reserving, catalogue.catalogue, clock)
         looker = ClassSearch(store.reserving, catalogue.catalogue, clock)
         cleaner = LeftoverCleaner(
             UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
         )
+        exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        other_locks = {"leftover files": f"leftover files of {folder}"}  # each folder once, even if several share it
+        other_locks = {  # each folder once, even if several nodes share it
+            name: f"{name} of {folder}" for name in ("leftover files", "statistics export")
+        }
         on_lost = {"validator": services.validator.drop_comparisons}
         duties = tuple(
             PeriodicTask(
@@ -323,6 +332,7 @@ async def build_background(
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
                 ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
                 ("leftover files", cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
+                ("statistics export", exporter.run_once, lambda: LOOK_EVERY_EXPORT_S),
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),

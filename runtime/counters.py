@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 class RequestCounters:
-    """Counts scheduler requests; implements the scheduler's RequestObserver."""
+    """Counts scheduler requests. Implements the scheduler's RequestObserver."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -31,7 +31,7 @@ class RequestCounters:
         self.refusals: Counter[RefusalCode] = Counter()
         self.trickles: Counter[TrickleFate] = Counter()
         self.took_s = 0.0
-        self.latency = [0] * (len(LATENCY_S) + 1)  # answered requests by duration
+        self.latency = [0] * (len(LATENCY_S) + 1)  # number of answered requests by duration
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
@@ -53,7 +53,7 @@ class RequestCounters:
         self.totals.update({"requests": 1, f"status_{status}": 1})
 
     async def run(self) -> None:
-        """Log the counts of each minute that had requests."""
+        """Log the counts of each minute with requests."""
         before: Counter[str] = Counter()
         while True:
             await self._clock.sleep(LOG_EVERY_S)
@@ -72,12 +72,12 @@ class RefillCounters:
         self._seen: Refill | None = None
         self._took_s: list[float] = []
         self._placed = 0
-        self.latency = [0] * (len(LATENCY_S) + 1)  # all refills so far, by duration
+        self.latency = [0] * (len(LATENCY_S) + 1)  # number of all refills so far by duration
         self.took_s = 0.0
         self.placed = 0
 
     async def run(self) -> None:
-        """Log the counts of each minute, and of the last part of a minute at the end."""
+        """Log the counts of each minute, and those of the last incomplete minute at the end."""
         try:
             while True:
                 until_s = self._clock.monotonic() + LOG_EVERY_S
@@ -89,7 +89,7 @@ class RefillCounters:
             self._log()
 
     def look(self) -> None:
-        """Count the latest refill, once."""
+        """Count the latest refill, unless it was counted already."""
         refill = self._last()
         if refill is None or refill is self._seen:
             return

@@ -1,6 +1,6 @@
-"""Guards of a worker: database timeouts, and the conditions for handing out work.
+"""Guards of a worker: database timeouts, and the conditions for sending work.
 
-A worker hands out work while its clock agrees with the database's and its locks are held.
+A worker sends work only while its clock agrees with the database's and its locks are held.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from domain.units import HostId, InstanceId, Instant, JobClassId, Seconds, Volun
 from runtime.rate_limits.hosts import NewcomerLimit
 from scheduler.ports import Ledger
 
-ANSWER_S = Seconds(15.0)  # for any step of a request, including its wait for a connection
-AWAY_S = Seconds(5.0)  # a lock connection that cannot be restored for this long means the database is unavailable
+ANSWER_S = Seconds(15.0)  # for each step of a request, including the wait for a connection
+AWAY_S = Seconds(5.0)  # if a lock connection cannot be restored within this time, the database counts as unavailable
 
 
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ class LockHealth(Protocol):
 
 
 class GuardedLedger:
-    """Wraps a Ledger of the scheduler with a time limit. Every call may raise UnavailableError."""
+    """Adds a time limit to the scheduler's Ledger. All calls may raise UnavailableError."""
 
     def __init__(
         self, ledger: Ledger, locks: LockHealth, newcomers: NewcomerLimit | None = None, *, answer_s: float = ANSWER_S
@@ -50,7 +50,7 @@ class GuardedLedger:
         self._answer_s = answer_s
 
     async def read(self, key: RequestKey) -> RequestView:
-        """Read with the newcomer quota of the request's network."""
+        """Read the view, including the newcomer quota of the request's network."""
         self._check()
         if self._newcomers is not None:
             key = replace(key, network=self._newcomers.network())
@@ -113,42 +113,42 @@ class ClockOffset(Protocol):
 
 
 class NodePauses:
-    """Implements the scheduler's Pauses: requires a correct clock and a live lock connection."""
+    """Implements the scheduler's Pauses: sending work requires a correct clock and a live lock connection."""
 
     def __init__(self, clock_check: ClockCheck, locks: LockHealth) -> None:
         self._clock_check = clock_check
         self._locks = locks
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """Return the reason why this node may not hand out work, or None."""
+        """Return why this node may not send work, or None."""
         if self._locks.in_doubt():
             return "this server lost its database connection; no work until it is restored"
         return self._clock_check.refuse_work_because(now)
 
 
 class ClockCheck:
-    """Compares the node's clock with the database's every 30 s, corrected by half the round trip."""
+    """Compares the node's clock with the database's every 30 s, corrected by half the round-trip time."""
 
     def __init__(self, database: ClockOffset, clock: Clock) -> None:
         self._database = database
         self._clock = clock
         self._drift_s = Seconds(0.0)
-        self.round_trip_s = Seconds(0.0)  # of the last successful check
+        self.round_trip_s = Seconds(0.0)  # at the last successful check
         self.answered = False  # whether the last check succeeded
 
     @property
     def drift_s(self) -> Seconds:
-        """This node's clock minus the database's in seconds, at the last check."""
+        """Return by how many seconds this node's clock was ahead of the database's at the last check."""
         return self._drift_s
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """Return the reason if the clocks differ by 5 s or more."""
+        """Return the reason if the clocks differ by at least 5 s, otherwise None."""
         if abs(self._drift_s) < REFUSE_S:
             return None
         return f"this server's clock is off by {self._drift_s:+.1f} s; no work until it is corrected"
 
     async def check_once(self) -> Seconds:
-        """Measure the drift: node minus database, seconds."""
+        """Measure and return the drift in seconds: node minus database."""
         before, asked_at = self._clock.now(), self._clock.monotonic()
         self.answered = False
         database_now = await self._database.database_now()

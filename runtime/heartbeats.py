@@ -1,6 +1,6 @@
-"""Heartbeats of each process: to the database every 10 s, and to its supervisor on standard output every 2 s.
+"""Heartbeats of each process: every 10 s to the database, every 2 s to its supervisor on standard output.
 
-A blocked event loop sends none; the supervisor then kills and restarts the process.
+A process with a blocked event loop sends none; its supervisor then kills and restarts it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WorkerHeartbeat:
         *,
         folder: str,
     ) -> None:
-        """`folder` identifies the node's `files/`."""
+        """Build the heartbeat. `folder` identifies the node's `files/`."""
         self._counters = counters
         self._pages = pages
         self._folder = folder
@@ -63,7 +63,7 @@ class WorkerHeartbeat:
         self._failed = FailedRequests(self._started_at)
 
     def resume(self, earlier: Document) -> None:
-        """Continue the counts of the last heartbeat under the same name."""
+        """Continue the counts of the last heartbeat with the same name."""
         if "failed" in earlier:
             self._failed.resume(earlier["failed"])
 
@@ -100,7 +100,7 @@ class WorkerHeartbeat:
 
 
 class BackgroundHeartbeat:
-    """Heartbeat of a background process: the last rounds of its periodic tasks, and the deadlines of the next."""
+    """Heartbeat of a background process: the last round of each periodic task, and the deadline of the next one."""
 
     kind = "background"
 
@@ -109,7 +109,7 @@ class BackgroundHeartbeat:
         self._started_at = clock.now()
 
     def resume(self, earlier: Document) -> None:
-        """Counts start at zero."""
+        """Do nothing: counts start at zero."""
 
     def report(self) -> dict[str, object]:
         """Return the report as JSON."""
@@ -133,7 +133,7 @@ class BackgroundHeartbeat:
 
 
 class HeartbeatWriter:
-    """Writes the heartbeat of this process every 10 s, and retries while the database is unavailable."""
+    """Writes this process's heartbeat every 10 s, and retries while the database is unavailable."""
 
     def __init__(
         self,
@@ -150,7 +150,7 @@ class HeartbeatWriter:
         self._resumed = False
 
     async def write_once(self) -> None:
-        """Raises UnavailableError."""
+        """Write one heartbeat. Raises UnavailableError."""
         if not self._resumed:
             for earlier in await self._reports.since(later(self._clock.now(), -FORGOTTEN_S)):
                 if earlier.name == self._name:
@@ -166,7 +166,7 @@ class HeartbeatWriter:
                 log.warning("heartbeat not written", why=str(error))
             except Exception:
                 self.failures += 1
-                log.exception("heartbeat not written", failures=self.failures)  # the process goes on without it
+                log.exception("heartbeat not written", failures=self.failures)  # the process continues without it
             await self._clock.sleep(WRITE_EVERY_S)
 
 
@@ -174,17 +174,17 @@ BEAT_S = Seconds(2.0)
 
 
 def say(line: str) -> None:
-    """Write a line to the supervisor. If the supervisor does not read, the line is dropped without blocking."""
+    """Write a line to the supervisor. If the supervisor does not read it, it is dropped without blocking."""
     number = sys.stdout.fileno()
     if select.select([], [number], [], 0)[1]:
         os.write(number, f"{line}\n".encode())
 
 
 async def send_heartbeats(hangs: Callable[[], str], clock: Clock) -> None:
-    """Send heartbeats forever; `hangs` returns what hangs in this process, or ""."""
+    """Send heartbeats forever. `hangs` returns what hangs in this process, or ""."""
     while True:
         what = hangs()
         if what:
-            log.error("this process hangs, its supervisor will restart it", what=what)
+            log.error("this process hangs; its supervisor will restart it", what=what)
         say(f"hangs {what}" if what else "alive")
         await clock.sleep(BEAT_S)

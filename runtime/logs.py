@@ -1,6 +1,6 @@
 """Logs: one JSON object per line on standard error, readable lines on a terminal; and request ids.
 
-The request id is the caller's or a new one. It is in the reply and in every log line of the request.
+The request id is the caller's or a new one. It is included in the reply and in each log line about the request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from domain.clock import Clock
 
-# Of the current request; None outside requests.
+# The current request's id; None outside requests.
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
@@ -32,8 +32,8 @@ def with_request_id(_: object, __: str, line: structlog.typing.EventDict) -> str
 
 
 def configure_logs(level: str, *, lasting: bool = False) -> None:
-    """Configure structlog for this process; `lasting` caches loggers, so that they skip the lookup."""
-    # Silence the pool's own messages about a lost database: its callers log the same.
+    """Configure structlog for this process. `lasting` caches loggers, which saves looking them up."""
+    # Silence the pool's own messages about a lost database, because its callers log the loss.
     logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
     terminal = sys.stderr.isatty()
     coloured = terminal and not os.environ.get("NO_COLOR")
@@ -48,7 +48,7 @@ def configure_logs(level: str, *, lasting: bool = False) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write per line: processes share a log
+        logger_factory=structlog.WriteLoggerFactory(sys.stderr),  # one write per line, because processes share a log
         cache_logger_on_first_use=lasting,
     )
 
@@ -57,14 +57,14 @@ HEADER = "X-Request-ID"
 FORM = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 AREAS = frozenset({"api", "console", "download", "upload", "metrics", "healthz", "readyz", "duties"})
 ITSELF = "scheduler"  # counts its own requests
-HUNG_UP = 499  # not an HTTP status: the client disconnected first, which is no failure of the server
+HUNG_UP = 499  # not an HTTP status: the client disconnected first, which is not a server failure
 
 _process = os.urandom(4).hex()
 _numbers = count(1)
 
 
 def request_id_of(given: str | None) -> str:
-    """Return the caller's request id if it is a plain word of at most 128 characters, else a new id.
+    """Return the caller's request id if it is a plain word of at most 128 characters, otherwise a new id.
 
     >>> request_id_of("a-1"), request_id_of('a"b') == 'a"b'
     ('a-1', False)
@@ -75,10 +75,10 @@ def request_id_of(given: str | None) -> str:
 
 
 class PageCounters:
-    """Counts requests other than scheduler requests, by area: the first part of their path."""
+    """Counts requests other than scheduler requests by area, the first part of their path."""
 
     def __init__(self) -> None:
-        self.replies: Counter[tuple[str, str]] = Counter()  # by area and class of status, like 2xx
+        self.replies: Counter[tuple[str, str]] = Counter()  # by area and status class, such as 2xx
         self.took_s: defaultdict[str, float] = defaultdict(float)
 
     def note(self, area: str, status: int, took_s: float) -> None:
@@ -87,7 +87,7 @@ class PageCounters:
 
 
 class RequestIds:
-    """The middleware of the web application, and its signal handler. `prefix` is the master URL's path."""
+    """The web application's middleware and signal handler for request ids. `prefix` is the master URL's path."""
 
     def __init__(self, pages: PageCounters, clock: Clock, prefix: str = "") -> None:
         self._pages = pages

@@ -1,8 +1,8 @@
-"""Periodic tasks: each runs repeatedly, once per cluster or once per folder, and survives failing rounds.
+"""Periodic tasks: each runs repeatedly and survives failing rounds: once per cluster, per folder, or in every process.
 
-A round has a time limit and must report progress. A cancelled round may leave a thread behind that waits for an
-unresponsive file server. Each task's deadline is in the heartbeat of the process that holds its lock, so that every
-worker sees which tasks are overdue in the cluster.
+A round has a time limit and must report progress. A cancelled round may leave behind a thread that waits for an
+unresponsive file server. Each task's deadline is in the heartbeat of the process that holds its lock, so that all
+workers see which tasks are overdue in the cluster.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from domain.progress import PROGRESS, note_progress
 from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
 from store.process_reports import PostgresProcessReports
 
-GRACE_S = Seconds(30.0)  # a cancelled round that has not ended after this hangs
+GRACE_S = Seconds(30.0)  # a cancelled round that has not ended after this time hangs
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -31,18 +31,18 @@ Result = TypeVar("Result")
 
 @dataclass(eq=False, slots=True)
 class Round:
-    """One round of a periodic task; it must end or report progress before `until_s`, on the monotonic clock."""
+    """One round of a periodic task. It must end or report progress before `until_s` (monotonic)."""
 
     until_s: Seconds
     over: bool = False
     calls: set[Future[Any]] = field(default_factory=set)
 
     def is_left(self) -> bool:
-        """Whether the round, or one of its threads, still runs."""
+        """Return whether the round, or one of its threads, is still running."""
         return not self.over or bool(self.calls)
 
     def hangs(self, now_s: Seconds) -> bool:
-        """Whether it still runs 30 s after `until_s`."""
+        """Return whether it is still running 30 s after `until_s`."""
         return self.is_left() and now_s > self.until_s + GRACE_S
 
 
@@ -50,7 +50,7 @@ ROUND: ContextVar[Round | None] = ContextVar("ROUND", default=None)
 
 
 class RoundThreads(ThreadPoolExecutor):
-    """Threads that record their calls in the calling round. Each call counts as progress."""
+    """Threads whose calls are recorded in the round that made them. Each call counts as progress."""
 
     def submit(
         self, call: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
@@ -65,12 +65,12 @@ class RoundThreads(ThreadPoolExecutor):
 
 
 STAND_BY_S = Seconds(5.0)
-LOOK_S = Seconds(5.0)  # how soon a shorter interval is noticed
-ROUND_S = Seconds(45.0)  # time limit of a round: with STAND_BY_S, another process takes over within a minute
-SILENCE_S = Seconds(900.0)  # without progress of a round; one statement or call over a large project takes minutes
-MOST_ROUND_S = Seconds(6 * HOUR_S)  # the limit doubles up to this while rounds exceed it
+LOOK_S = Seconds(5.0)  # how soon a shortened interval is noticed
+ROUND_S = Seconds(45.0)  # time limit for a round: with STAND_BY_S, another process takes over within a minute
+SILENCE_S = Seconds(900.0)  # maximum without progress; a single statement or call over a large project takes minutes
+MOST_ROUND_S = Seconds(6 * HOUR_S)  # as long as rounds exceed the limit, it is doubled up to this
 GIVEN_UP_S = Seconds(3 * STAND_BY_S)  # so that another process gets the lock
-MOST_TOLD = 500  # characters kept of a failure
+MOST_TOLD = 500  # maximum number of characters kept of a failure
 
 log = structlog.get_logger()
 
@@ -87,18 +87,18 @@ class TaskLocks(Protocol):
         ...
 
     def fence(self, duty: str) -> AbstractContextManager[None]:
-        """Inside the block, transactions raise UnavailableError once the task's lock is lost."""
+        """Within the block, transactions raise UnavailableError once the task's lock is lost."""
         ...
 
 
 class PeriodicTask:
-    """Runs `run_once` every `interval_s()` seconds while this process holds the task's lock: its name, or `lock`.
+    """Runs `run_once` every `interval_s()` seconds while this process holds the task's lock (its name, or `lock`).
 
-    A report with `more` set means that work is left: the next round follows at once. An exception of a round is logged
-    and counted in `failures`, and the task continues. A round that exceeds its limit is cancelled and the lock
+    If a report has `more` set, work is left and the next round follows immediately. An exception in a round is logged
+    and counted in `failures`, and the task continues. A round that exceeds its limit is cancelled and the lock is
     released; the next limit is doubled, so that a long round eventually succeeds. The same applies to a round that
-    reports no progress (domain/progress.py) for `silence_s`: one of its calls hangs. `on_lost` is called when the lock
-    is lost or released, to end work that the rounds left running.
+    reports no progress (domain/progress.py) for `silence_s`, because one of its calls hangs. When the lock is lost or
+    released, `on_lost` is called to end work that the rounds left running.
     """
 
     def __init__(
@@ -116,14 +116,14 @@ class PeriodicTask:
     ) -> None:
         self.name = name
         self.failures = 0
-        self.overruns = 0  # failures caused by the time limit
+        self.overruns = 0  # number of failures caused by the time limit
         self.runs = 0
         self.ran_at: Instant | None = None  # end and duration of the last successful round
         self.took_s = Seconds(0.0)
         self.is_mine = False  # whether this process held the lock at the last check
         self.failed_at: Instant | None = None
-        self.failure = ""  # exception of the last failed round
-        self.deadline_at: Instant | None = None  # deadline of the next success; kept when the lock is lost
+        self.failure = ""  # the exception of the last failed round
+        self.deadline_at: Instant | None = None  # for the next success; kept when the lock is lost
         self._run_once = run_once
         self._locks = locks
         self._lock = lock or name
@@ -138,16 +138,16 @@ class PeriodicTask:
 
     @property
     def limit_s(self) -> Seconds:
-        """The time limit of the next round."""
+        """Return the time limit of the next round."""
         return Seconds(max(self._limit_s, min(self._limit_s * self._longer, MOST_ROUND_S)))
 
     def hangs(self) -> bool:
-        """Whether a cancelled round has not ended."""
+        """Return whether a cancelled round has not ended."""
         now_s = self._clock.monotonic()
         return any(one.hangs(now_s) for one in self._rounds)
 
     async def step(self) -> float:
-        """Run one round; return the seconds until the next."""
+        """Run one round and return the seconds until the next one."""
         try:
             return await self._step()
         finally:
@@ -177,7 +177,7 @@ class PeriodicTask:
         except Exception as error:
             self._note_failure(error)
             log.exception("periodic task failed", duty=self.name, failures=self.failures)
-            return STAND_BY_S  # the other tasks continue
+            return STAND_BY_S  # other tasks continue
         self._longer = 1
         self.runs += 1
         self.ran_at, self.took_s = self._clock.now(), Seconds(self._clock.monotonic() - began_s)
@@ -187,7 +187,7 @@ class PeriodicTask:
         return pause_s
 
     async def run(self) -> None:
-        """Run rounds until cancelled. An interval that becomes shorter during a pause shortens the pause."""
+        """Run rounds until cancelled. If the interval is shortened during a pause, the pause is shortened too."""
         while True:
             rounds, left_s = self.runs, await self.step()
             slept_s = 0.0
@@ -245,7 +245,7 @@ READ_EVERY_S = Seconds(10.0)
 
 
 class DutyWatch:
-    """Knows the deadline of each periodic task; as last read while the database is unavailable."""
+    """Knows the deadline of each periodic task, as last read if the database is unavailable."""
 
     def __init__(self, deadlines: PostgresProcessReports, clock: Clock) -> None:
         self._deadlines = deadlines
@@ -253,12 +253,12 @@ class DutyWatch:
         self._known: Mapping[str, Instant] = {}
 
     def late_s(self) -> dict[str, Seconds]:
-        """Seconds by which each task is overdue; 0 if it is on time."""
+        """Return by how many seconds each task is overdue; 0 if it is on time."""
         now = self._clock.now()
         return {duty: Seconds(max(0.0, now - at)) for duty, at in sorted(self._known.items())}
 
     async def read_once(self) -> None:
-        """Raises UnavailableError."""
+        """Read the deadlines. Raises UnavailableError."""
         self._known = await self._deadlines.duty_deadlines(later(self._clock.now(), -DAY_S))
 
     async def run(self) -> None:

@@ -1,4 +1,4 @@
-"""One process of a node: a request worker or the background process, started by the supervisor."""
+"""One process of a node, a request worker or the background process, started by the supervisor."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from runtime.logs import configure_logs
 from runtime.metrics.metrics_store import FolderBoard, MetricsStore
 from runtime.worker import Background, Worker
 
-# Requests create few reference cycles; collecting after every 700 new objects costs more than it frees.
-COLLECT_AFTER = (50_000, 20, 50)  # new objects, and collections of the younger generations
+# Requests create few reference cycles; a collection per 700 new objects costs more than it frees.
+COLLECT_AFTER = (50_000, 20, 50)  # number of new objects, and of collections of the younger generations
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessPlace:
-    """The project, and the folder where the node's processes put their metrics."""
+    """The project, and the directory for the metrics of the node's processes."""
 
     project: Project
     board: MetricsStore | None
@@ -39,7 +39,9 @@ class ProcessPlace:
 @click.option(
     "--database-url", required=True, envvar="MUSTER_DATABASE_URL"
 )  # in the environment, because it may contain a password
-@click.option("--run-dir", type=click.Path(path_type=Path), default=None, help="Folder shared by the node's processes.")
+@click.option(
+    "--run-dir", type=click.Path(path_type=Path), default=None, help="Directory shared by the node's processes."
+)
 @click.option("--log-level", default="info")
 @click.pass_context
 def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Path | None, log_level: str) -> None:
@@ -52,12 +54,12 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 
 @main.command()
 @click.option("--host", required=True)
-@click.option("--port", type=int, required=True)
+@click.option("--port", "ports", type=int, required=True, multiple=True)
 @click.option("--number", type=int, required=True)
 @click.pass_obj
-def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
-    """Answer clients."""
-    made = Worker(place.project, SystemClock(), host=host, port=port, number=number, board=place.board)
+def worker(place: ProcessPlace, host: str, ports: tuple[int, ...], number: int) -> None:
+    """Serve clients."""
+    made = Worker(place.project, SystemClock(), host=host, ports=ports, number=number, board=place.board)
     run_service(made)
 
 
@@ -69,9 +71,9 @@ def background(place: ProcessPlace) -> None:
 
 
 def run_service(service: Worker | Background) -> None:
-    """Run a service until SIGTERM, SIGINT or the end of the supervisor, and send heartbeats."""
+    """Run a service until SIGTERM, SIGINT or the end of the supervisor, sending heartbeats."""
     gc.set_threshold(*COLLECT_AFTER)
-    gc.freeze()  # exempt objects loaded at start from collection
+    gc.freeze()  # exempts objects created at start-up from collection
 
     async def main_task() -> None:
         stop = asyncio.Event()
@@ -93,7 +95,7 @@ def run_service(service: Worker | Background) -> None:
 
 
 async def _stop_with_supervisor(stop: asyncio.Event) -> None:
-    """Set `stop` when standard input closes: the supervisor has ended."""
+    """Set `stop` when standard input is closed, because the supervisor has ended."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)

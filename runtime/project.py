@@ -1,4 +1,4 @@
-"""Creates a project (folders, keys, database schema, first settings) and opens its database for commands."""
+"""Creates a project (directories, keys, database schema, initial settings) and opens its database for commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transfer.keys import create_keys
 
 
 async def database_dsn(project: Project) -> str:
-    """Return the DSN of the project's database; start the embedded database if needed."""
+    """Return the DSN of the project's database, starting the embedded database if necessary."""
     if project.database_url is not None:
         return project.database_url
     return await asyncio.to_thread(embedded.ensure_running, project.postgres_dir)
@@ -43,7 +43,7 @@ async def open_database(project: Project, clock: Clock) -> AsyncIterator[Postgre
 async def install(
     data_dir: Path, database_url: str | None, settings: Mapping[str, object], *, who: str, clock: Clock
 ) -> Project:
-    """Create what is missing; safe to repeat. Raises InvalidInputError before anything is created."""
+    """Create what does not exist; safe to repeat. Raises InvalidInputError before anything is created."""
     checked = Settings.from_mapping(settings).as_mapping()
     project = await asyncio.to_thread(create_project, data_dir, database_url)
     await asyncio.to_thread(create_keys, project.keys_dir)

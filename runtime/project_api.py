@@ -1,4 +1,4 @@
-"""Builds the API of a project, for a worker or for one command on the project's own machine.
+"""Builds the API of a project, for a worker or for a single command on the project's own machine.
 
 A command uses the API in both cases, so that it behaves the same locally and through a server.
 """
@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ProjectApi:
-    """The API and the use cases that pages share with it."""
+    """The API, and the use cases that it shares with pages."""
 
     api: Api
     batches: Batches
@@ -54,7 +54,7 @@ def build_project_api(
     settings: Callable[[], Settings],
     array: JobArray | None = None,
 ) -> ProjectApi:
-    """`array` is this worker's job array; without it, an explanation fills its own."""
+    """Build the API. `array` is this worker's job array; without it, each explanation fills an array of its own."""
     largest = Settings().files.max_input_bytes
     downloads = DownloadFolder(project.download_dir, max_bytes=largest)
     batches = Batches(store, downloads, clock)
@@ -69,7 +69,8 @@ def build_project_api(
 async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIterator[Client]:
     """Yield a client of the project's own API that acts as `user` with all rights.
 
-    The API is served on a free port of the loopback interface, for a token made for this call, until the block ends.
+    Until the block ends, the API is served on a free port of the loopback interface, with a token created for this
+    call.
     """
     async with open_database(project, clock) as store:
         settings = Settings.from_stored(await store.settings.settings())[0]

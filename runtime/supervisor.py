@@ -1,8 +1,8 @@
 """Supervises a node's processes: N request workers and one background process.
 
-A child that dies is restarted, with growing pauses while it keeps dying or cannot be started. A child that sends no
-heartbeat for 30 s, or reports that it hangs, is killed and restarted. Children watch their standard input: when the
-supervisor ends for any reason, the pipe closes and they stop.
+A child that dies is restarted, with increasing pauses as long as it keeps dying or cannot be started. A child that
+sends no heartbeat for 30 s, or reports that it hangs, is killed and restarted. Children watch their standard input: if
+the supervisor ends for any reason, the pipe is closed and they stop.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from domain.clock import Clock
 from domain.errors import MusterError
 from domain.units import Seconds
 
-RESTART_PAUSE_S = Seconds(0.5)  # doubled for each consecutive death
+RESTART_PAUSE_S = Seconds(0.5)  # doubled with each consecutive death
 RESTART_PAUSE_MOST_S = Seconds(30.0)
-HEALTHY_S = Seconds(60.0)  # a child that lived this long restarts with the first pause
+HEALTHY_S = Seconds(60.0)  # after living this long, a child is restarted with the first pause
 STOP_S = Seconds(20.0)  # time between SIGTERM and SIGKILL
-SILENCE_S = Seconds(30.0)  # without a heartbeat; as long as the server keeps the locks of a silent process
-FIRST_BEAT_S = Seconds(120.0)  # until the first heartbeat: loading the program is slow on a busy machine
-KILLED_S = Seconds(10.0)  # a killed child that has not ended after this is replaced anyway
+SILENCE_S = Seconds(30.0)  # maximum without a heartbeat; the server keeps a silent process's locks for as long
+FIRST_BEAT_S = Seconds(120.0)  # until the first heartbeat, because loading the program is slow on a busy machine
+KILLED_S = Seconds(10.0)  # a killed child that has not ended after this time is replaced anyway
 TICK_S = Seconds(1.0)  # interval of the heartbeat check
 
 PROGRAM = (sys.executable, "-m", "runtime.process")
@@ -42,30 +42,30 @@ class PortInUseError(MusterError):
 
 @dataclass(slots=True)
 class Child:
-    """One process of the node, with its number of consecutive deaths."""
+    """One process of the node, and the number of its consecutive deaths."""
 
     name: str
     arguments: Sequence[str]
-    silence_s: Seconds | None = None  # killed after this long without a heartbeat; None: it sends none
+    silence_s: Seconds | None = None  # killed after this time without a heartbeat; None: sends none
     process: asyncio.subprocess.Process | None = None
     deaths: int = 0
     restarts: int = 0  # since the supervisor started
     started_s: Seconds = Seconds(0.0)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    ticks: int = 0  # ticks of the supervisor since its last heartbeat; a suspended machine adds none
+    ticks: int = 0  # of the supervisor since its last heartbeat; a suspended machine adds none
     beats: bool = False  # whether it has sent a heartbeat since its start
-    hangs: str = ""  # what it reported as hanging
+    hangs: str = ""  # what the child reported as hanging
     output: asyncio.Task[None] | None = None  # reads its output
 
     def runs(self) -> bool:
-        """Whether it runs and has reported ready."""
+        """Return whether it is running and has reported that it is ready."""
         return self.ready.is_set() and self.process is not None and self.process.returncode is None
 
 
 def check_port_free(host: str, port: int) -> None:
-    """Raise PortInUseError if another program listens there.
+    """Raise PortInUseError if another program is listening on the port.
 
-    Workers share the port, so binding it would not fail.
+    This is needed because workers share the port, so binding it would not fail.
     """
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -76,7 +76,7 @@ def check_port_free(host: str, port: int) -> None:
 
 
 def restart_pause_s(deaths: int) -> Seconds:
-    """Return the seconds before restarting a child with `deaths` consecutive deaths.
+    """Return the seconds to wait before restarting a child with `deaths` consecutive deaths.
 
     >>> [restart_pause_s(deaths) for deaths in (1, 2, 3, 7, 5000)]
     [0.5, 1.0, 2.0, 30.0, 30.0]
@@ -86,7 +86,7 @@ def restart_pause_s(deaths: int) -> Seconds:
 
 
 class Supervisor:
-    """Runs children until stopped; `environment` is added to theirs."""
+    """Runs children until stopped. `environment` is added to their environment."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Supervisor:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Start every child, restart those that die, and stop all of them at the end."""
+        """Start all children, restart those that die, and stop all of them at the end."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -122,7 +122,7 @@ class Supervisor:
             self._stopping.set()
             waiter.cancel()
             for keeper in keepers:
-                keeper.cancel()  # first: a keeper must not finish starting a child after the children were stopped
+                keeper.cancel()  # first, because a keeper must not start a child after the children were stopped
             results = await asyncio.gather(*keepers, return_exceptions=True)
             await asyncio.gather(*(self._end(child) for child in self._children))
         for result in results:
@@ -130,7 +130,7 @@ class Supervisor:
                 raise result
 
     async def wait_ready(self) -> None:
-        """Return when every child has reported ready."""
+        """Wait until all children have reported that they are ready."""
         for child in self._children:
             await child.ready.wait()
 
@@ -147,19 +147,19 @@ class Supervisor:
             pause_s = restart_pause_s(child.deaths)
             if started:
                 log.error("process died", process=child.name, exit_code=code, lived_s=lived_s, restart_in_s=pause_s)
-            await self._clock.sleep(pause_s)  # cancelled on stop
+            await self._clock.sleep(pause_s)  # cancelled when the supervisor stops
 
     async def _try_start(self, child: Child) -> bool:
-        """Start the child; return whether that succeeded. The other children do not depend on it.
+        """Start the child and return whether that succeeded. Other children do not depend on it.
 
-        Raises FileNotFoundError or PermissionError for a program that can never start.
+        Raises FileNotFoundError or PermissionError if the program can never start.
         """
         try:
             await self._start(child)
-        except (OSError, RuntimeError) as error:  # out of processes, threads, memory or file descriptors
+        except (OSError, RuntimeError) as error:  # no more processes, threads, memory or file descriptors
             if child.process is None and isinstance(error, (FileNotFoundError, PermissionError)):
                 raise
-            # no traceback: formatting one may open files, which may fail for the same reason
+            # no traceback, because formatting one may open files, which may fail for the same reason
             log.error("process not started, trying again", process=child.name, why=str(error), tries=child.deaths + 1)
             return False
         return True
@@ -172,15 +172,15 @@ class Supervisor:
             env=self._environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,  # a terminal's Ctrl-C reaches only the supervisor
+            start_new_session=True,  # so that a terminal's Ctrl-C reaches only the supervisor
         )
         child.ticks, child.beats, child.hangs = 0, False, ""
         child.output = asyncio.create_task(_watch_output(child, child.process))
 
     async def _ended(self, child: Child) -> int | None:
-        """Return the child's exit code when it has ended; kill it if it hangs.
+        """Return the child's exit code once it has ended, after killing it if it hangs.
 
-        None: it was killed, but the kernel has not ended it yet, for example in a call to an unresponsive file server.
+        None: it was killed, but has not ended yet, for example because of a call to an unresponsive file server.
         """
         process = child.process
         assert process is not None
@@ -200,7 +200,7 @@ class Supervisor:
             ending.cancel()
 
     def _hangs_because(self, child: Child) -> str:
-        """Return what hangs in it, or the time without a heartbeat; empty while it works."""
+        """Return what hangs in the child, or how long it has sent no heartbeat; empty while it works."""
         if child.silence_s is None or child.hangs:
             return child.hangs
         most_s = child.silence_s if child.beats else max(child.silence_s, FIRST_BEAT_S)
@@ -224,12 +224,12 @@ class Supervisor:
 
 
 async def _watch_output(child: Child, process: asyncio.subprocess.Process) -> None:
-    """Read a child's lines: "ready" when it serves, "alive" as a heartbeat, "hangs WHAT" before it is killed."""
+    """Read a child's lines: "ready" when it serves, "alive" as a heartbeat, "hangs WHAT" to be killed."""
     assert process.stdout is not None
     async for line in process.stdout:
         word, _, rest = line.decode(errors="replace").strip().partition(" ")
         if child.process is not process:
-            return  # it was replaced
+            return  # the child was replaced
         if word == "ready":
             child.ready.set()
         elif word == "alive":

@@ -1,6 +1,6 @@
 """The processes of a node: the request worker, and the background process with the periodic tasks.
 
-A process waits while the database is unavailable. It logs a warning if the listen address or project URL leaves
+A process waits while the database is unavailable. It logs a warning if the listen address or the project URL leaves
 passwords or cookies unprotected.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -36,7 +36,7 @@ log = structlog.get_logger()
 async def start_when_available(
     start: Start[Parts], stack: AsyncExitStack, stop: asyncio.Event, clock: Clock
 ) -> Parts | None:
-    """Return the result of `start`, its resources entered on `stack`; None if `stop` is set first.
+    """Return the result of `start`, with its resources entered on `stack`, or None if `stop` is set first.
 
     If the database becomes unavailable during the start, the start is undone and retried every second. Each reason is
     logged once, and so is the end of the wait.
@@ -69,7 +69,7 @@ Result = TypeVar("Result")
 
 
 async def _until(stop: asyncio.Event, work: Awaitable[Result]) -> Result | None:
-    """Return the result of `work`; if `stop` is set first, cancel it and return None."""
+    """Return the result of `work`. If `stop` is set first, cancel `work` and return None."""
     working, stopping = asyncio.ensure_future(work), asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -112,8 +112,8 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-SHUTDOWN_S = 10.0  # time for open requests to finish
-SHARE_S = 5.0  # time for the other workers to release a new worker's share of the shards
+SHUTDOWN_S = 10.0  # maximum time for open requests to finish
+SHARE_S = 5.0  # maximum time for other workers to release a new worker's share of the shards
 LOOK_S = 0.1  # interval of the check
 
 
@@ -122,20 +122,27 @@ class TaskEndedError(MusterError):
 
 
 class Worker:
-    """A request worker. Several share a port."""
+    """A request worker. Several share the first of its `ports`; a second one is its own, for a front end."""
 
     def __init__(
-        self, project: Project, clock: Clock, *, host: str, port: int, number: int, board: MetricsStore | None = None
+        self,
+        project: Project,
+        clock: Clock,
+        *,
+        host: str,
+        ports: Sequence[int],
+        number: int,
+        board: MetricsStore | None = None,
     ) -> None:
         self._project = project
         self._board = board
         self._clock = clock
         self._host = host
-        self._port = port
+        self._ports = ports
         self._number = number
 
     async def run(self, stop: asyncio.Event, say_ready: Callable[[], None]) -> None:
-        """Serve until `stop` is set. A background loop that fails ends the worker, which is then restarted.
+        """Serve until `stop` is set. If a background loop fails, the worker ends and is restarted.
 
         If the database is unavailable at the start, the worker waits for it.
         """
@@ -148,21 +155,21 @@ class Worker:
             await runner.setup()
             stack.push_async_callback(runner.cleanup)
             await BoundedSite(
-                runner, self._host, self._port, most=lambda: parts.catalogue.catalogue().settings.server.connections
+                runner, self._host, self._ports, most=lambda: parts.catalogue.catalogue().settings.server.connections
             ).start()
             say_ready()
-            log.info("worker started", worker=self._number, port=self._port)
+            log.info("worker started", worker=self._number, ports=self._ports)
             if self._number == 0:
                 for sentence in exposures(parts.catalogue.catalogue().settings.project.url, self._host):
                     log.warning("insecure or unreachable address", why=sentence)
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:
-        """Empty: only the event loop can hang, and it sends the heartbeats."""
+        """Return "": only the event loop can hang, and then it sends no heartbeats."""
         return ""
 
     async def _start(self, stack: AsyncExitStack) -> WorkerParts:
-        """Return the worker's parts, with its share of the shards. Raises UnavailableError."""
+        """Return the worker's parts, including its share of the shards. Raises UnavailableError."""
         built = build_worker(self._project, self._clock, board=self._board, name=f"worker {self._number}")
         parts = await stack.enter_async_context(built)
         await take_share(parts, self._clock)
@@ -170,22 +177,22 @@ class Worker:
 
 
 def runner_of(parts: WorkerParts, *, idle_timeout_s: float, shutdown_s: float) -> web.AppRunner:
-    """Return the server of the worker's application."""
+    """Return the server for the worker's application."""
     return web.AppRunner(
         parts.application,
         access_log=None,
         logger=parts.malformed.logger,
         shutdown_timeout=shutdown_s,
         keepalive_timeout=idle_timeout_s,
-        auto_decompress=False,  # compressed bodies are refused, never expanded
+        auto_decompress=False,  # compressed bodies are refused, never decompressed
     )
 
 
 async def take_share(parts: WorkerParts, clock: Clock) -> None:
-    """Wait until the worker has shards, then fill its array: without them it would send clients no work.
+    """Wait until the worker has shards, then fill its array. Without shards it would send clients no work.
 
-    The other workers release some within about a second. After 5 s it serves without shards: there may be more workers
-    than shards, and it can still accept reports. Raises UnavailableError.
+    Other workers release some within about a second. After 5 s the worker serves without shards: there may be more
+    workers than shards, and it can still accept reports. Raises UnavailableError.
     """
     until_s = clock.monotonic() + SHARE_S
     waited = False
@@ -198,7 +205,7 @@ async def take_share(parts: WorkerParts, clock: Clock) -> None:
 
 
 async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine[None, None, None]]]) -> None:
-    """Run the loops until `stop` is set; raise the exception of a loop that fails."""
+    """Run the loops until `stop` is set. Raises the exception of a loop that fails."""
     tasks = {asyncio.create_task(loop(), name=name) for name, loop in loops.items()}
     waiter = asyncio.create_task(stop.wait())
     try:
@@ -212,11 +219,11 @@ async def run_until(stop: asyncio.Event, loops: dict[str, Callable[[], Coroutine
         raise error if error is not None else TaskEndedError(f"{task.get_name()} ended")
 
 
-THREADS = 32  # limit for all periodic tasks together
+THREADS = 32  # maximum for all periodic tasks together
 
 
 class Background:
-    """The background process of a node. Each periodic task runs once per cluster, under its own lock."""
+    """The background process of a node. Each periodic task runs under its own lock, once per cluster if not shared."""
 
     def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
         self._project = project
@@ -237,7 +244,7 @@ class Background:
             await run_until(stop, parts.tasks)
 
     def hangs(self) -> str:
-        """The names of tasks with a round that does not end."""
+        """Return the names of tasks with a round that does not end."""
         return ", ".join(duty.name for duty in self._duties if duty.hangs())
 
     async def _start(self, stack: AsyncExitStack) -> BackgroundParts:

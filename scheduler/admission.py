@@ -28,7 +28,7 @@ from scheduler.reports import reported_ids
 from wire.messages import InProgress, SchedulerRequest
 
 NO_HOST = HostId(0)
-REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id calls again within this time
+REPEATED_WITHIN_S = HOUR_S  # a client that lost the reply with its new id contacts the server again within this time
 
 
 class HostCase(StrEnum):
@@ -38,16 +38,16 @@ class HostCase(StrEnum):
     FIRST_CONTACT = "first_contact"  # a new client without a host id
     STATE_LOST = "state_lost"  # a client without a host id whose CPID is known
     NOT_THEIRS = "not_theirs"  # a host id that does not exist or belongs to another volunteer
-    CLONE = "clone"  # a serial number below the stored one: a copied or restored client
+    CLONE = "clone"  # a serial number below the stored one: the client was copied or restored
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Admission:
-    """The host record of a request, updated with the client's current description.
+    """The host record for a request, updated with the client's current description.
 
-    `create`: a new record is needed, `host.host_id` is 0 until then. `tell_id`: the reply must contain the id, and the
-    client restarts its serial numbers at 0. `detach`: all jobs in progress on the host are lost. `again`: the record
-    was created for this client before, but the reply was lost.
+    `create`: a new record is needed, and `host.host_id` is 0 until it exists. `tell_id`: the reply must contain the id,
+    and the client restarts its serial numbers at 0. `detach`: all jobs in progress on the host are lost. `again`: the
+    record was already created for this client, but the reply was lost.
     """
 
     volunteer: Volunteer
@@ -63,14 +63,14 @@ class Admission:
 
     @property
     def same_record(self) -> bool:
-        """Whether the data read for the host (statistics, jobs in progress) belongs to this record."""
+        """Return whether the data read for the host (statistics, jobs in progress) belongs to this record."""
         return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
     def may_take_over(self, other: Host) -> bool:
         """Return whether the client may list instances of another record of the same computer, by CPID and name.
 
-        `other` is the host that the request names. Either the client was restored from a snapshot, or it is a copy on a
-        computer with the same name, or one of its earlier requests was overtaken and mistaken for such a copy's.
+        `other` is the host that the request names. The client was restored from a snapshot, is a copy on a computer
+        with the same name, or had an earlier request that was overtaken and mistaken for such a copy's request.
         """
         host = self.host
         return (
@@ -85,7 +85,7 @@ class Admission:
 
 
 def key_of(request: SchedulerRequest) -> RequestKey:
-    """Return the database key of a request. An impossible host id counts as none."""
+    """Return the database key of a request. An impossible host id is treated as none."""
     return RequestKey(
         authenticator_hash=hashlib.sha256(request.authenticator.encode("utf-8", "replace")).digest(),
         host_id=_named_host_id(request),
@@ -101,12 +101,12 @@ def _named_host_id(request: SchedulerRequest) -> HostId:
 def admit(
     request: SchedulerRequest, view: RequestView, volunteer: Volunteer, *, settings: SchedulerSettings, now: Instant
 ) -> Admission:
-    """Match a request of `volunteer` with a host record.
+    """Match a request by `volunteer` with a host record.
 
-    Without a host id: the volunteer's newest host with the same CPID, or else a new host; if such a client has no
-    results at all, all jobs in progress on its host are lost. With an id that is not the volunteer's, or a serial
-    number below the stored one: a new host; the statistics stay with the old one. An equal serial number is the same
-    request again, after its reply was lost.
+    Without a host id, the record is the volunteer's newest host with the same CPID, otherwise a new host; if such a
+    client has no results at all, all jobs in progress on its host are lost. With an id that is not the volunteer's, or
+    a serial number below the stored one, it is a new host; the statistics remain with the old one. An equal serial
+    number means that the request is repeated because its reply was lost.
     """
     case = _case(request, view, settings, now)
     because = _because(case, request, view)
@@ -124,7 +124,7 @@ def admit(
 def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
     """Return the key of the newest host with the same CPID, to read before a record is created; None if already read.
 
-    Without a CPID a computer cannot be distinguished from others, and each lost first reply leaves a record.
+    Without a CPID, a computer cannot be distinguished from others, so each lost first reply leaves an unused record.
     """
     if admission.case in (HostCase.NOT_THEIRS, HostCase.CLONE) and key.host_cpid:
         return replace(key, host_id=NO_HOST)
@@ -168,12 +168,12 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
             return f"host {request.host_id} is unknown or belongs to another volunteer"
         case HostCase.CLONE:
             stored = view.host.rpc_seqno if view.host else 0
-            return f"host {request.host_id} sent request number {request.rpc_seqno} after number {stored}"
+            return f"host {request.host_id} sent request number {request.rpc_seqno} after request number {stored}"
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Contact:
-    """One request, its database key, its arrival time and the catalogue it is answered from."""
+    """One request, its database key, its arrival time and the catalogue used to answer it."""
 
     request: SchedulerRequest
     key: RequestKey
@@ -211,11 +211,11 @@ def context_of(
 
 
 def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Seconds:
-    """Return how long the host should have work without another request: its minimum buffer, or the time since its last
-    request.
+    """Return how long the host's work should last without another request: its minimum buffer, or the time since its
+    last request if that is longer.
 
-    A stock client requests work when its queue is shorter than the buffer (docs/protocol.md), so also after days
-    offline.
+    A stock client requests work when its queue is shorter than the buffer (docs/protocol.md), which may also be after
+    days offline.
     """
     away_s = 0.0 if known is None else now - known.last_rpc_at
     return sanity.delay_s(max(request.work_buf_min_s, away_s))
@@ -224,13 +224,15 @@ def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Sec
 def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None, now: Instant) -> Refusal | None:
     """Return why the request gets no work at all; None if it may get some.
 
-    `paused` is the reason why this node sends no work. It is checked before the client's clock: a node whose own clock
-    is off is paused.
+    `paused` is the reason why this node sends no work. It is checked before the client's clock, because a node is also
+    paused if its own clock is wrong.
     """
     if request.dont_send_work:
         return Refusal(RefusalCode.NO_NEW_TASKS, "the client is set to 'no new tasks'")
     if settings.project.down:
-        return Refusal(RefusalCode.PROJECT_DOWN, "the project sends no work at the moment; results are accepted")
+        return Refusal(
+            RefusalCode.PROJECT_DOWN, "the project is not sending work at the moment; results are still accepted"
+        )
     if paused is not None:
         return Refusal(RefusalCode.PROJECT_DOWN, paused)
     if ANONYMOUS in request.platforms:
@@ -240,10 +242,10 @@ def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | N
 
 
 def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Refusal | None:
-    """Refuse a client whose clock is off: by its own clock it would drop jobs as overdue.
+    """Refuse a client whose clock is wrong: by its own clock, it would discard jobs as overdue.
 
-    The transfer time of a request looks like a clock that is behind: minutes, which the limit's lower bound covers.
-    Clients that do not send their time are not checked.
+    The transfer time of a request makes the client's clock appear to be behind: by minutes, which the lower bound of
+    the limit allows. Clients that do not send their time are not checked.
     """
     skew_s = sanity.clock_skew_s(request.client_now, now)
     if abs(skew_s) <= most_s:
@@ -272,7 +274,7 @@ def unusable_refusal(request: SchedulerRequest, wants: tuple[WorkRequest, ...]) 
 
 
 def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
-    """Return the work requests, GPU types first, the CPU last; types without a request are left out."""
+    """Return the work requests, GPU types first and the CPU last; processor types without a request are omitted."""
     if request.dont_send_work:
         return ()
     wants = [
@@ -300,7 +302,7 @@ def wants_of(request: SchedulerRequest, host: Host) -> tuple[WorkRequest, ...]:
 def less_resent(
     wants: tuple[WorkRequest, ...], resent: Iterable[InstanceInProgress], catalogue: Catalogue
 ) -> tuple[WorkRequest, ...]:
-    """Return the work requests left after lost jobs were resent: req_s less R times the instances of each job."""
+    """Return the work requests left after lost jobs are resent: req_s minus R times the instances of each job."""
     left = {want.processor_type: want for want in wants}
     for held in resent:
         plan = plan_of(catalogue.versions, held.app_version_id, held.ncpus)

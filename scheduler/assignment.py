@@ -1,4 +1,4 @@
-"""Chooses jobs for a request and commits them together with everything else the request changes."""
+"""Chooses jobs for a request and commits them together with all other changes of the request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from scheduler.messages import Reasons, counts_as_empty, kept_of
 from scheduler.ports import JobSource, Ledger, SlotSource
 from scheduler.quota import Draw, draw_of, quota_refusal
 
-MOST_ROUNDS = 6  # of choosing if other requests take all chosen jobs; with 3, one request in 8,000 got no job
+MOST_ROUNDS = 6  # of choosing, if other requests take all chosen jobs; with 3 rounds, one request in 8,000 got no job
 MOST_SEARCHED = 1000  # jobs to search in the database when the array has none for a host
 
 log = structlog.get_logger()
@@ -32,11 +32,10 @@ Decide = Callable[[SchedulingContext, SlotSource], Choice]
 
 @quick_dataclass(frozen=True, slots=True)
 class Committed:
-    """The committed jobs. `lost` counts chosen jobs that went to other requests first.
+    """The committed jobs. `lost` counts chosen jobs that other requests took first.
 
     `refusals` counts by code why there are not more; `reasons` has the sentences if there are none at all. `left_out`
-    are reports that were not written because their instances changed first; `moved` are the instances that were taken
-    over.
+    are reports not written because their instances changed first; `moved` are the instances that were taken over.
     """
 
     jobs: tuple[JobToSend, ...] = ()
@@ -49,14 +48,14 @@ class Committed:
 
 @quick_dataclass(frozen=True, slots=True)
 class _Charged:
-    """The charge of the jobs to shared quotas, and how many of them were granted."""
+    """What was charged to shared quotas, and how many jobs they granted."""
 
     draw: Draw
     granted: int
 
 
 class AssignmentCommitter:
-    """Commits jobs of the array. A slot leaves the array when its job is committed or no longer available."""
+    """Commits jobs from the array. A slot leaves the array when its job is committed or no longer available."""
 
     def __init__(self, ledger: Ledger, array: JobSource, decide: Decide) -> None:
         self._ledger = ledger
@@ -66,9 +65,8 @@ class AssignmentCommitter:
     async def give(self, context: SchedulingContext | None, writes: RequestWrites) -> Committed:
         """Commit `writes` and, if `context` is not None, the jobs chosen for it, in one transaction.
 
-        If all chosen jobs were lost to other requests, it revalidates neighbouring slots and chooses again, at most
-        MOST_ROUNDS times in total. Raises UnavailableError if nothing was written; all slots are then back in the
-        array.
+        If other requests took all chosen jobs, it revalidates neighbouring slots and chooses again, up to MOST_ROUNDS
+        times in total. Raises UnavailableError if nothing was written; all slots are then back in the array.
         """
         if context is None:
             outcome = await self._ledger.write(writes)
@@ -107,7 +105,7 @@ class AssignmentCommitter:
     async def _charged(
         self, context: SchedulingContext, choice: Choice, set_aside: list[Ready]
     ) -> tuple[Choice, _Charged | None]:
-        """Charge the jobs to the host's shared quotas; set aside the jobs beyond them.
+        """Charge the jobs to the host's shared quotas, and set aside jobs that exceed them.
 
         If the host's own record covers its jobs, nothing is charged and no query is made.
         """
@@ -140,8 +138,7 @@ class AssignmentCommitter:
         writes: RequestWrites,
         set_aside: list[Ready],
     ) -> WriteOutcome:
-        """Commit the choice and report the fate of each slot to the array. `reasons`: why no job was chosen, if none
-        was.
+        """Commit the choice and report each slot's outcome to the array. `reasons`: why no job was chosen, if none was.
 
         Slots of jobs that the host must not get (it has a sibling) are set aside for other hosts.
         """
@@ -173,9 +170,9 @@ def is_to_search(choice: Choice) -> bool:
 
 
 async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decide) -> Choice:
-    """Choose from the array, or from the database if the array has no job for the host. Only the array changes.
+    """Choose from the array, or from the database if the array has no job for the host. Only the array is changed.
 
-    Unpaid work counts as no job until the database has nothing else either.
+    Unpaid work counts as no job until a database search has found nothing else.
     """
     choice = decide(context, array)
     if not is_to_search(choice):
@@ -189,7 +186,7 @@ async def choice_of(context: SchedulingContext, array: SlotSource, decide: Decid
 
 
 def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_before: int = 0) -> Committed:
-    """Return the result of a committed choice; `no_choice`: why no job was chosen, if none was."""
+    """Return the result of a committed choice. `no_choice` is the reason if no job was chosen."""
     jobs = tuple(
         [
             JobToSend(

@@ -1,9 +1,9 @@
-"""Manages host leases, backfills jobs around them, and limits displacement of a host's work. Pure.
+"""Manages leases on hosts, backfills jobs around them, and limits displacement of a host's work. Pure.
 
-A host that could run a wide job with reserved slots (decision 0046), but is too busy now, is leased to that job's batch
-from the time at which enough processors are free. Until it gets such a job, it gets only jobs that end before the lease
-begins or leave enough processors free. Displacement is checked only with `ordering.displace`: a tight job must not
-delay the host's other work too much. Owners are counted on this host only.
+A host that could run a wide job with reserved slots (decision 0046), but is currently too busy, is leased to the job's
+batch from the time at which enough processors are free. Until it gets such a job, it gets only jobs that end before the
+lease begins or leave enough processors free. Displacement is checked only with `ordering.displace`: a tight job must
+not delay the host's other work too much. Only instances on this host count as their owners' work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEAST_CORES = 2.0  # jobs on a single processor need no lease
 
 
 def lease_of(context: SchedulingContext) -> Lease | None:
-    """Return the host's lease; None if it was used already, which the catalogue learns later."""
+    """Return the host's lease, or None if it was already used, which the catalogue learns later."""
     found = context.catalogue.reserved.leases.get(context.host.host_id)
     if found is None or not found.holds(context.now):
         return None
@@ -58,7 +58,7 @@ class Wide:
 def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: ProcessorType) -> Lease | None:
     """Return a lease for such a job; None if it needs only one processor or would have to wait too long.
 
-    `queue` has the time at which each processor is free of all work, including this reply.
+    `queue` has the time at which each processor is free of all work, including the work in this reply.
     """
     settings, now = context.catalogue.settings.ordering, context.now
     cores = float(math.ceil(wide.usage))
@@ -81,7 +81,7 @@ def new_lease(wide: Wide, queue: Timeline, context: SchedulingContext, kind: Pro
 def around_refusal(
     held: Lease, queue: Timeline, context: SchedulingContext, *, job: Sending, wait_s: Seconds
 ) -> Refusal | None:
-    """Why a job that would start in `wait_s` does not fit around a lease; None if it does."""
+    """Return why a job that would start in `wait_s` does not fit around a lease, None if it does."""
     why = lease_conflict(
         held,
         cores=float(math.ceil(job.usage)),
@@ -95,13 +95,13 @@ def around_refusal(
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
-    """Return each processor as occupied until it is entirely free."""
+    """Return the uses of each processor, which counts as occupied until it is entirely free."""
     return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
 
 
 # ---- displacement
 
-LEAST_SHARE = 0.01  # of the time a host computes: keeps remaining times finite
+LEAST_SHARE = 0.01  # of the time a host computes, so that remaining times stay finite
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Sending:
 
 
 def displacement_refusal(job: Sending, given: Sequence[Sending], context: SchedulingContext) -> Refusal | None:
-    """Return why a tight job may not displace the host's work, including `given` in this reply; None if it may."""
+    """Return why a tight job may not displace the host's work, including `given` jobs of this reply; None if it may."""
     kind = job.processor_type
     owners = Counter([one.batch_id for one in context.held] + [one.batch_id for one in given])
     work = list(
@@ -136,7 +136,7 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
 def _reported_work(
     context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]
 ) -> Iterator[UnderWay]:
-    """Yield the jobs the client reports; for jobs of other projects only the remaining time is known."""
+    """Yield the jobs that the client reports. For jobs of other projects, only the remaining time is known."""
     host, ours = context.host, {one.name: one for one in context.held}
     share = max(LEAST_SHARE, host.cpu_availability_fraction if kind == CPU else host.gpu_availability_fraction)
     for one in context.in_progress or ():
@@ -155,7 +155,7 @@ def _under_way(
 
 
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """Yield the jobs in progress that the server knows of: each takes R from its dispatch."""
+    """Yield the jobs in progress known to the server. Each takes R from its dispatch."""
     for one in context.held:
         plan = plan_of(context.catalogue.versions, one.app_version_id, one.ncpus)
         if plan.processor_type == kind:
@@ -184,8 +184,8 @@ class HostGuard:
         self._context = context
         self.lease: Lease | None = lease_of(context) if context.catalogue.reserved.leases else None
         self.made: Lease | None = None  # by this request
-        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # places refused for the lease, with R
-        self.fills: set[int] = set()  # places that fill idle processors all the same
+        self.held_back: dict[tuple[int, ProcessorType], Seconds] = {}  # R of groups (by index) refused for the lease
+        self.fills: set[int] = set()  # indexes of groups that fill idle processors in spite of the lease
         self._displaces = context.catalogue.settings.ordering.displace
         self.is_active = self._displaces or self.lease is not None  # whether there is anything to check
         self._given: list[Sending] = []  # in this reply
@@ -203,16 +203,16 @@ class HostGuard:
         return displacement_refusal(job, self._given, self._context)
 
     def given(self, job: Sending) -> None:
-        """Count a job of this reply."""
+        """Count a job that is sent in this reply."""
         if self._displaces:
             self._given.append(job)
 
     def promise(self, wide: Wide, queue: Timeline, kind: ProcessorType) -> None:
-        """Lease the host to a job that it could run after its current work, if that helps."""
+        """Lease the host for a job that it could run after its current work, if that helps."""
         self.lease = self.made = new_lease(wide, queue, self._context, kind)
         self.is_active = True
 
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Whether idle processors of this type are left so: no lease is for them, or it begins within its slack."""
+        """Return whether idle processors of this type may stay idle: no lease is for them, or it begins soon."""
         held, slack_s = self.lease, self._context.catalogue.settings.ordering.lease_slack_s
         return held is None or held.processor_type != kind or held.start_at - self._context.now <= slack_s

@@ -1,8 +1,8 @@
-"""Computes when a host's processors are free of endangered work and of all work. Pure.
+"""Computes when a host's processors are free of deadline-endangered work, and of all work. Pure.
 
-List scheduling with one free time per processor instance, in seconds from now. A job of k instances starts when the k
-least busy ones are free and occupies all k (docs/formulas.md). `start` covers endangered and tight work, which runs
-first, `queue` all work.
+List scheduling with one free time per processor instance, in seconds from now. A job that needs k instances starts when
+the k least busy ones are free, and occupies all k (docs/formulas.md). `start` covers endangered and tight work, which
+runs first; `queue` covers all work.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from domain.units import AppVersionId, Instant, Seconds
 from scheduler.context import ClientTask, SchedulingContext, WorkRequest
 from scheduler.deadline.inputs import Moment
 
-LEAST_SHARE = 0.01  # of a device: the smallest share a job counts for
+LEAST_SHARE = 0.01  # of a device: smaller shares of jobs are rounded up to this
 MOST_PARTS = 12  # a device is divided into at most this many equal parts for jobs that share it
 
 
@@ -32,19 +32,19 @@ MOST_PARTS = 12  # a device is divided into at most this many equal parts for jo
 class Timeline:
     """Free times of the instances of one processor type, in seconds from now.
 
-    Every instance has the same number of equal parts (1 unless jobs share a device), each with its free time,
-    ascending; instances are sorted by the time at which they are entirely free.
+    Each instance has the same number of equal parts (1 unless jobs share a device), with their free times in ascending
+    order; instances are sorted by the time at which they are entirely free.
     """
 
     instances: tuple[tuple[float, ...], ...]
 
     @classmethod
     def of(cls, free_s: Iterable[float]) -> Timeline:
-        """Return a timeline of whole instances with these free times."""
+        """Return a timeline of undivided instances with these free times."""
         return cls(tuple((time_s,) for time_s in sorted(free_s)))
 
     def start_s(self, usage: float) -> Seconds:
-        """Return when a job that uses `usage` instances could start; the last instance's time if there are fewer.
+        """Return when a job that needs `usage` instances could start; the last instance's free time if there are fewer.
 
         >>> four = Timeline.of([0.0, 10.0, 20.0, 30.0])
         >>> four.start_s(1), four.start_s(3), four.start_s(9)
@@ -61,7 +61,7 @@ class Timeline:
         return Seconds(self.instances[needed - 1][-1])
 
     def after(self, usage: float, runtime_s: float, not_before_s: float = -math.inf) -> Timeline:
-        """Return the timeline after a job of `runtime_s` is queued on the `usage` least busy instances.
+        """Return the timeline after queueing a job of `runtime_s` on the `usage` least busy instances.
 
         >>> Timeline.of([0.0, 10.0, 20.0]).after(2, 5.0).instances
         ((15.0,), (15.0,), (20.0,))
@@ -78,7 +78,7 @@ class Timeline:
         return Timeline(_inserted(instances[needed:], (end_s,) * len(instances[0]), needed))
 
     def at_least(self, other: Timeline) -> Timeline:
-        """Return the later of each pair of free times, both timelines in ascending order.
+        """Return the later free time of each pair, with both timelines in ascending order.
 
         >>> Timeline.of([0.0, 9.0]).at_least(Timeline.of([4.0, 5.0])).instances
         ((4.0,), (9.0,))
@@ -102,11 +102,11 @@ class Timeline:
 
     @property
     def parts(self) -> int:
-        """Number of parts of each instance."""
+        """Return the number of parts of each instance."""
         return len(self.instances[0]) if self.instances else 1
 
     def in_parts(self, parts: int) -> Timeline:
-        """Return the same free times with every instance in `parts` parts, a multiple of the current number."""
+        """Return the same free times with each instance in `parts` parts, a multiple of the current number."""
         times = parts // self.parts
         if times == 1:
             return self
@@ -117,7 +117,7 @@ class Timeline:
         return max(1, self._divided(usage).parts // _sharers(usage))
 
     def _divided(self, usage: float) -> Timeline:
-        """Return the same free times, divided finely enough for one sharing job's share to be a number of parts."""
+        """Return the same free times, divided so finely that a sharing job's share is a number of parts."""
         wanted = math.lcm(self.parts, _sharers(usage))
         return self.in_parts(wanted if wanted <= MOST_PARTS else self.parts)
 
@@ -146,7 +146,7 @@ def _sharers(usage: float) -> int:
 
 @quick_dataclass(frozen=True, slots=True)
 class Busy:
-    """A host's busy time per processor type, as two timelines each."""
+    """A host's busy times per processor type, as two timelines."""
 
     start: Mapping[ProcessorType, Timeline]
     queue: Mapping[ProcessorType, Timeline]
@@ -156,7 +156,7 @@ class Busy:
         return self.start[plan.processor_type].start_s(usage_of(plan))
 
     def queue_s(self, plan: PlanClass) -> Seconds:
-        """Return the seconds from now until such a job could start behind all the host's work."""
+        """Return the seconds from now until such a job could start after all the host's work."""
         return self.queue[plan.processor_type].start_s(usage_of(plan))
 
     def with_job(self, plan: PlanClass, runtime_s: float, *, tight: bool) -> Busy:
@@ -170,7 +170,7 @@ class Busy:
 
 
 def usage_of(plan: PlanClass) -> float:
-    """Return the instances of its own processor type that a job of this plan class occupies; a CPU job at least one."""
+    """Return the instances of its processor type that a job of this plan class occupies; a CPU job at least one."""
     return max(LEAST_SHARE, plan.gpu_count) if plan.gpu_type is not None else max(1.0, plan.ncpus)
 
 
@@ -197,8 +197,8 @@ class QueuedWork:
 def held_work(
     held: Iterable[InstanceInProgress], versions: Mapping[AppVersionId, AppVersion], *, now: Instant
 ) -> tuple[QueuedWork, ...]:
-    """Return the jobs in progress that the server knows of, oldest first; each runs for R and starts no earlier than
-    its dispatch.
+    """Return the jobs in progress known to the server, oldest first. Each runs for R and starts no earlier than its
+    dispatch.
     """
     return tuple(
         QueuedWork(plan_of(versions, one.app_version_id, one.ncpus), one.est_runtime_s, one.sent_at - now, one.tight)
@@ -209,7 +209,7 @@ def held_work(
 def reported_work(
     in_progress: Iterable[ClientTask], held: Iterable[InstanceInProgress], host: Host
 ) -> tuple[QueuedWork, ...]:
-    """Return the jobs that the client reports, earliest report deadline first; remaining time over availability."""
+    """Return the jobs reported by the client, earliest deadline first, with remaining time divided by availability."""
     ours = {one.name: one for one in held}
     works = []
     for one in sorted(in_progress, key=lambda one: (one.report_deadline, one.name)):
@@ -222,22 +222,22 @@ def reported_work(
 
 
 def cpus_of(one: ClientTask, ours: InstanceInProgress | None) -> float:
-    """Return the CPUs of a reported job: what the client counts, but at least what a CPU job of this project needs."""
+    """Return the CPUs of a reported job: the client's figure, but at least what a CPU job of this project needs."""
     return one.ncpus if ours is None or one.gpu_type is not None else max(one.ncpus, ours.ncpus)
 
 
 @lru_cache(maxsize=256)
 def _reported_plan(ncpus: float, gpu_type: ProcessorType | None, gpu_count: float) -> PlanClass:
-    """The plan class of a reported job; cached because most are alike."""
+    """Return the plan class of a reported job. Cached, because most jobs have the same one."""
     return PlanClass("", ncpus=ncpus, gpu_type=gpu_type, gpu_count=gpu_count)
 
 
 def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]) -> Busy:
-    """Return a host's busy time at the start of its request.
+    """Return a host's busy times at the start of its request.
 
-    `start`: idle instances are free now, the others at the client's `estimated_delay` (its least busy instance, a lower
-    bound) or when the host's tight work is done, if that is later. `queue`: all work in progress, list-scheduled, and
-    never less than `start`. A job sent earlier may already have run since its dispatch.
+    `start`: idle instances are free now; the rest at the client's `estimated_delay` (for its least busy instance, a
+    lower bound), or when the host's tight work is done, if that is later. `queue`: all work in progress,
+    list-scheduled, and never less than `start`. A job sent earlier may already have been running since its dispatch.
 
     >>> from domain.jobs import InstanceInProgress
     >>> want = WorkRequest(CPU, 2, Seconds(1.0), req_instances=1.0, estimated_delay_s=Seconds(600.0))
@@ -267,7 +267,7 @@ def busy_of(wants: Iterable[WorkRequest], host: Host, work: Iterable[QueuedWork]
 
 
 def _idle(want: WorkRequest | None) -> int:
-    """Return the number of whole idle instances; 1.9 idle CPUs count as one."""
+    """Return the number of completely idle instances; 1.9 idle CPUs count as one."""
     return int(max(0.0, want.req_instances)) if want is not None else 0
 
 
@@ -277,7 +277,7 @@ def _client_timeline(want: WorkRequest | None, count: int, idle: int) -> Timelin
 
 
 def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork]) -> Mapping[ProcessorType, Timeline]:
-    """Return the free times of `counts` instances after this work in this order."""
+    """Return the free times of `counts` instances after running this work in this order."""
     timelines = {kind: Timeline(((-math.inf,),) * count) for kind, count in counts.items()}
     for work in works:
         _charge(timelines, work.plan, work.runtime_s, work.since_s)
@@ -285,8 +285,8 @@ def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork])
 
 
 def busy_at_start(context: SchedulingContext) -> Busy:
-    """Return busy times from the client's reported queue, or else from the jobs that the server knows to be in
-    progress.
+    """Return busy times from the client's reported queue or, without one, from the jobs in progress known to the
+    server.
 
     Resent jobs are added: the client does not have them yet.
     """
@@ -304,14 +304,14 @@ def busy_at_start(context: SchedulingContext) -> Busy:
 
 
 class HostLoad:
-    """Tracks a host's work, including the jobs that the reply already sends."""
+    """Tracks a host's work, including the jobs already in the reply."""
 
     def __init__(self, context: SchedulingContext) -> None:
         self._context = context
         self._busy: Busy | None = None  # as of the last call of `busy`; most requests never call it again
-        self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # added since then
+        self._pending: list[tuple[PlanClass, Seconds, bool]] = []  # jobs added since then
         self._moments: dict[tuple[AppVersionId, float], Moment] = {}  # by version and CPUs
-        self.disk_bytes = context.host.disk_free_bytes  # left for this project
+        self.disk_bytes = context.host.disk_free_bytes  # still available to this project
         self.sent: dict[AppVersionId, int] = {}  # jobs in this reply
 
     def busy(self) -> Busy:

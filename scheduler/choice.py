@@ -1,4 +1,4 @@
-"""The result of choosing jobs for a request: the jobs, and why others were refused. Pure."""
+"""The jobs chosen for a request, and why other jobs were refused. Pure."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from scheduler.ports import SlotGroup
 
 @quick_dataclass(frozen=True, slots=True)
 class Chosen:
-    """One job for the host: what to write, and the data for its elements in the reply.
+    """A job for the host: what to write, and the data for the reply.
 
-    `slot` is returned to the array if the assignment is not committed. `flop_per_s` is the speed sent to the client,
-    which estimates the runtime as fpops_est over it.
+    `slot` is returned to the array if the assignment is not committed. The client estimates the runtime as fpops_est
+    divided by `flop_per_s`.
     """
 
     assignment: Assignment
@@ -53,7 +53,7 @@ class Refused:
     job_class_id: JobClassId | None = None
 
 
-# A group of which the host got no more on one processor type, and why. Most are only counted.
+# A group from which the host got no more on one processor type, and why. Most are only counted.
 NotGiven = tuple[SlotGroup, ProcessorType, Refusal]
 
 
@@ -61,8 +61,8 @@ NotGiven = tuple[SlotGroup, ProcessorType, Refusal]
 class Choice:
     """The decision about one request. `examined` counts the groups evaluated.
 
-    `refused_at_large` are refusals of the whole request, a processor type or an app; `not_given` those of groups.
-    `lease` is the lease made with this choice.
+    `refused_at_large` are refusals of the whole request, a processor type or an app; `not_given` are refusals of
+    groups. `lease` is the lease created with this choice.
     """
 
     chosen: tuple[Chosen, ...]
@@ -73,7 +73,7 @@ class Choice:
 
     @property
     def refused(self) -> tuple[Refused, ...]:
-        """All refusals, the most general first."""
+        """Return all refusals, the most general first."""
         return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:

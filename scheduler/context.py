@@ -1,4 +1,4 @@
-"""Defines SchedulingContext: everything that the decision about one request depends on. Pure."""
+"""Defines SchedulingContext: everything on which the decision about one request depends. Pure."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from domain.volunteers import Volunteer
 class WorkRequest:
     """A host's processors of one type, and how much work the client requests for them.
 
-    `req_s` is in instance-seconds: 0 means no work wanted, 1 at least one job. `req_instances` is the number of idle
-    instances. `estimated_delay_s` is when the first instance is free of endangered jobs.
+    `req_s` is in instance-seconds: 0 means no work wanted, 1 means at least one job. `req_instances` is the number of
+    idle instances. `estimated_delay_s` is when the first instance is free of endangered jobs.
     """
 
     processor_type: ProcessorType
@@ -48,7 +48,7 @@ class ClientTask:
 
 @quick_dataclass(frozen=True, slots=True)
 class JobQuota:
-    """How many jobs the host's record and its shared quotas allow in one reply, and the refusal of any more."""
+    """How many jobs the host's record and its shared quotas allow in one reply, and the refusal of further jobs."""
 
     jobs: int
     refusal: Refusal
@@ -56,14 +56,14 @@ class JobQuota:
 
 @quick_dataclass(frozen=True, slots=True)
 class SchedulingContext:
-    """A work request with everything known about the volunteer, the host and the project at that moment.
+    """A work request with everything known about volunteer, host and project at that time.
 
-    `wants` lists GPU types first and the CPU last; types that are not listed get no work. `in_progress` is None if the
-    client does not report its queue. `resent` is the part of `held` that the client lost and this reply sends again:
-    these jobs are not in its own list, and start from the beginning. `seed` makes the request's draws repeatable; it is
-    logged. `alone_s` is how long the host must be able to compute without another request: its owner's minimum buffer,
-    or the time since its last request if longer. `quota` limits the jobs of this reply, None for no limit. `network` is
-    the client's network address.
+    `wants` lists GPU types first and the CPU last; unlisted types get no work. `in_progress` is None if the client does
+    not report its queue. `resent` is the part of `held` that the client lost and this reply sends again: these jobs are
+    not in the client's list, and start from the beginning. `seed` makes the request's random draws repeatable; it is
+    logged. `alone_s` is how long the host's work must last without another request: its owner's minimum buffer, or the
+    time since its last request if that is longer. `quota` limits the jobs in this reply, None for no limit. `network`
+    is the client's network address.
     """
 
     volunteer: Volunteer
@@ -82,14 +82,14 @@ class SchedulingContext:
     network: str = ""
 
 
-BELIEVED_AT_FIRST = 64  # processors of one type that are accepted without a track record
+BELIEVED_AT_FIRST = 64  # processors of one type that are accepted before the host has validated results
 
 
 @quick_dataclass(frozen=True, slots=True)
 class RemainingDemand:
-    """The demand still to be met: instance-seconds, idle instances, and the number of jobs the limits still allow.
+    """The demand not met yet: instance-seconds, idle instances, and the number of jobs that limits still allow.
 
-    `had` and `had_gated` count the jobs of this type on the host, including those of this reply; a tight one is gated.
+    `had` and `had_gated` count the jobs of this type on the host, including jobs in this reply; a tight job is gated.
     """
 
     seconds: float
@@ -100,7 +100,7 @@ class RemainingDemand:
 
     @property
     def open(self) -> bool:
-        """Whether another job is wanted and allowed.
+        """Return whether another job is wanted and allowed.
 
         >>> [RemainingDemand(*terms).open for terms in ((1.0, 0.0, 8), (0.0, 2.0, 8), (0.0, 0.0, 8), (9.0, 2.0, 0))]
         [True, True, False, False]
@@ -122,11 +122,11 @@ class RemainingDemand:
         )
 
     def allowing(self, jobs: int) -> RemainingDemand:
-        """Return the same demand with this many jobs allowed."""
+        """Return the same demand with `jobs` jobs allowed."""
         return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_gated)
 
     def of_idle(self) -> RemainingDemand:
-        """Return the demand of whole idle instances now, without work to buffer.
+        """Return the demand for processors that are entirely idle now, without work to queue.
 
         >>> RemainingDemand(9000.0, 2.5, 8).of_idle()
         RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_gated=0)
@@ -134,11 +134,11 @@ class RemainingDemand:
         return RemainingDemand(0.0, float(int(max(0.0, self.instances))), self.jobs, self.had, self.had_gated)
 
     def has_room_for_gated(self, usage: float, runtime_s: Seconds, fraction: float, drawn: float) -> bool:
-        """Return whether one more gated job stays within its share of the host's jobs.
+        """Return whether one more gated job stays within the share of the host's jobs that may be gated.
 
-        gated + 1 <= fraction * (jobs it has + jobs still to be sent); the latter is the demand divided by this job's
-        length. If that allows less than one job, the host gets a gated job in that share of its requests: if `drawn`,
-        from 0 to below 1, is below `fraction`.
+        gated + 1 <= fraction * (jobs it has + jobs still to be sent), where the latter is the demand divided by this
+        job's length. If that allows less than one job, the host gets a gated job in this share of its requests: if
+        `drawn`, a number in [0, 1), is below `fraction`.
 
         >>> need = RemainingDemand(seconds=4 * 3600.0, instances=0.0, jobs=8)
         >>> one = need.after(1.0, Seconds(3600.0), gated=True)
@@ -157,7 +157,7 @@ class RemainingDemand:
 
 
 def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> RemainingDemand | Refusal:
-    """Return what may be sent for one processor type, or the refusal if a limit is already reached.
+    """Return the number of jobs and the amount that may be sent for one processor type, or the refusal at a limit.
 
     Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own limit for the whole
     host, and the shared quotas. `sent` is the number of jobs of other types in this reply.
@@ -169,11 +169,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     per_processor = settings.in_progress_per_cpu if kind == CPU else settings.in_progress_per_gpu
     most = per_processor * count
     if len(held) >= most:
-        return _limit_reached(f"{kind}: {len(held)} jobs in progress, the limit is {most}")
+        return _limit_reached(f"{kind}: {len(held)} jobs in progress, limit {most}")
     jobs = min(settings.jobs_per_request * count, most - len(held))
     wish, total = context.volunteer.max_jobs, len(context.held) + sent
     if wish and total >= wish:
-        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit is {wish}")
+        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit {wish}")
     if wish:
         jobs = min(jobs, wish - total)
     quota = context.quota
@@ -185,11 +185,11 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
 
 
 def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
-    """Return the processor count for a host's limits: its claim, but at most its number of validated results.
+    """Return the processor count used for a host's limits: as reported, but at most its number of validated results.
 
-    Claims up to BELIEVED_AT_FIRST are always accepted. Client data cannot be verified: without this limit a client that
-    claims 4096 CPUs would get 32,768 jobs with its first request. A client that really has them gets 512 jobs first,
-    and 4096 processors are accepted after the next round.
+    Reported counts up to BELIEVED_AT_FIRST are always accepted. Client data cannot be verified: without this limit, a
+    client that reports 4096 CPUs would get 32,768 jobs at its first request. A client that really has them gets 512
+    jobs first, and all 4096 processors are accepted in the next round.
 
     >>> believed(8, {}), believed(4096, {}), believed(4096, {1: HostAppVersion(1, 1, n_valid=512)})
     (8, 64, 512)

@@ -1,7 +1,7 @@
 """Builds the reply elements that describe jobs: files, app versions and workunits, each once. Pure.
 docs/protocol.md#reply.
 
-A reply contains everything its elements refer to: clients forget, and an element they already have costs them nothing.
+A reply contains everything its elements refer to: clients forget, and elements that they already have cost nothing.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class JobToSend:
 
     @property
     def plan(self) -> PlanClass:
-        """The plan class with which the job runs."""
+        """Return the plan class with which the job runs."""
         return plan_for(self.version.plan_class, self.job_class.ncpus)
 
 
 @quick_dataclass(frozen=True, slots=True)
 class ReplyWork:
-    """The elements of the jobs in a reply, in the order clients need them."""
+    """The elements of the jobs in a reply, in the order required by clients."""
 
     apps: tuple[AppElement, ...] = ()
     downloads: tuple[DownloadElement, ...] = ()
@@ -62,7 +62,7 @@ class ReplyWork:
 def lost_job(
     held: InstanceInProgress, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob
 ) -> JobToSend:
-    """Return a lost job with the due date and the speed it was first sent with.
+    """Return a lost job with the due date and the speed originally sent.
 
     The speed is derived from R: fpops_est / R / availability.
     """
@@ -152,7 +152,7 @@ class Elements:
         return found
 
     def _of_inputs(self, job: JobToSend) -> _OfInputs:
-        """Return a job's input files: those of its class, then its own."""
+        """Return a job's input files: first those of its class, then its own."""
         own = job.sent.inputs
         if own:
             return self._described((*job.job_class.inputs, *own))

@@ -1,7 +1,7 @@
 """Evaluates a job class for a host: checks, app version, gate and due date. Pure.
 
-Jobs of a class are alike, so each (class, retry, processor type) is evaluated once per request, and again only after a
-job was sent that changed busy times or disk space.
+The jobs of a class are equal, so each (class, retry, processor type) is evaluated once per request, and again only
+after a job was sent that changed busy times or disk space.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Question = tuple[int, ProcessorType, bool]  # a group's place in the order, the 
 
 @quick_dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The host may get jobs of the class, with this version and this due date.
+    """The host may get jobs of the class, with this version and due date.
 
     `runtime_s` is R, `safe_runtime_s` R_q; `moment` says how busy the host is. `percentile` is the host's percentile
     with its proven version, even if this job tries another version: trying a new version does not make a ranked host a
@@ -52,10 +52,10 @@ class Evaluation:
 
 
 class ClassEvaluator:
-    """Evaluates job classes for one request and tracks the jobs that its reply already sends.
+    """Evaluates job classes for one request, and tracks the jobs already in its reply.
 
-    A refusal stays valid until a version's quota is used up: more jobs only make the host busier and its disk fuller.
-    An evaluation stays valid until the next job is added.
+    A refusal stays valid until a version's quota is used up, because more jobs only make the host busier and its disk
+    fuller. An evaluation stays valid until the next job is added.
     """
 
     def __init__(self, context: SchedulingContext) -> None:
@@ -72,7 +72,7 @@ class ClassEvaluator:
         self._evaluations: dict[Question, Evaluation] = {}
 
     def rng(self) -> random.Random:
-        """Return the request's random generator, created on first use: most requests draw nothing."""
+        """Return the request's random generator, created on first use because most requests draw nothing."""
         if self._rng is None:
             self._rng = random.Random(self._context.seed)  # noqa: S311 - a repeatable draw, not a secret
         return self._rng
@@ -94,9 +94,9 @@ class ClassEvaluator:
         return found
 
     def given(self, evaluation: Evaluation, job_class: JobClass) -> bool:
-        """Count a job that the reply sends to the host.
+        """Count a job sent to the host in this reply.
 
-        Return True if this uses up the version's quota, so that cached refusals are invalid.
+        Return True if this uses up the version's quota, which makes cached refusals invalid.
         """
         usable, version = evaluation.usable, evaluation.usable.version
         count = self.load.add(
@@ -119,7 +119,7 @@ class ClassEvaluator:
         return found
 
     def gates(self, usable: Usable) -> DeadlineSettings:
-        """Return the gates that apply to hosts with this version."""
+        """Return the gates that apply to hosts using this version."""
         version_id = usable.version.app_version_id
         found = self._gates.get(version_id)
         if found is None:
@@ -129,9 +129,9 @@ class ClassEvaluator:
     def is_gated_whole(self, batch: Batch, *, refused: bool) -> bool:
         """Return whether one gate applies to the first instances of all jobs of a batch, regardless of their size.
 
-        True without an estimate, and once C is past. C of a long deadline depends on each job's delay bound. So does,
-        with the `muster` rule, whether a host that was `refused` one AFAP job can finish another in queue order
-        (decision 0036).
+        This is so without an estimate, and once C has passed. The C of a long deadline depends on each job's delay
+        bound. With the `muster` rule, so does whether a host that was `refused` one AFAP job can finish another one in
+        queue order (decision 0036).
         """
         if self.traits.accelerates:
             return True
@@ -212,7 +212,7 @@ class ClassEvaluator:
 
 
 def _naming_cpus(why: Refusal, usable: Usable) -> Refusal:
-    """Return the refusal of a busy host with the number of CPUs that have to be free, if the job needs several."""
+    """Return the refusal of a busy host, with the number of CPUs that must be free if the job needs several."""
     if usable.usage <= 1.0 or why.code not in BUSY or usable.version.processor_type != CPU:
         return why
     return replace(why, sentence=f"{why.sentence}; the job needs {usable.usage:g} CPUs at once")

@@ -1,7 +1,7 @@
-"""Checks whether a host may get a job: small checks, cheapest first; the first refusal ends the search. Pure.
+"""Checks whether a host may get a job: small checks, cheapest first; the first refusal decides. Pure.
 
-App checks run once per app and processor type, class checks once per class and disk state, job checks for each job. A
-refusal names both numbers.
+App checks run once per app and processor type, class checks once per class and state of the disk, job checks for each
+job. A refusal states both numbers.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ from scheduler.context import SchedulingContext, WorkRequest
 from scheduler.ports import SlotGroup, SlotSource
 
 AppCheck = Callable[[App, SchedulingContext], Refusal | None]
-ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the float: disk bytes still free
+ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the float: free disk space in bytes
 
 
 # ------------------------------------------------------------------ processor type
 
 
 def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | None:
-    """Return why these processors get no work at all, or None if they may get some."""
+    """Return why these processors get no work at all, None if they may get some."""
     kind = want.processor_type
     if kind == CPU:
-        return Refusal(RefusalCode.NO_CPU, "cpu: the volunteer disabled CPU work") if context.volunteer.no_cpu else None
+        return (
+            Refusal(RefusalCode.NO_CPU, "cpu: the volunteer does not allow CPU work")
+            if context.volunteer.no_cpu
+            else None
+        )
     if context.volunteer.no_gpu:
-        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer disabled GPU work")
+        return Refusal(RefusalCode.NO_GPU, f"{kind}: the volunteer does not allow GPU work")
     if want.count < 1:
         return Refusal(RefusalCode.PLAN_CLASS, f"{kind}: needs at least 1 device, the client has {want.count}")
     return None
@@ -91,19 +95,19 @@ def fits_cpus(job_class: JobClass, context: SchedulingContext, _disk_bytes: floa
 
 
 def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: float) -> Refusal | None:
-    """Compare the job's disk bound with the disk that is left after the jobs of this reply."""
+    """Compare the job's disk bound with the disk space left after the jobs in this reply."""
     if job_class.disk_bytes <= disk_bytes:
         return None
     return Refusal(
         RefusalCode.DISK,
-        "job needs {0} of disk, the project may use {1} more on this host",
+        "job needs {0} of disk space, the project may use {1} more on this host",
         (job_class.disk_bytes, disk_bytes),
         sizes=True,
     )
 
 
 def fits_hr(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
-    """Homogeneous redundancy: refuse the host if the job requires an HR class and the host's class is unknown."""
+    """Homogeneous redundancy: refuse the host if the job requires a class and the host's class is unknown."""
     if job_class.hr_type == 0 or hr_class_of(context.host, job_class.hr_type):
         return None
     return Refusal(
@@ -113,7 +117,7 @@ def fits_hr(job_class: JobClass, context: SchedulingContext, _disk_bytes: float)
     )
 
 
-# All reasons for "no work", cheapest first; the first refusal counts.
+# All reasons for "no work", cheapest first; the first refusal decides.
 APP_CHECKS: tuple[AppCheck, ...] = (is_offered, is_selected, is_beta_wanted)  # next: app version
 CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_hr)  # next: due date and gate
 
@@ -121,7 +125,7 @@ CLASS_CHECKS: tuple[ClassCheck, ...] = (fits_memory, fits_cpus, fits_disk, fits_
 
 
 def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
-    """Refuse hosts outside the HR class that the job's first instance fixed."""
+    """Refuse hosts outside the class that the job's first instance determined."""
     if slot.hr_class in (0, host_hr_class):
         return None
     return Refusal(
@@ -132,7 +136,7 @@ def hr_refusal(slot: Ready, host_hr_class: int) -> Refusal | None:
 def hr_class_of(host: Host, hr_type: int) -> int:
     """Return the host's class for homogeneous redundancy, 10 * OS + vendor; 0 if unknown.
 
-    Type 2 compares the OS only.
+    Type 2 compares only the OS.
 
     >>> linux = Host(1, 1, os_name="Linux Debian", cpu_vendor="GenuineIntel")
     >>> hr_class_of(linux, 1), hr_class_of(linux, 2), hr_class_of(linux, 0), hr_class_of(Host(1, 1), 1)
@@ -142,8 +146,8 @@ def hr_class_of(host: Host, hr_type: int) -> int:
 
 
 def uncommitted_refusal(slot: Ready, group: SlotGroup, classes: ClassesByApp, host_class: int) -> Refusal | None:
-    """Return why a job without an HR class is not for hosts of this class; None if it may be, or if no class is
-    measured yet.
+    """Return why a job without an HR class is not for hosts of this class; None if it may be, or if no class has been
+    measured.
 
     The class is drawn once per job, not per request.
     """
@@ -162,13 +166,13 @@ CHOSEN = "job is assigned to HR class {0}, this host is in class {1}, which gets
 
 @lru_cache(maxsize=256)
 def shares_of(classes: Standings, job_flop: Flop, jobs: int, replicas: int) -> Mapping[str, float]:
-    """Return each class's share of `jobs` jobs. A class with fewer hosts than a job has replicas gets none."""
+    """Return each class's share of `jobs` jobs. A class with fewer hosts than a job has replicas gets no share."""
     alike = [_alike(one, job_flop) for one in classes]
     return shares(alike, Flop(jobs * job_flop), replicas=replicas)
 
 
 def _alike(one: ClassStanding, job_flop: Flop) -> HostClass:
-    """Turnaround: a host's request interval plus R on one of its cores."""
+    """Return a host class whose turnaround is a host's request interval plus R on one of its cores."""
     per_core = one.flop_per_s / one.cores if one.cores > 0.0 else 0.0
     runtime_s = job_flop / per_core if per_core > 0.0 else 0.0
     return HostClass(str(one.hr_class), one.queued_flop, one.flop_per_s, Seconds(one.interval_s + runtime_s), one.hosts)
@@ -189,7 +193,7 @@ def after_retries(slots: Sequence[Ready]) -> int:
 def job_refusal(
     slot: Ready, group: SlotGroup, context: SchedulingContext, array: SlotSource, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
-    """Check a single job: limits per host and volunteer, HR class. `in_reply`: jobs that this reply already sends."""
+    """Check a single job: limits per host and volunteer, HR class. `in_reply` are the jobs already in this reply."""
     if slot.job_id in in_reply:
         return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
     if slot.hr_class:

@@ -21,13 +21,13 @@ from scheduler.runtime import runtime_behind_s
 def percentile_of(
     version: AppVersion, havs: Mapping[AppVersionId, HostAppVersion], catalogue: Catalogue, *, now: Instant
 ) -> Percentile:
-    """Return P of the host with this version among all hosts with the app on its processor type."""
+    """Return the host's P with this version among all hosts with the app on its processor type."""
     cuts = catalogue.cut_points.get((version.app_id, version.processor_type))
     return percentile(havs.get(version.app_version_id), cuts, now=now, settings=catalogue.settings.ranking)
 
 
 def lowest_gate(settings: DeadlineSettings) -> float:
-    """Return the lowest threshold of any gated job: a host below it skips gated jobs.
+    """Return the lowest threshold of any gate: hosts below it skip gated jobs.
 
     >>> lowest_gate(DeadlineSettings(p_afap=0.6, p_late=0.5, p_retry=0.7, p_tight=0.9))
     0.5
@@ -37,11 +37,11 @@ def lowest_gate(settings: DeadlineSettings) -> float:
 
 
 def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSettings:
-    """Return the gates in effect: lowered where too few requests come from hosts above them (decision 12).
+    """Return the gates in effect, lowered where hosts above them send too few requests (decision 12).
 
-    Before the first ranking all hosts have P 0.5 or 0, so no host could pass a higher gate and its jobs would wait
-    without limit: gates are capped at the bootstrap percentile. Afterwards gates are lowered by the measured request
-    rate (`cuts.relaxed`). Rules that do not relax gates keep the settings.
+    Before the first ranking, all hosts have P = 0.5 or 0, so no host could pass a higher gate and its jobs would wait
+    without limit: gates are capped at the bootstrap percentile. Afterwards, gates are lowered according to the measured
+    request rate (`cuts.relaxed`). Rules that do not relax gates use the settings unchanged.
 
     >>> reachable(DeadlineSettings(p_tight=0.9), None).p_tight
     0.5
@@ -63,17 +63,17 @@ def reachable(settings: DeadlineSettings, cuts: CutPoints | None) -> DeadlineSet
     return replace(settings, **held) if held else settings
 
 
-LEAST_RELAXED_P = BOOTSTRAP_P  # the last jobs of a batch stay with the better half of the hosts,
-KEPT_OPEN = 0.25  # or with the hosts that make this share of the requests, if the better half makes fewer
-RELAXED_STEP = 0.05  # step by which gates are lowered
+LEAST_RELAXED_P = BOOTSTRAP_P  # a batch's last jobs stay with the better half of the hosts
+KEPT_OPEN = 0.25  # or with the hosts that send this share of the requests, if the better half sends fewer
+RELAXED_STEP = 0.05  # step in which gates are lowered
 
 
 def least_gate(gate: Gate, calls_per_hour: Callable[[float], float]) -> float:
-    """Return how far this gate may be lowered: to 0.5, or to the P that a quarter of the requests reach if that is
+    """Return how far this gate may be lowered: to 0.5, or to the P reached by a quarter of the requests if that is
     lower.
 
-    P is the lower of two percentiles: where many hosts fail, far fewer than half of them have 0.5. Retries may go to
-    any ranked host: in such a project they are much of the work.
+    P is the lower of two percentiles: where many hosts fail, far fewer than half of them reach 0.5. Retries may go to
+    any ranked host, because in such a project they are a large part of the work.
 
     >>> least_gate(Gate.TIGHT, lambda p: 10.0 * (1.0 - p)), least_gate(Gate.TIGHT, lambda p: 10.0 * (1.0 - p) ** 3)
     (0.5, 0.35)
@@ -91,12 +91,12 @@ def least_gate(gate: Gate, calls_per_hour: Callable[[float], float]) -> float:
 def affordable(
     threshold: float, jobs: int, calls_per_hour: Callable[[float], float], *, longest_s: Seconds, least: float
 ) -> tuple[float, float]:
-    """Return the highest gate at which `jobs` are sent within `longest_s`, one per request, and the requests per hour
-    there.
+    """Return the highest gate at which `jobs` are sent within `longest_s` at one per request, and its requests per
+    hour.
 
-    `calls_per_hour(p)` is the number of requests per hour from hosts with at least p. Searches from `threshold` down in
-    steps of 0.05 for the first p with jobs / rate <= longest, not below `least` (decision 12); a gate at or below
-    `least` is unchanged. Only the rate counts: the waiting time of a job lowers nothing.
+    `calls_per_hour(p)` is the request rate of hosts with at least p. Searches from `threshold` down in steps of 0.05
+    for the first p with jobs / rate <= longest, not below `least` (decision 12). A gate at or below `least` is
+    unchanged. Only the rate counts; a job's waiting time lowers nothing.
 
     Example: 50 jobs in at most 5 hours, 3.3 requests per hour at 0.9 and 3.3 more for every 0.1 below: the required 10
     requests per hour are reached at 0.65 (11.55).
@@ -115,7 +115,7 @@ def affordable(
 def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
     """Return how long jobs may wait behind a gate before it is lowered: max(fraction of the hosts' median R, minimum).
 
-    R belongs to a host with the median R_q and the slack of its app; without a known median, only the minimum applies.
+    R is that of a host with the median R_q and its app's slack. Without a known median, only the minimum applies.
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (), (), median_safe_runtime_s=Seconds(20 * 3600.0))
     >>> longest_wait_s(cuts, DeadlineSettings()), longest_wait_s(None, DeadlineSettings())
@@ -130,15 +130,16 @@ def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Second
 
 
 CAN_WAIT = frozenset({QoS.THROUGHPUT, QoS.LONG_DEADLINE})
-KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for newcomers and idle processors; this host has none idle"
+KEPT = "the last {0} of {1} jobs (share {2:g}) are reserved for new hosts and idle processors; this host is not new "
+"and has no idle processor"
 
 
 def kept_for_newcomers(batch: Batch, of_host: Percentile, fraction: float) -> Refusal | None:
-    """Return why a host without idle processors may not have an ungated first instance, or None if it may.
+    """Return why a host without idle processors may not get an ungated first instance, None if it may.
 
-    The last `fraction` of a throughput or long-deadline batch is reserved for unranked hosts, which get a record with
-    it, and for idle processors of any host. This keeps ranked hosts from buffering all of it when work is scarce,
-    without leaving a processor idle.
+    The last `fraction` of a throughput or long-deadline batch is reserved for unranked hosts, which get their first
+    results with it, and for idle processors of any host. This keeps ranked hosts from queueing all of it when work is
+    scarce, without leaving a processor idle.
     """
     counts = batch.counts
     if of_host.x is None or counts.unsent >= fraction * counts.jobs_total or batch.qos not in CAN_WAIT:

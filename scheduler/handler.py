@@ -1,6 +1,6 @@
 """Handles the scheduler's HTTP requests: decodes the client's XML and encodes the reply. docs/protocol.md.
 
-A client backs off after any HTTP error and keeps its results, so an error costs only time. The body of an error
+A client backs off after any HTTP error and keeps its results, so an error only costs time. The body of an error
 response is one line of text; details are in the log.
 """
 
@@ -32,7 +32,7 @@ class Answers(Protocol):
 
 
 class SchedulerHandler:
-    """Handles POST requests to the scheduler URL. `max_request_bytes` is read again for every request."""
+    """Handles POST requests to the scheduler URL. `max_request_bytes` is read again for each request."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Compares the jobs in progress on a host with those its client lists: finds lost and useless jobs. Pure.
+"""Compares a host's jobs in progress with those listed by its client: finds lost and useless jobs. Pure.
 
-A client lists every unfinished result. A job that it neither lists nor reports was lost, most likely with our reply; a
+A client lists all unfinished results. A job that it neither lists nor reports was lost, most likely with our reply; a
 listed job that is no longer needed only keeps the host busy.
 """
 
@@ -21,17 +21,17 @@ from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId
 from lifecycle.states import Event, advance, host_record
 from scheduler.reports import is_dead, timed_out
 
-MOST_STRAYS = 1000  # read per request; a client lists more only if something is badly wrong
+MOST_STRAYS = 1000  # per request; a client lists more only in case of a serious error
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HeldReview:
-    """`resend` is sent to the client again with the same due dates; `ended` are permanently lost.
+    """What to do about a host's jobs. `resend` is sent again with the same due dates; `ended` are permanently lost.
 
-    `abort` and `abort_if_not_started` name results that the client should drop. `kept` is in progress on the host after
-    this request, resent jobs included. `taken_over` moves to this host from other records of the same computer; its
-    jobs in progress are in `kept`. `overdue` ended here, mostly by time-out, but the client still lists them and a
-    success can still complete them.
+    `abort` and `abort_if_not_started` name results for the client to drop. `kept` is in progress on the host after this
+    request, including resent jobs. `taken_over` moves to this host from other records of the same computer; its jobs in
+    progress are in `kept`. `overdue` ended here, mostly by timeout, but the client still lists them, and a success can
+    still complete them.
     """
 
     resend: tuple[InstanceInProgress, ...] = ()
@@ -43,8 +43,8 @@ class HeldReview:
     overdue: tuple[InstanceInProgress, ...] = ()
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """Return the review after only these were taken over: the others belong to another host, and the client should
-        drop them.
+        """Return the review if only these were taken over: the rest belong to another host, and the client should drop
+        them.
         """
         lost = [held.name for held in self.taken_over if held.instance_id not in instance_ids]
         if not lost:
@@ -56,7 +56,7 @@ class HeldReview:
         return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, kept=kept, taken_over=taken_over)
 
     def resending(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """Return the review after only these lost jobs were resent: the others ended since the host was read."""
+        """Return the review if only these lost jobs were resent: the rest have ended since the host was read."""
         ended = {held.instance_id for held in self.resend}.difference(instance_ids)
         if not ended:
             return self
@@ -68,7 +68,7 @@ class HeldReview:
 
 
 def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tuple[InstanceId, ...]:
-    """Return listed instances that are not in progress on the host as far as we know, at most MOST_STRAYS."""
+    """Return listed instances not in progress on the host according to the database, at most MOST_STRAYS."""
     if not listed:
         return ()
     known = {entry.instance_id: entry.name for entry in held}
@@ -173,8 +173,8 @@ def _hav_event(entry: InstanceInProgress, kind: HavEventKind | None, now: Instan
 class _Strays(NamedTuple):
     """Listed results that are not in progress here. `abort`: drop them; `late`: drop them unless started.
 
-    `overdue` are the host's own instances that ended here. `of_others` are instances of another host, by job: the
-    newest, because a host has one instance of a job at a time. A success could still complete either.
+    `overdue` are the host's own instances that ended here. `of_others` are instances of another host, by job (the
+    newest, because a host has one instance of a job at a time). A success could still complete either.
     """
 
     abort: list[str]
@@ -184,7 +184,7 @@ class _Strays(NamedTuple):
 
 
 def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> _Strays:
-    """Classify the named results. Names that we never issued, or that were not read, are ignored."""
+    """Classify the named results. Names never issued by this server, or not read, are ignored."""
     found = _Strays([], [], [], {})
     for name in names:
         instance_id = instance_id_of(name)

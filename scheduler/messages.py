@@ -1,4 +1,4 @@
-"""Builds the messages of a reply: why no work was sent, what went wrong, and when to call again. Pure."""
+"""Builds the messages in a reply: why no work was sent, what went wrong, and when to contact the server again. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from scheduler.context import WorkRequest
 from scheduler.elements import JobToSend
 from wire.messages import Message
 
-LEAST_FRACTION = 1.0 / 6.0  # of request_delay_s, the shortest delay for a host that finishes sooner: 10 s by default
+LEAST_FRACTION = 1.0 / 6.0  # of request_delay_s: the minimum delay for a host that finishes sooner, 10 s by default
 
 WRONG_PLATFORM = codes_where(lambda traits: traits.wrong_platform)
 _KNOWN_TO_CLIENT = codes_where(lambda traits: traits.known_to_client)
@@ -36,12 +36,12 @@ def request_delay_s(
     holds_work: bool,
     settings: SchedulerSettings,
 ) -> Seconds:
-    """Return the seconds until the client may call again.
+    """Return the seconds after which the client may contact the server again.
 
-    After jobs were sent, or lost to other hosts: the time until the host has finished its work (`work_s`), between a
-    sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the client wanted
-    work and got none: `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the project
-    (`unrunnable`) and has no work to report.
+    After jobs were sent, or lost to other hosts, this is the time until the host has finished its work (`work_s`),
+    between one sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the
+    client wanted work and got none, it is `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the
+    project (`unrunnable`) and has no work to report.
 
     >>> def delay_s(work_s):
     ...     return request_delay_s((), sent=True, wanted=True, work_s=work_s, unrunnable=False, holds_work=True,
@@ -65,9 +65,9 @@ def work_s(
     wants: Sequence[WorkRequest],
     versions: Mapping[AppVersionId, AppVersion],
 ) -> Seconds:
-    """Return how long the processors that got jobs, or wanted some, have work: the minimum over all types.
+    """Return how long the processors that got or wanted jobs have work: the minimum over their types.
 
-    Uses the client's own estimate for new jobs, fpops_est over the speed sent to it, divided by the processors of the
+    New jobs use the client's own estimate, fpops_est divided by the speed sent to it, divided by the processors of the
     type; jobs in progress count in full.
     """
     sent = [(job.plan, job.job_class.fpops_est_flop / job.flop_per_s) for job in jobs]
@@ -83,10 +83,10 @@ def work_s(
 
 
 def is_unrunnable(reasons: Collection[RefusalCode], host: Host, catalogue: Catalogue, *, now: Instant) -> bool:
-    """Return whether no app of the project has a version for any platform and processor of the host.
+    """Return whether none of the project's apps has a version for any platform and processor of the host.
 
-    False within `refused_delay_s` after a version was added: versions for other platforms may follow. A client with its
-    own programs (anonymous platform) runs none of the project's versions.
+    False within `refused_delay_s` after a version was added, because versions for other platforms may follow. A client
+    with its own programs (anonymous platform) cannot run any of the project's versions.
     """
     if not reasons or not WRONG_PLATFORM.issuperset(reasons):
         return False
@@ -101,7 +101,7 @@ def is_unrunnable(reasons: Collection[RefusalCode], host: Host, catalogue: Catal
 
 
 MOST_REASONS = 3
-MOST_CHARS = 300  # of a stored sentence
+MOST_CHARS = 300  # maximum length of a stored sentence
 HIGH = "high"
 NOTICE = "notice"
 
@@ -110,12 +110,12 @@ _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 
 
 def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, ...]:
-    """Tell the volunteer how the computer was matched to a host record, and which tasks it continues."""
+    """Tell the volunteer how the computer was matched with a host record, and which tasks it continues."""
     match admission.case:
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
         case HostCase.STATE_LOST:
-            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps that record."),)
+            return (Message(f"This computer was recognised as host {admission.host.host_id} and keeps its record."),)
         case HostCase.NOT_THEIRS | HostCase.CLONE:
             return (
                 Message(
@@ -135,7 +135,7 @@ def tasks(count: int) -> str:
 
 
 def wrong_account(project_name: str) -> Message:
-    """The message for a client with an unknown account key."""
+    """Return the message for a client with an unknown account key."""
     return Message(
         f"Unknown account key: remove {project_name} from your client and add it again with your account.",
         NOTICE,
@@ -143,7 +143,7 @@ def wrong_account(project_name: str) -> Message:
 
 
 def too_many_hosts(because: str) -> Message:
-    """The message for a computer that gets no host record.
+    """Return the message for a computer that gets no host record.
 
     >>> too_many_hosts("2 new computers of this account were added today").text
     'This computer was not added: 2 new computers of this account were added today.'
@@ -152,15 +152,15 @@ def too_many_hosts(because: str) -> Message:
 
 
 def why_no_work(reasons: Reasons, delay_s: Seconds, *, unrunnable: bool = False) -> tuple[Message, ...]:
-    """Explain in volunteer-facing wording why nothing was sent, and when to call again.
+    """Explain to the volunteer why nothing was sent and when the client will contact the server again.
 
-    At most three reasons, the most frequent first; every decision without a job has at least one
-    (tests/properties/test_choices.py). If the host can run no version of the project, the client shows it as an
-    important message.
+    At most three reasons are given, most frequent first; each decision without a job has at least one
+    (tests/properties/test_choices.py). If the host can run no version of the project, the client shows an important
+    message.
 
     >>> reasons = {RefusalCode.MEMORY: (3, "job needs 4 GB of RAM, host offers 2 GB")}
     >>> why_no_work(reasons, Seconds(300.0))[0].text
-    'No work sent. The available jobs need more memory than the client may use.'
+    'No work sent. The available jobs need more memory than your client is allowed to use.'
     """
     shown = [code for code in _by_frequency(reasons) if code not in _KNOWN_TO_CLIENT]
     if not shown and any(code in reasons for code in _KNOWN_TO_CLIENT):
@@ -189,7 +189,7 @@ def _priority(code: RefusalCode, *, unrunnable: bool) -> str:
 
 
 def kept_of(reasons: Reasons) -> Whys:
-    """Return the reasons to store for the host's page: the most frequent ones, including those the client already
+    """Return the reasons to store for the host's page: the most frequent ones, including those that the client already
     shows.
 
     >>> [(str(code), why) for code, why in kept_of({RefusalCode.DISK: (1, "too little")})]
@@ -200,21 +200,21 @@ def kept_of(reasons: Reasons) -> Whys:
 
 
 def _by_frequency(reasons: Reasons) -> list[RefusalCode]:
-    """Sort the codes, the most frequent first."""
+    """Return the codes sorted by frequency, highest first."""
     if len(reasons) == 1:
         return list(reasons)
     return sorted(reasons, key=lambda code: (-reasons[code][0], _PLACE[code]))
 
 
 def reasons_of(refusal: Refusal) -> Reasons:
-    """Return a single refusal as the only reason."""
+    """Return the refusal as the only reason."""
     return {refusal.code: (1, refusal.detail)}
 
 
 def counts_as_empty(reasons: Collection[RefusalCode]) -> bool:
-    """Return whether other work than the examined jobs could have been sent.
+    """Return whether work other than the examined jobs could have been sent.
 
-    False if every reason concerns the computer (limits, platform, owner's choices) or if a search limit was reached.
+    False if all reasons concern the computer (limits, platform, owner's choices) or if a search limit was reached.
     """
     if RefusalCode.REQUEST_LIMIT in reasons:
         return False

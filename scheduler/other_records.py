@@ -1,6 +1,7 @@
-"""Instances that a client has as another record of its computer: looked up, and taken over. Rare.
+"""Instances that a client has under another record of its computer: looks them up and takes them over. Rare.
 
-The client was restored from a snapshot, or is a copy of another: Admission.may_take_over. docs/protocol.md#request.
+The client was restored from a snapshot, or is a copy of another client: see Admission.may_take_over and
+docs/protocol.md#request.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ log = structlog.get_logger()
 
 
 class OtherRecords:
-    """The other records of one request's computer. `named` is what is known of the host that the request names."""
+    """The other records of the requesting computer. `named` is the record of the host that the request names."""
 
     def __init__(self, ledger: Ledger, contact: Contact, admission: Admission, named: RequestView) -> None:
         self._ledger = ledger
@@ -31,25 +32,26 @@ class OtherRecords:
         self._moving: Mapping[InstanceId, Reported] = {}
 
     async def instances(self, ids: Sequence[InstanceId]) -> Mapping[InstanceId, Reported]:
-        """Return those of the instances that another record of the computer has; usually makes no query."""
+        """Return which of the instances another record of the computer has. Usually this makes no query."""
         if not ids or not self._may_take_over:
             return {}
         return (await self._ledger.read(replace(self._key, instance_ids=tuple(ids), of_computer=True))).reported
 
     async def with_reported(self, known: Mapping[InstanceId, Reported]) -> Mapping[InstanceId, Reported]:
-        """What is known of the instances that the request reports, those of other records included."""
+        """Return what is known of the instances that the request reports, including instances of other records."""
         self._moving = await self.instances([i for i in self._key.instance_ids if i not in known])
         return {**known, **self._moving} if self._moving else known
 
     def only_successes(self) -> frozenset[InstanceId]:
-        """The reported instances of other records. Only a success of these counts.
+        """Return the reported instances of other records, of which only a success counts.
 
-        A copy of the client that was told to drop them reports them as aborted, while the original still runs them.
+        A copy of the client that was told to drop them reports them as aborted while the original is still running
+        them.
         """
         return frozenset((*self._moving, *self._of_named))
 
     def take_over(self, reports: Sequence[Report], review: HeldReview) -> tuple[TakeOver, ...]:
-        """What moves to the host: one instance per job, one that is reported as a success first."""
+        """Return what moves to the host: one instance per job, preferring one that is reported as a success."""
         claims = {
             report.job_id: TakeOver(report.instance_id, self._moving[report.instance_id].held.host_id)
             for report in reports
@@ -61,7 +63,7 @@ class OtherRecords:
         return tuple(claims.values())
 
     def taken_over(self, review: HeldReview, moved: frozenset[InstanceId]) -> HeldReview:
-        """The review once the instances that `moved` were committed as this host's."""
+        """Return the review after the instances in `moved` were committed as this host's."""
         if not review.taken_over:
             return review
         log.info("instances taken over", host_id=self._admission.host.host_id, instances=len(moved))

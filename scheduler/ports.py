@@ -1,4 +1,4 @@
-"""Interfaces that the request handler needs from other packages."""
+"""The request handler's ports to other packages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GroupKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 
 
 class Ledger(Protocol):
-    """The database as one request sees it. Every call is durable when it returns."""
+    """The database operations of one request. Every call is durable when it returns."""
 
     async def read(self, key: RequestKey) -> RequestView:
         """Read the volunteer, the host and the reported instances."""
@@ -29,24 +29,23 @@ class Ledger(Protocol):
         ...
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
-        """Commit everything a request changes, in one transaction.
+        """Commit all changes of a request in one transaction.
 
-        A report or assignment that lost a race is left out and the rest is committed. Raises UnavailableError if
-        nothing was written, or if the connection was lost during the commit: it may then have succeeded. Its jobs and
-        reports, which the client does not know of, are found again as in progress and as reported.
+        Reports and assignments that lost a race are omitted, and the rest is committed. Raises UnavailableError if
+        nothing was written, or if the connection was lost during the commit, which may then have succeeded. Jobs and
+        reports that the client does not know of are later found as in progress and as reported.
         """
         ...
 
     async def keep_trickles(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
-        """Store trickle messages, at most `per_instance` of each instance; return how many exceeded that limit.
+        """Store trickle messages, at most `per_instance` for each instance. Return how many exceeded that limit.
 
-        A message that is already stored is unchanged. Messages received before `forget_before` are deleted in small
-        batches.
+        Messages already stored are unchanged. Messages received before `forget_before` are deleted in small batches.
         """
         ...
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
-        """Charge jobs to the host's shared quotas, as many as they allow; those count as sent today."""
+        """Charge as many jobs as allowed to the host's shared quotas; they count as sent today."""
         ...
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
@@ -63,7 +62,7 @@ class Ledger(Protocol):
 
 
 class SlotGroup(Protocol):
-    """Slots that are alike for every decision: one class of one batch, retries separate."""
+    """Slots that are equal for all decisions: one class of one batch, with retries separate."""
 
     @property
     def key(self) -> GroupKey: ...
@@ -79,21 +78,19 @@ class SlotGroup(Protocol):
 
     @property
     def sticky_files(self) -> frozenset[str]:
-        """Names of the sticky input files that all its jobs use."""
+        """Return the names of the sticky input files that all its jobs use."""
         ...
 
     def slots(self) -> Sequence[Ready]:
-        """Return the slots in order: retries descending, a sibling returned first, own shards first, then id."""
+        """Return the slots in order: most retries, sibling returned, own shards, id."""
         ...
 
 
 class SlotSource(Protocol):
-    """The feeder's job array, as needed to choose jobs for one request."""
+    """The feeder's job array, as needed for choosing jobs for one request."""
 
     def groups(self) -> Sequence[SlotGroup]:
-        """Return groups with slots, in order: (tier, key, retries descending, a sibling returned, own shards first,
-        id).
-        """
+        """Return groups with slots, ordered by (tier, key, most retries, sibling returned, own shards, id)."""
         ...
 
     def may_have(self, slot: Ready, host_id: HostId, volunteer_id: VolunteerId) -> RefusalCode | None:
@@ -109,39 +106,39 @@ class SlotSource(Protocol):
         ...
 
     def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
-        """Count the groups that a host could not take; groups that all hosts refuse leave the array for a while."""
+        """Count the groups that a host could not take. Groups that all hosts refuse leave the array for a while."""
         ...
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
         """Search the database for work of these kinds that is not in the array.
 
-        Return True if slots were added: search the groups again before answering "no work".
+        Return True if slots were added: the caller must search the groups again before replying "no work".
         """
         ...
 
 
 class JobSource(SlotSource, Protocol):
-    """The feeder's job array, with the fate of chosen jobs."""
+    """The feeder's job array, which is also told the outcome of chosen jobs."""
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Mark these as committed: they are no longer in flight."""
+        """Record that these are committed, so that they are no longer in flight."""
         ...
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Drop these: they went to other hosts first or are no longer needed."""
+        """Drop instances that other hosts got first or that are no longer needed."""
         ...
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Revalidate the first slots of these slots' groups in the database and remove those that are gone."""
+        """Revalidate the first slots of the groups of `lost` in the database, and drop those that are gone."""
         ...
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """Count the processor types of a request; partitions follow this mix."""
+        """Count the processor types of a request; partitions follow the mix."""
         ...
 
 
 class Uploads(Protocol):
-    """The URLs and tokens for uploads and downloads."""
+    """URLs and tokens for uploads and downloads."""
 
     def token(self, file_name: str, max_bytes: int) -> str:
         """Return the token that the client must send with the upload of this file."""
@@ -158,7 +155,7 @@ class CodeSigning(Protocol):
     def public_key_text(self) -> str: ...
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """Return the new key signed with the client's key; None if the client's key was never ours."""
+        """Return the new key signed with the client's key, None if the client's key was never the project's."""
         ...
 
 
@@ -166,7 +163,7 @@ class Pauses(Protocol):
     """Whether this node may send work now."""
 
     def refuse_work_because(self, now: Instant) -> str | None:
-        """Return the reason if it may not (its clock or its locks are in doubt), else None."""
+        """Return why this node may not send work (its clock or its locks are in doubt), or None."""
         ...
 
 
@@ -174,21 +171,21 @@ class RequestLimit(Protocol):
     """Rate limit per host."""
 
     def wait_s(self, authenticator: str, host_id: int) -> Seconds:
-        """Return how long the host must wait before a request is answered; 0 if it is answered now."""
+        """Return how long the host must wait before it may send a request; 0 means now."""
         ...
 
 
 class RequestObserver(Protocol):
-    """Counts the results of requests, for the metrics. Called once per request; must not fail."""
+    """Counts the results of requests for the metrics. Called once per request; must not fail."""
 
     def request_answered(
         self, *, sent: int, resent: int, reports: int, refusals: Mapping[RefusalCode, int], took_s: Seconds
     ) -> None:
-        """Count an answered request: jobs sent and resent, reports taken, refusals by code."""
+        """Count an answered request: jobs sent and resent, reports accepted, refusals by code."""
         ...
 
     def trickles_taken(self, fates: Mapping[TrickleFate, int]) -> None:
-        """Count the trickle messages of a request by their fate."""
+        """Count the trickle messages of a request by outcome."""
         ...
 
     def request_failed(self, status: int) -> None:

@@ -1,4 +1,4 @@
-"""Limits a host's daily jobs by the quotas of its account and address, beyond what its own record covers. Pure."""
+"""Limits a host's daily jobs, beyond those its own results cover, by quotas of its account and address. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from domain.refusals import Refusal, RefusalCode
 from scheduler.context import JobQuota, RemainingDemand, SchedulingContext, believed, demand_of
 from scheduler.versions import day_of
 
-COVER_FACTOR = 2  # jobs per day for each validated result of the host
+COVER_FACTOR = 2  # jobs per day for each of the host's validated results
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Draw:
-    """The charge to the shared quotas, and the number of jobs that need no charge."""
+    """The charge to shared quotas, and the number of jobs that need no charge."""
 
     request: QuotaRequest
     covered: int
 
     def unused(self, given: int, granted: int) -> int:
-        """Return how many of the granted jobs were not sent."""
+        """Return how many granted jobs were not sent."""
         return granted - min(granted, max(0, given - self.covered))
 
 
 def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
-    """Return the charge of `jobs` jobs to the shared quotas; None if the host's own record covers them.
+    """Return the charge of `jobs` jobs to the shared quotas, None if the host's own results cover them.
 
-    A record covers COVER_FACTOR jobs per day for each validated result. A host with one result per processor has a
-    record.
+    A host's results cover COVER_FACTOR jobs per day for each validated result. With one result per processor, a host
+    has a record.
     """
     if not jobs or not context.catalogue.settings.scheduler.shared_quota_start:
         return None
@@ -54,7 +54,7 @@ def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
 
 
 def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> SchedulingContext:
-    """Return the context with the job limit from the host's record and its shared quotas, if they limit it."""
+    """Return the context with the job limit from the host's own results and its shared quotas, if they limit it."""
     start = context.catalogue.settings.scheduler.shared_quota_start
     if not start:
         return context
@@ -69,10 +69,8 @@ def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> 
 
 
 def quota_refusal(grant: QuotaGrant) -> Refusal:
-    """Return why a host gets no more jobs than were granted."""
+    """Return why a host gets no more jobs than the quotas granted."""
     whose = "address" if grant.name.startswith("address") else "account"
-    sentence = (
-        "computers of this {0} without a record got {1} jobs today of a shared quota of {2}; above {3}, each gets "
-        "one job per idle processor"
-    )
+    sentence = "new computers of this {0} got {1} jobs today of their shared quota of {2}; above {3}, each gets one "
+    "job per idle processor"
     return Refusal(RefusalCode.DAILY_QUOTA, sentence, (whose, grant.sent, grant.quota, grant.quota // FREE_PART))

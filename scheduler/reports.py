@@ -1,7 +1,8 @@
 """Processes the reports of a request and selects the acknowledgements. Pure. docs/protocol.md#reports.
 
-Every reported result is acknowledged, even an unknown one: a client repeats a result until it is. Only instances sent
-to the requesting host change state, so a result that an application's output smuggles into a request changes nothing.
+All reported results are acknowledged, even unknown ones, because a client repeats a result until then. Only instances
+sent to the requesting host change state, so a result that an application's output smuggles into a request has no
+effect.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class ReportsTaken:
 
 
 def reported_ids(results: Iterable[ReportedResult]) -> tuple[InstanceId, ...]:
-    """Return the instances that results name, each once; names we never issued are skipped.
+    """Return the instances that the results name, without duplicates; names this server never issued are skipped.
 
     >>> reported_ids([ReportedResult("pi_3_41_77", 5, 0), ReportedResult("fake_0x", 5, 0)])
     (77,)
@@ -61,9 +62,9 @@ def take_reports(
     *,
     now: Instant,
 ) -> ReportsTaken:
-    """Process every result of a request that arrived at `now` from `host`.
+    """Process all results in a request that arrived at `now` from `host`.
 
-    A repeated report, a report that can no longer change anything, and a failure among the `only_successes` are
+    A repeated report, a report that cannot change anything any more, and a failure among the `only_successes` are
     acknowledged without a step.
     """
     by_name: dict[str, ReportedResult] = {}
@@ -111,10 +112,10 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
 
 
 def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
-    """Return the statistics event of a report; a success counts only after validation.
+    """Return the statistics event for a report. A success counts only after validation.
 
-    An error keeps the censored sample of a time-out: all that is known of the turnaround is still its lower bound. A
-    job that the client gave up unstarted counts as a time-out and leaves such a sample too.
+    After an error, the censored sample of a timeout remains, because it is still the only bound known for the
+    turnaround. A job that the client gave up unstarted counts as a timeout and adds such a sample, too.
     """
     held = known.held
     if kind is HavEventKind.TIMED_OUT:
@@ -131,7 +132,7 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
 
 
 def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
-    """Return the statistics event, with a censored sample, for a job that will not come back, before its time-out."""
+    """Return the statistics event, with a censored sample, for a job that will not be returned, before its timeout."""
     usual_s = yardstick_s(
         tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
     )
@@ -147,9 +148,9 @@ def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
 
 
 def _sample_left(known: Reported, event: HavEvent | None) -> float | None:
-    """Return the sample that is stored on the instance.
+    """Return the sample stored with the instance.
 
-    A late success keeps the time-out's sample until validation replaces it; a late error keeps it permanently.
+    A late success keeps the timeout's sample until validation replaces it; a late error keeps it permanently.
     """
     if event is None or event.ln_turnaround_ratio is None:
         return known.turnaround_sample
@@ -170,7 +171,7 @@ MOST_SENT_AT = Instant(1e12)
 
 @quick_dataclass(frozen=True, slots=True)
 class TricklesTaken:
-    """`keep` are the messages to store; `dropped` counts the others."""
+    """`keep` are the messages to store; `dropped` counts the remaining ones."""
 
     keep: tuple[Trickle, ...]
     dropped: Counter[TrickleFate]

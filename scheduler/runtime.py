@@ -12,12 +12,12 @@ from domain.settings import DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 LEAST_AVAILABILITY_FRACTION = 0.01
-LEAST_FLOP_PER_S = 1e6  # keeps the runtime finite if a host reports nonsense
+LEAST_FLOP_PER_S = 1e6  # so that runtimes stay finite if a host reports nonsense
 MOST_MEASURED_OVER_A_PRIORI = 250.0  # faster measurements are capped
 A_PRIORI_SAMPLES = 1.0  # weight of the a-priori speed, in measurements
 POPULATION_SAMPLES = 10.0  # docs/formulas.md#run-times: weight of the app's slack, in samples of the host
-LEAST_POPULATION_SAMPLES = 50.0  # with fewer samples the app uses the setting's slack
-MOST_SLACK = 10.0  # cap of R_q / R, unless the setting is greater: a time-out's sample grows with the time allowed
+LEAST_POPULATION_SAMPLES = 50.0  # with fewer samples, the app uses the slack from the settings
+MOST_SLACK = 10.0  # cap of R_q / R, unless the setting is higher: the sample of a timeout grows with the time allowed
 ASSUMED_LN_RATIO_SD = 0.4  # assumed spread of ln(turnaround / R) without measurements
 
 
@@ -37,7 +37,7 @@ class Speed:
     samples: float = 0.0
 
     def runtime_s(self, fpops_est_flop: Flop) -> Seconds:
-        """R = fpops_est / flop_per_s / availability, in wall-clock seconds.
+        """Return R = fpops_est / flop_per_s / availability, in seconds of wall-clock time.
 
         >>> Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 0.5, FlopPerSecond(5e8), 2.5).runtime_s(Flop(3.6e12))
         7200.0
@@ -45,7 +45,7 @@ class Speed:
         return Seconds(fpops_est_flop / self.effective_flop_per_s)
 
     def safe_runtime_s(self, runtime_s: Seconds, min_slack_s: Seconds) -> Seconds:
-        """R_q = max(R * slack_factor, R + min_slack): enough for the host in 90 % of cases.
+        """Return R_q = max(R * slack_factor, R + min_slack), which is enough for the host in 90 % of cases.
 
         >>> speed = Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 1.0, FlopPerSecond(1e9), 2.5)
         >>> speed.safe_runtime_s(Seconds(7200.0), Seconds(3600.0)), speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0))
@@ -63,7 +63,7 @@ def speed_of(
     now: Instant,
     settings: DeadlineSettings,
 ) -> Speed:
-    """Return the speed of a host with an app version, from its own record where available."""
+    """Return the speed of a host with an app version, using its own measurements where available."""
     a_priori = a_priori_flop_per_s(version, host)
     measured = hav.speed.at_time(now) if hav is not None else DecayedSums()
     tight = hav.tight.at_time(now) if hav is not None else DecayedSums()
@@ -84,7 +84,7 @@ def speed_of(
 def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
     """Return ncpus * benchmark * cpu_speed_fraction + gpu_count * peak * gpu_speed_fraction.
 
-    A plan class of 2 CPUs and one GPU of 1e12 at a tenth, on CPUs of 1e9: 2e9 + 1e11 = 1.02e11.
+    For a plan class with 2 CPUs and a tenth of a GPU of 1e12, on CPUs of 1e9: 2e9 + 1e11 = 1.02e11.
 
     >>> from domain.apps import NVIDIA, AppVersion, PlanClass
     >>> from domain.hosts import Coprocessor, Host
@@ -101,11 +101,11 @@ def a_priori_flop_per_s(version: AppVersion, host: Host) -> FlopPerSecond:
 
 
 def projected_flop_per_s(measured: DecayedSums, a_priori: FlopPerSecond) -> FlopPerSecond:
-    """Return the measured speed, weighted with the a-priori speed while there are few measurements.
+    """Return the measured speed, weighted with the a-priori speed while measurements are few.
 
-    exp((n ln m + k ln a) / (n + k)) with k = 1, m = 1 / mean(elapsed seconds per estimated flop) but at most 250 a.
-    With the geometric mean, an a-priori value that is off by a factor of 100, either way, is off by 1.5 after ten
-    results.
+    exp((n ln m + k ln a) / (n + k)) with k = 1 and m = 1 / mean(elapsed seconds per estimated flop), at most 250 a.
+    With the geometric mean, an a-priori value that is wrong by a factor of 100 in either direction is wrong by a factor
+    of 1.5 after ten results.
 
     >>> projected_flop_per_s(DecayedSums(n=3.0, total=3.0 / 1.6e10), FlopPerSecond(1e9)) / 8e9
     1.0
@@ -118,13 +118,13 @@ def projected_flop_per_s(measured: DecayedSums, a_priori: FlopPerSecond) -> Flop
 
 
 def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: DeadlineSettings) -> float:
-    """R_q / R = exp(mean + z sd) of ln(turnaround / R) of tight instances; the setting `slack_factor` until there is
+    """Return R_q / R = exp(mean + z sd) of ln(turnaround / R) of tight instances, or the setting `slack_factor` without
     data.
 
-    The host's n samples are pooled with 10 pseudo-samples distributed as the app's tight instances or, with fewer than
-    50 of those, around the setting: mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n + 10).
-    Capped at 10, or the setting if greater: a time-out leaves the sample ln(time allowed / R), which itself follows
-    from this factor. If half of all instances were lost, the two would drive each other up without limit.
+    The host's n samples are pooled with 10 pseudo-samples distributed like the app's tight instances or, with fewer
+    than 50 of those, around the setting: mean = (sum + 10 M) / (n + 10), mean square = (sum_sq + 10 (S^2 + M^2)) / (n +
+    10). Capped at 10, or at a higher setting: a timeout adds the sample ln(time allowed / R), which itself depends on
+    this factor. If half of all instances were lost, the two would increase each other without limit.
 
     >>> round(slack_factor(DecayedSums(), None, settings=DeadlineSettings()), 6)
     2.5
@@ -151,7 +151,7 @@ def slack_factor(tight: DecayedSums, cuts: CutPoints | None, *, settings: Deadli
 
 
 def runtime_behind_s(safe_runtime_s: Seconds, cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
-    """Return R of a host with the app's slack whose R_q is `safe_runtime_s` = max(R slack, R + min_slack).
+    """Return R of a host with the app's slack that has R_q = `safe_runtime_s` = max(R slack, R + min_slack).
 
     >>> day = Seconds(86_400.0)
     >>> [runtime_behind_s(one, None, DeadlineSettings()) for one in (day, Seconds(3660.0))]

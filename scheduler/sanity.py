@@ -1,6 +1,6 @@
 """Sanitizes a host's description of itself: clamps every number and truncates every text. Pure.
 
-Runtimes and due dates depend on this data, and none of it can be verified.
+Runtimes and due dates depend on this data, none of which can be verified.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from domain.hosts import Coprocessor, Host
 from domain.units import DAY_S, FlopPerSecond, Instant, Seconds
 from wire.messages import CoprocRequest, SchedulerRequest
 
-LEAST_FRACTION = 0.01  # with 0, a host that reports that it never runs would have infinite runtimes
+LEAST_FRACTION = 0.01  # with 0, a host that reports that it is never on would have infinite runtimes
 MOST_CPUS = 4096
 MOST_GPUS = 64  # of one type
 MOST_COPROC_TYPES = 8
@@ -46,7 +46,7 @@ def clamped(value: float, low: float, high: float) -> float:
 
 
 def text(value: str, most_chars: int = MOST_TEXT_CHARS) -> str:
-    """Return `value` in a form that the database can store: no NUL, no broken surrogates, at most `most_chars` long."""
+    """Return `value` in a form the database can store: no NUL, no unpaired surrogates, at most `most_chars` long."""
     if value.isascii() and "\x00" not in value:  # the usual case: nothing to clean
         return value[:most_chars]
     return value.replace("\x00", "").encode("utf-8", "replace").decode("utf-8")[:most_chars]
@@ -58,11 +58,11 @@ def seqno(request: SchedulerRequest) -> int:
 
 
 def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
-    """Return `host` updated with its description in this request, received at `now`.
+    """Return `host` updated with its description in a request received at `now`.
 
-    Ids, the creation time and the volunteer stay; everything else comes from the request, sanitized: fractions in
-    [0.01, 1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not measured), RAM = size
-    * max(busy, idle) share and at least 64 MB, disk = the project's share less its usage.
+    Ids, creation time and volunteer are kept. Everything else comes from the request, sanitized: fractions in [0.01,
+    1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not measured), RAM = size *
+    max(busy, idle) share and at least 64 MB, disk = the project's share minus its usage.
     """
     info = request.host
     texts = _TEXTS(info)
@@ -97,7 +97,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
 
 
 def clock_skew_s(client_now: Instant | None, now: Instant) -> Seconds:
-    """Return by how much the client's clock is ahead of the project's; 0 if it does not send its time.
+    """Return how far the client's clock is ahead of the server's; 0 if it does not send its time.
 
     >>> clock_skew_s(Instant(900.0), Instant(1000.0)), clock_skew_s(None, Instant(1000.0))
     (-100.0, 0.0)
@@ -115,7 +115,7 @@ def platforms(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def usable_cpus(ncpus: int, max_ncpus_fraction: float) -> int:
-    """Return the number of CPUs that the client may use, at least one; a share of 0 or less means no limit.
+    """Return the number of CPUs the client may use, at least one. A share of 0 or less means no limit.
 
     >>> usable_cpus(8, 0.5), usable_cpus(1, 0.1), usable_cpus(10**9, 1.0), usable_cpus(4, 0.0)
     (4, 1, 4096, 4)
@@ -143,7 +143,7 @@ def usable_ram_bytes(request: SchedulerRequest) -> float:
 
 
 def usable_disk_bytes(request: SchedulerRequest) -> float:
-    """Return the disk space left for the project: its share less its usage, or free disk for clients without shares."""
+    """Return the disk space left for the project: its share minus its usage, or the free disk without shares."""
     share = request.disk_project_share_bytes
     if share is None:
         return clamped(request.host.disk_free_bytes, 0.0, MOST_BYTES)
@@ -161,7 +161,7 @@ def version_number(version: tuple[int, int, int]) -> int:
 
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
-    """Return the coprocessors that can get work: usable, count at least 1, each type once."""
+    """Return the coprocessors that can get work: usable, with a count of at least 1, each type once."""
     if not coprocs:
         return ()
     by_type: dict[str, CoprocRequest] = {}

@@ -29,15 +29,15 @@ from scheduler.ports import SlotGroup, SlotSource
 from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
 
 # Search limits per request:
-GROUPS_LOOKED_AT = 256  # groups that do not fit the host, per stage and processor type
-GATES_LOOKED_AT = 1024  # in addition, groups behind a gate that the host does not pass
-SLOTS_LOOKED_AT = 64  # slots of a group that this host may not get
+GROUPS_LOOKED_AT = 256  # maximum number of groups that do not fit the host, per stage and processor type
+GATES_LOOKED_AT = 1024  # and of groups behind a gate that the host does not pass
+SLOTS_LOOKED_AT = 64  # maximum number of slots in a group that this host may not get
 
 
 class Later(Enum):
     """Why a group waits for a later stage."""
 
-    UNGATED = "requires no percentile: left to a later pass"
+    UNGATED = "requires no percentile: deferred to a later pass"
     SHARE_USED_UP = "gated jobs have reached their share of this host: reconsidered when nothing else fits"
 
 
@@ -56,7 +56,7 @@ _BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
 
 
 def _offer_of(why: Refusal | Later) -> _Offer:
-    """Return the result for a group refused before any slot was examined."""
+    """Return the result for a group refused before any of its slots was examined."""
     is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
     return _GATED if is_gate else _REFUSED
 
@@ -86,7 +86,7 @@ def choose(context: SchedulingContext, array: SlotSource, trace: Trace = NO_TRAC
     """Choose jobs for the host, each with a due date, and take their slots from the array.
 
     The cost depends on the number of groups examined until the demand is met, not on the number of slots. The array
-    records groups that were refused for every requested processor type if none of their slots was taken.
+    records groups refused for all requested processor types if none of their slots was taken.
     """
     selection = JobSelection(context, array, trace)
     for wanted in context.wants:  # 1
@@ -113,7 +113,7 @@ class JobSelection:
         self.job_ids: set[JobId] = set()
         self.served: set[ProcessorType] = set()
         self.examined: set[int] = set()  # group indexes
-        self.given: set[int] = set()  # those of which slots were taken
+        self.given: set[int] = set()  # of the groups from which slots were taken
         self.refused: dict[tuple[int, ProcessorType], Refusal] = {}
         self.refused_apps: dict[tuple[AppId, ProcessorType], Refusal] = {}
         self.refused_types: list[Refused] = []
@@ -146,14 +146,14 @@ class JobSelection:
 class SearchState:
     """Groups, batches and apps that a search need not offer again, with the reasons."""
 
-    groups: set[int] = field(default_factory=set)  # places of groups that nothing more is given of
-    batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # all of one gate, above the host or used up
-    apps: dict[AppId, Refusal] = field(default_factory=dict)  # that nothing at all is given of
-    afap_apps: set[AppId] = field(default_factory=set)  # whose AFAP jobs are all gated for this host
+    groups: set[int] = field(default_factory=set)  # indexes of groups from which nothing more is sent
+    batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # of one gate, not passed or used up
+    apps: dict[AppId, Refusal] = field(default_factory=dict)  # apps from which nothing is sent
+    afap_apps: set[AppId] = field(default_factory=set)  # apps whose AFAP jobs are all gated for this host
     share_used_up: bool = False  # gated jobs have reached their share of these processors
 
     def reopen(self) -> None:
-        """Evaluate every group of a usable app again."""
+        """Evaluate all groups of usable apps again."""
         self.groups.clear()
         self.batches.clear()
 
@@ -182,7 +182,7 @@ class TypeSearch:
         if self._demand is one:
             self._demand = demand
         else:
-            self._evaluator.guard.lease = None  # the host is given the job that it was leased for
+            self._evaluator.guard.lease = None  # the host gets the job for which it was leased
             self._demand = self._demand.allowing(demand.jobs - 1)
 
     def run(self, stage: Stage) -> None:
@@ -193,7 +193,7 @@ class TypeSearch:
     def fill_idle(self) -> None:
         """Fill processors that are idle because nothing fits around a lease, unless the lease begins soon.
 
-        The share of gated jobs does not count: nothing else is left for these processors.
+        The share of gated jobs does not count, because nothing else is left for these processors.
         """
         guard, kind = self._evaluator.guard, self._kind
         if not guard.held_back or guard.may_idle(kind):
@@ -207,7 +207,7 @@ class TypeSearch:
                 self._offer(Stage.LEASED, place, self._selection.groups[place])
 
     def _search(self, stage: Stage) -> None:
-        """Offer the groups of one stage that are not closed, until the demand is met or a search limit is reached."""
+        """Offer the groups of a stage that are not closed, until the demand is met or a search limit is reached."""
         selection, state = self._selection, self._state
         closed, batches, useless, afap_apps = state.groups, state.batches, state.apps, state.afap_apps
         refused = gates = 0
@@ -234,7 +234,7 @@ class TypeSearch:
                     return
 
     def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
-        """Return whether to skip, without an evaluation, a group of a batch whose gate applies to all its jobs."""
+        """Return whether to skip a group without evaluating it, because one gate applies to all jobs of its batch."""
         why = self._state.batches[group.batch.batch_id]
         if isinstance(why, Refusal):
             self._close(place, why)
@@ -244,7 +244,7 @@ class TypeSearch:
         return True
 
     def _skip_useless_app(self, place: int, group: SlotGroup) -> bool:
-        """Return whether to continue after a group of an app without jobs for the host: False if no app has any."""
+        """Return whether to continue after a group whose app has no jobs for the host: False if no app has any."""
         why = self._state.apps[group.batch.app_id]
         if len(self._state.groups) < GROUPS_LOOKED_AT:
             self._close(place, why)

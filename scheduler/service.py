@@ -12,6 +12,7 @@ import structlog
 from domain.apps import ANONYMOUS
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
+from domain.credit import NO_CREDIT
 from domain.dispatch import Reported, RequestView, RequestWrites, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
@@ -60,17 +61,17 @@ class SchedulerPorts:
 
 
 class RequestService:
-    """Answers scheduler requests. One instance serves all requests of a process and keeps no state between them."""
+    """Answers scheduler requests. One instance serves all requests of a process and has no state between them."""
 
     def __init__(self, ports: SchedulerPorts, clock: Clock, decide: Decide = choose) -> None:
         self._ports = ports
         self._clock = clock
         self._giver = AssignmentCommitter(ports.ledger, ports.array, decide)
         self._elements = Elements(ports.uploads)
-        self._log = log.bind()  # bind once: with an open configuration each use of `log` builds a new logger
+        self._log = log.bind()  # bound once: with the default configuration, each use of `log` builds a new logger
 
     async def answer(self, request: SchedulerRequest) -> SchedulerReply:
-        """Return the reply to a client.
+        """Return the reply to a client's request.
 
         Raises UnavailableError if nothing was written; the client then repeats its reports.
         """
@@ -95,12 +96,12 @@ class RequestService:
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )
 
-        # 3. What it reports.
+        # 3. Process what the client reports.
         others = OtherRecords(self._ports.ledger, contact, admission, view)
         reported = await others.with_reported({**view.reported, **known.reported})
         taken = take_reports(request.results, reported, admission.host, others.only_successes(), now=contact.now)
 
-        # 4. What it has, beside what it should have.
+        # 4. Compare the jobs it has with the jobs it should have.
         review = await self._reviewed(contact, admission, others, known, refusal)
         if request.trickles:
             running = [reported[report.instance_id].held for report in taken.reports]
@@ -108,7 +109,7 @@ class RequestService:
         lost = await self._lost_jobs(contact, admission, review.resend)
         review = review.resending([job.instance.instance_id for job in lost])
 
-        # 5. What it is given, committed together with the above.
+        # 5. Choose jobs for the host, and commit them together with all of the above.
         writes = RequestWrites(
             admission.host,
             (*taken.reports, *review.ended),
@@ -138,6 +139,8 @@ class RequestService:
             wanted=asks_for_work(request),
             work_s=work_s(given.jobs, review.kept, wants, contact.catalogue.versions),
             unrunnable=is_unrunnable(given.reasons, admission.host, contact.catalogue, now=contact.now),
+            now=contact.now,
+            standing=known.standing if admission.same_record else replace(known.standing, host=NO_CREDIT),
             ack_trickles=bool(request.trickles),
         )
         return reply.with_key(reply.to_volunteer(answer, settings), request.code_sign_key, self._ports.signing)
@@ -145,7 +148,7 @@ class RequestService:
     async def _admitted(
         self, contact: Contact, view: RequestView, volunteer: Volunteer
     ) -> tuple[Admission, RequestView]:
-        """Return the admission, with a new host record created if needed, and the stored data of that record."""
+        """Return the admission, creating a host record if needed, and the stored data of that record."""
         settings = contact.catalogue.settings.scheduler
         admission = admit(contact.request, view, volunteer, settings=settings, now=contact.now)
         if not admission.create:
@@ -161,8 +164,8 @@ class RequestService:
         return replace(admission, host=replace(admission.host, host_id=host_id)), view
 
     async def _keep_trickles(self, contact: Contact, running: Iterable[InstanceInProgress]) -> None:
-        """Store the request's trickle messages of the instances `running`, before the other writes; a repeated message
-        is stored once.
+        """Store trickle messages from the instances in `running`, before all other writes. A repeated message is stored
+        only once.
         """
         request, settings = contact.request, contact.catalogue.settings
         taken = take_trickles(request, running, settings=settings.files, now=contact.now)
@@ -179,11 +182,10 @@ class RequestService:
     async def _reviewed(
         self, contact: Contact, admission: Admission, others: OtherRecords, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """Decide what to do about jobs that the client lost, should abort, or received under another record of the same
-        computer.
+        """Decide about jobs that the client lost, should abort, or received under another record of the same computer.
 
-        Results it lists that are not in progress here are looked up; that is rare, and the second read. `view` has the
-        stored data of the host record that the request uses.
+        Listed results that are not in progress here are looked up, a rare second read. `view` has the stored data of
+        the host record used for the request.
         """
         request = contact.request
         listed = frozenset([entry.name for entry in request.other_results])
@@ -213,7 +215,7 @@ class RequestService:
     async def _lost_jobs(
         self, contact: Contact, admission: Admission, lost: Sequence[InstanceInProgress]
     ) -> tuple[JobToSend, ...]:
-        """Read what the reply needs to resend lost jobs; jobs that ended in the meantime are left out."""
+        """Read what the reply needs for resending lost jobs; jobs that have ended since are omitted."""
         if not lost:
             return ()
         classes = await self._ports.ledger.job_classes([held.job_class_id for held in lost])
@@ -232,7 +234,7 @@ class RequestService:
         )
 
     async def _nothing_given(self, refusal: Refusal | None, writes: RequestWrites) -> Committed:
-        """Commit the writes of a request that wants no jobs or gets none."""
+        """Commit the writes of a request that wants or gets no jobs."""
         if refusal is None:
             return await self._giver.give(None, writes)
         reasons = messages.reasons_of(refusal)

@@ -23,33 +23,33 @@ RankedGroup = tuple[int, SlotGroup]  # a group and its place in the order
 
 
 class Stage(StrEnum):
-    """The stages in their order; each searches the groups from the start."""
+    """The stages in order. Each searches the groups from the start."""
 
-    LEASED = "leased"  # a job of the batch that the host is leased to, or for processors that are idle until then
-    GATED = "gated"  # jobs that ask for a percentile, while the host reaches one, up to their share
-    PROMPT = "prompt"  # other jobs of AFAP batches, and of those due soon, before what can wait, in a share of requests
-    LOCALITY = "locality"  # jobs whose sticky files the host holds
+    LEASED = "leased"  # a job of the batch that leases the host, or a job for processors idle until then
+    GATED = "gated"  # jobs that require a percentile, as long as the host reaches one, up to their share
+    PROMPT = "prompt"  # other jobs of AFAP batches and batches due soon, before deferrable jobs, in a share of requests
+    LOCALITY = "locality"  # jobs whose sticky files are on the host
     BETA = "beta"  # apps being tested, for volunteers who opted in
-    ALL = "all"  # everything in order
-    LEFT_OVER = "left_over"  # gated jobs beyond their share, when there is nothing else
-    UNPAID = "unpaid"  # work that is charged nothing, when there is nothing else at all
+    ALL = "all"  # all jobs in order
+    LEFT_OVER = "left_over"  # gated jobs beyond their share, if there is nothing else
+    UNPAID = "unpaid"  # work that is not charged, if there is nothing else at all
 
 
-GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # give nothing that is not behind a gate
-WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not bound by the share of gated jobs
+GATED_ALONE = frozenset({Stage.GATED, Stage.LEFT_OVER})  # these stages send only gated jobs
+WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not limited by the share of gated jobs
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
-    """Return the stages of a request that can find something in these groups, in order.
+    """Return, in order, the stages of a request that can find something in these groups.
 
-    LEASED is not included: it runs before them, for a leased host.
+    LEASED is not included: for a leased host, it runs before them.
     """
     if not groups:
         return ()
     settings = context.catalogue.settings
     traits = traits_of(settings.deadline)
     has_gates = bool(traits.gates)
-    share = settings.scheduler.afap_first_fraction  # of requests: AFAP batches must not starve deferrable work
+    share = settings.scheduler.afap_first_fraction  # of requests, so that AFAP batches do not starve deferrable work
     has = (
         (Stage.GATED, has_gates),
         (Stage.PROMPT, traits.afap_first and draw(InstanceId(context.seed)) < share),
@@ -69,7 +69,7 @@ def groups_of(
     evaluator: ClassEvaluator,
     kind: ProcessorType,
 ) -> Iterator[RankedGroup]:
-    """Return the groups that a stage searches, in order. A group is left out only if the stage cannot send its jobs."""
+    """Return the groups that a stage searches, in order. A group is omitted only if the stage cannot send its jobs."""
     ranked = _paid_for(groups)
     match stage:
         case Stage.ALL:
@@ -105,7 +105,7 @@ def _tested(context: SchedulingContext) -> set[AppId]:
 def _in_a_hurry(
     ranked: Iterable[RankedGroup], context: SchedulingContext, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Groups of AFAP batches, and of batches whose deadline leaves time for only a few retries (decision 0049).
+    """Yield groups of AFAP batches, and of batches whose deadline leaves time for only a few retries (decision 0049).
 
     A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
@@ -123,12 +123,12 @@ def _in_a_hurry(
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[RankedGroup]:
-    """The groups that are charged to an account."""
+    """Yield the groups that are charged to an account."""
     return takewhile(_is_paid, enumerate(groups)) if _some_unpaid(groups) else enumerate(groups)
 
 
 def _some_unpaid(groups: Sequence[SlotGroup]) -> bool:
-    """Return whether there are unpaid groups; they are always last in the order."""
+    """Return whether there are unpaid groups, which are always last in the order."""
     return bool(groups) and groups[-1].batch.unpaid
 
 
@@ -139,7 +139,7 @@ def _is_paid(one: RankedGroup) -> bool:
 def _behind_open_gates(
     ranked: Iterable[RankedGroup], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Groups that may require a percentile, of apps in which the host reaches the lowest gate."""
+    """Yield groups that may require a percentile, of apps in which the host reaches the lowest gate."""
     if evaluator.traits.accelerates:
         yield from _accelerated(ranked, context)
         return
@@ -160,7 +160,7 @@ def _behind_open_gates(
 
 
 def _accelerated(ranked: Iterable[RankedGroup], context: SchedulingContext) -> Iterator[RankedGroup]:
-    """Groups of accelerated batches, for a low-turnaround host."""
+    """Yield groups of accelerated batches, for a low-turnaround host."""
     acceleration = context.catalogue.acceleration
     if acceleration is not None and context.host.host_id in acceleration.hosts:
         yield from (one for one in ranked if acceleration.covers(one[1].batch.batch_id, one[1].batch.app_id))

@@ -1,6 +1,6 @@
 """Records what happened to each group of jobs during a selection, for `muster explain`. Pure.
 
-`traced` runs the same code as `choose`; the trace only observes.
+`traced` runs the same code as `choose`; the trace only observes it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from scheduler.versions import Best
 class TraceStep:
     """One evaluation of a group, in one stage for one processor type.
 
-    `given` slots were taken from it. `refusal` is why the group as a whole was refused, `later` why it waits for
-    another stage; `passed_over` are slots that this host may not get, by code with count and first sentence.
+    `given` is the number of slots taken from it. `refusal` is why the whole group was refused, `later` why it waits for
+    another stage; `passed_over` counts the slots that this host may not get, by code with the first sentence.
     """
 
     processor_type: ProcessorType
@@ -52,14 +52,14 @@ class DecisionTrace:
 
 
 def traced(context: SchedulingContext, array: SlotSource) -> DecisionTrace:
-    """Decide about a request like `choose`, and record each evaluation of a group."""
+    """Make the same decision about a request as `choose`, recording each evaluation of a group."""
     groups, recorder = array.groups(), _Recorder()
     choice = choose(context, array, recorder)
     return DecisionTrace(choice, groups, tuple(recorder.steps), tuple(recorder.cut))
 
 
 def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
-    """Return the best version of each app on each requested processor type, or why there is none."""
+    """Return each app's best version on each requested processor type, or why there is none."""
     evaluator = ClassEvaluator(context)
     return tuple(
         (app_id, want.processor_type, evaluator.best(app_id, want.processor_type))

@@ -1,4 +1,4 @@
-"""Chooses the best app version for a host, per app and processor type: BAV(A, T). Pure."""
+"""Chooses the best app version for a host by app and processor type: BAV(A, T). Pure."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ LEAST_EXPLORATION = 0.1  # lower limit of the random factor
 
 @quick_dataclass(frozen=True, slots=True)
 class Usable:
-    """A version that the host can run now, and the processors that one of its jobs occupies.
+    """A version that the host can run now, and the processors occupied by one of its jobs.
 
     `proven`: it has enough samples on this host to be ranked.
     """
@@ -117,17 +117,17 @@ class Usable:
     cuts: CutPoints | None
 
     def for_job(self, ncpus: float) -> Usable:
-        """Return the version as it runs a job of this many CPUs."""
+        """Return the version with the plan class for a job that needs `ncpus` CPUs."""
         plan = plan_for(self.plan, ncpus)
         return self if plan is self.plan else replace(self, plan=plan, usage=usage_of(plan))
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Best:
-    """BAV(A, T): one version for gated and tight jobs; one, drawn with some exploration, for relaxed jobs.
+    """BAV(A, T): one version for gated and tight jobs, and one for relaxed jobs, drawn with some exploration.
 
-    A version that only looks slow would never be measured if relaxed jobs did not try it; tight jobs take no such risk
-    (docs/formulas.md#app-versions).
+    A version that only appears slow would never be measured if relaxed jobs did not try it; tight jobs do not take that
+    risk (docs/formulas.md#app-versions).
     """
 
     for_gated: Usable
@@ -144,9 +144,10 @@ def best_version(
 ) -> Best | Refusal:
     """Return the best version of an app for the host on one processor type, or why there is none.
 
-    `sent` counts the jobs of this reply per version; `rng` is called only if there is a choice. Gated: the fastest
-    version with statistics on this host, or of all if none has any. Relaxed: the greatest speed * (1 + N(0,1) / n), at
-    least 0.1 speed, n the effective speed samples. Ties go to the client's preferred platform.
+    `sent` counts the jobs in this reply per version; `rng` is called only if there is a choice. Gated: the fastest
+    version with statistics on this host, or of all versions if none has statistics. Relaxed: the highest speed * (1 +
+    N(0,1) / n), at least 0.1 speed, where n is the effective number of speed samples. Ties go to the client's preferred
+    platform.
     """
     usable: list[Usable] = []
     refusals: list[Refusal] = []
@@ -191,7 +192,7 @@ def quota_left(context: SchedulingContext, version: AppVersion, sent: int) -> tu
 
 
 def day_of(now: Instant) -> int:
-    """Return the day that `sent_today` counts for, in whole days since the epoch.
+    """Return the day to which `sent_today` applies, in whole days since the epoch.
 
     >>> day_of(Instant(86_400.0 * 3 + 5.0))
     3
@@ -224,7 +225,7 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
     hav = context.havs.get(version.app_version_id)
     cuts = context.catalogue.cut_points.get((version.app_id, version.processor_type))
     percentile = percentile_of(version, context.havs, context.catalogue, now=context.now)
-    ranked = percentile.x is not None  # which takes as many samples
+    ranked = percentile.x is not None  # because that takes as many samples
     return Usable(
         version,
         speed_of(version, context.host, hav, cuts, now=context.now, settings=settings.deadline),
@@ -256,7 +257,7 @@ def _processors(context: SchedulingContext, kind: ProcessorType) -> int:
 
 
 def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> Refusal:
-    """Refuse: the app has no version for the processor type, or none for the client's platforms."""
+    """Return the refusal for an app without a version for the processor type, or for the client's platforms."""
     current = context.catalogue.current.get(app.app_id, ())
     platforms = sorted({version.platform for version in current if version.processor_type == kind})
     if not platforms:

@@ -20,7 +20,7 @@ from domain.dispatch import Assignment, AssignmentFate, InstanceStep, RequestWri
 from domain.forecasts import ForecastAge, ForecastRecord
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.refusals import RefusalCode, codes_where
-from domain.settlement import JobFacts, JobSettlement
+from domain.settlement import ALL_JOBS, JobFacts, JobSettlement, JobShare
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, JobClassId, JobId, Seconds
 from jobs.ports import OverdueWork, UnsettledJobs
 from scheduler.ports import Ledger
@@ -339,8 +339,10 @@ class RecordedUnsettled:
         self._read: dict[JobId, JobFacts] = {}
         self.begin_comparisons = unsettled.begin_comparisons
 
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
-        found = await self._unsettled.unsettled(limit, now=now)
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
+        found = await self._unsettled.unsettled(limit, now=now, share=share, with_content=with_content)
         self._read = {job.job_id: job for job in found}
         return found
 

@@ -46,6 +46,8 @@ class PostgresApplications:
         self._database = database
         self._noted = noted
         self._versions = _Versions(None, {}, {})
+        self._stored: Mapping[str, object] = {}
+        self._settings = Settings.from_stored({})
 
     async def add_app(self, app: App) -> App:
         """`app.app_id` is ignored. Raises AlreadyExistsError."""
@@ -120,7 +122,9 @@ class PostgresApplications:
         versions = await _changed_versions(connection, self._versions)
         cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
         changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
-        settings, unfit = Settings.from_stored(changed)
+        if changed != self._stored:  # checking them takes milliseconds, and workers do this every two seconds
+            self._stored, self._settings = changed, Settings.from_stored(changed)
+        settings, unfit = self._settings
         relaxed = await read_relaxed(connection)
         acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
         reserved, host_classes = await read_reserved(connection), await read_classes(connection)

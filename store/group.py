@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -41,39 +40,50 @@ class Pace:
 
     Larger groups are cheaper per call, and waiting for the next group takes no longer than a second group that competes
     for the processor. A group that itself waits, for a lock or a slow disk, must not delay the others.
+
+    Reads and writes of requests share a pace: requests that were read together are then written together, instead of
+    dividing into more and smaller groups of each kind. Writes start first, because their requests began earlier.
     """
 
     def __init__(self, beside_s: float) -> None:
         self._beside_s = beside_s
         self._begun_at: list[float] = []  # start times of the running groups, on the loop's clock
-        self._will_look = False
+        self._starts: list[Callable[[], None]] = []
+        self._timer: asyncio.TimerHandle | None = None
 
-    @contextmanager
-    def under_way(self) -> Iterator[None]:
-        """Wraps a running group."""
-        begun_at = asyncio.get_running_loop().time()
-        self._begun_at.append(begun_at)
-        try:
-            yield
-        finally:
-            self._begun_at.remove(begun_at)
+    def join(self, start: Callable[[], None]) -> None:
+        """Add a function that starts a group if calls wait. The first to join comes first."""
+        self._starts.append(start)
 
-    def has_time(self, look_again: Callable[[], None]) -> bool:
-        """Return whether the next group should wait; `look_again` is called once the last group to start takes long."""
+    def begin(self) -> float:
+        """Count a group as running; returns when it started, for `end`."""
+        self._begun_at.append(begun_at := asyncio.get_running_loop().time())
+        return begun_at
+
+    def end(self, begun_at: float) -> None:
+        """Start what waits, after the callers of the group that ended have made their next calls."""
+        self._begun_at.remove(begun_at)
+        asyncio.get_running_loop().call_soon(self._start_all)
+
+    def has_time(self) -> bool:
+        """Return whether the next group should wait: until a group ends, or the last one to start takes long."""
         if not self._begun_at:
             return False
         loop = asyncio.get_running_loop()
         until = self._begun_at[-1] + self._beside_s
         if loop.time() >= until:
             return False
-        if not self._will_look:
-            self._will_look = True
-            loop.call_at(until, self._look, look_again)
+        if self._timer is None:
+            self._timer = loop.call_at(until, self._look)
         return True
 
-    def _look(self, look_again: Callable[[], None]) -> None:
-        self._will_look = False  # loops may call slightly too early: then the timer is set again
-        look_again()
+    def _look(self) -> None:
+        self._timer = None  # loops may call slightly too early: then the timer is set again
+        self._start_all()
+
+    def _start_all(self) -> None:
+        for start in self._starts:
+            start()
 
 
 Ask = TypeVar("Ask")
@@ -113,7 +123,7 @@ class Grouped(Generic[Ask, Answer]):
         most: int = MOST,
         lanes: int = LANES,
         sits_out: int = SITS_OUT,
-        beside_s: float = BESIDE_S,
+        pace: Pace | None = None,
         connect: Callable[[str], Awaitable[DatabaseSession]] = connect,
     ) -> None:
         self.dsn = dsn
@@ -122,7 +132,8 @@ class Grouped(Generic[Ask, Answer]):
         self._retried = in_transaction if retried is None else retried
         self._most = most
         self._sits_out = sits_out
-        self._pace = Pace(beside_s)
+        self._pace = pace or Pace(BESIDE_S)
+        self._pace.join(self._start)
         self._connect = connect
         self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
         self._lanes = [Lane() for _ in range(lanes)]
@@ -158,8 +169,9 @@ class Grouped(Generic[Ask, Answer]):
     async def close(self) -> None:
         """Finish the waiting calls, then close the connections."""
         self._closed = True
-        while self._running:
-            await asyncio.wait(self._running)
+        while self._waiting or self._running:
+            self._start()
+            await (asyncio.wait(self._running) if self._running else _turn())
         for lane in self._lanes:
             if lane.session is not None:
                 with contextlib.suppress(*LOST):
@@ -169,13 +181,13 @@ class Grouped(Generic[Ask, Answer]):
         """Start a lane if calls wait, unless a lane is gathering them."""
         if not self._waiting or self._gathering:
             return
-        if len(self._waiting) < self._most and self._pace.has_time(self._start):
+        if len(self._waiting) < self._most and not self._closed and self._pace.has_time():
             return
         if (lane := self._choose()) is None:
             return
         self._idle.remove(lane)
         self._gathering = lane.serves()
-        task = asyncio.create_task(self._run(lane) if self._gathering else self._join(lane))
+        task = asyncio.create_task(self._run(lane, self._pace.begin()) if self._gathering else self._join(lane))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
@@ -220,7 +232,7 @@ class Grouped(Generic[Ask, Answer]):
         for one in self._lanes:
             one.back_at = 0
 
-    async def _run(self, lane: Lane) -> None:
+    async def _run(self, lane: Lane, begun_at: float) -> None:
         """Gather a group and serve it; the other lanes may do the same at the same time."""
         group: list[tuple[Ask, asyncio.Future[Answer]]] = []
         try:
@@ -229,10 +241,9 @@ class Grouped(Generic[Ask, Answer]):
                 group += [self._waiting.popleft() for _ in range(min(self._most, len(self._waiting)))]
             finally:
                 self._gathering = False
-            with self._pace.under_way():
-                self._start()
-                self.sizes[len(group)] += 1
-                await self._serve(lane, group)
+            self._start()
+            self.sizes[len(group)] += 1
+            await self._serve(lane, group)
             if lane.is_new and not lane.serves():
                 self._sit_out(lane, _lost_at_once())
         except BaseException as error:  # an unexpected error: no call of the group may wait forever
@@ -244,23 +255,20 @@ class Grouped(Generic[Ask, Answer]):
         finally:
             self._served += 1
             self._idle.append(lane)
-            self._start()
+            self._pace.end(begun_at)
 
     async def _gather(self) -> None:
         """Let the event loop turn while each turn adds calls: calls that have almost arrived share the round trip.
 
         An idle process waits for nothing: its turns end at once.
         """
-        loop = asyncio.get_running_loop()
         before = 0
         for _ in range(MOST_TURNS):
             if before == len(self._waiting) or len(self._waiting) >= self._most:
                 return
             before = len(self._waiting)
             for _ in range(TURNS):
-                turned = loop.create_future()
-                loop.call_soon(turned.set_result, None)
-                await turned
+                await _turn()
 
     async def _serve(self, lane: Lane, group: list[tuple[Ask, asyncio.Future[Answer]]]) -> None:
         """Give every call of a group a result or an exception.
@@ -330,6 +338,14 @@ class Grouped(Generic[Ask, Answer]):
         if len(answers) != len(asks):
             raise ValueError(f"expected {len(asks)} results, got {len(answers)}")
         return answers
+
+
+async def _turn() -> None:
+    """Let the event loop turn once."""
+    loop = asyncio.get_running_loop()
+    turned = loop.create_future()
+    loop.call_soon(turned.set_result, None)
+    await turned
 
 
 _FOR_ALL = frozenset({Failure.GONE, Failure.FULL})  # no call is at fault, and halves would fail as well

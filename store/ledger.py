@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import asyncpg
 
+from domain.credit import Standing
 from domain.dispatch import (
     AssignmentFate,
     Reported,
@@ -27,7 +28,7 @@ from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, Instant, JobClassId, VolunteerId
 from store import hosts, quotas, rows
-from store.group import Grouped
+from store.group import BESIDE_S, Grouped, Pace
 from store.outputs import PostgresTrickles
 from store.pool import Connection, Database
 from store.queries import load
@@ -102,8 +103,10 @@ async def _askers(
 def _asker(row: asyncpg.Record, wanted: Collection[InstanceId], reported: dict[InstanceId, Reported]) -> RequestView:
     volunteer, network = rows.asking_volunteer(row), row["asked_network"]
     shared = tuple([quotas.shared_quota(one) for one in row["quotas"]])
+    host_credit, own_credit, team = row["host_credit"], row["own_credit"], row["team"]
+    standing = Standing(rows.credit(host_credit), rows.credit(own_credit), *(() if team is None else team))
     if row["host_id"] is None:
-        return RequestView(volunteer, network=network, quotas=shared)
+        return RequestView(volunteer, network=network, quotas=shared, standing=standing)
     versions = {hav["app_version_id"]: rows.host_app_version(hav) for hav in row["versions"]}
     held: list[InstanceInProgress] = []
     for values in row["held"]:
@@ -113,7 +116,9 @@ def _asker(row: asyncpg.Record, wanted: Collection[InstanceId], reported: dict[I
             held.append(found.held)
         else:
             held.append(rows.held(instance))
-    return RequestView(volunteer, rows.host(row), versions, tuple(held), network=network, quotas=shared)
+    return RequestView(
+        volunteer, rows.host(row), versions, tuple(held), network=network, quotas=shared, standing=standing
+    )
 
 
 class PostgresLedger:
@@ -122,8 +127,9 @@ class PostgresLedger:
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
         self._settings = settings
-        self.reads = Grouped(database.dsn, read_many, in_transaction=False)
-        self.writes = Grouped(database.dsn, self._write_many, in_transaction=False, retried=True)
+        pace = Pace(BESIDE_S)
+        self.writes = Grouped(database.dsn, self._write_many, in_transaction=False, retried=True, pace=pace)
+        self.reads = Grouped(database.dsn, read_many, in_transaction=False, pace=pace)
         self.quotas = Grouped(database.dsn, self._reserve_many, in_transaction=True, lanes=1)
         self._forgotten_on = 0  # day
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 
 import structlog
 
 from domain.clock import Clock, SystemClock
 from domain.errors import UnavailableError
+from domain.settlement import ALL_JOBS, JobShare
 from domain.units import SHARDS, BatchId, Instant, Seconds
 from store.pool import (
     CLOSE_S,
@@ -128,10 +129,14 @@ log = structlog.get_logger("duties")
 
 
 class DutyLocks:
-    """Session locks on one connection; if it is lost, all periodic tasks are lost and other processes take over."""
+    """Session locks on one connection; if it is lost, all periodic tasks are lost and other processes take over.
 
-    def __init__(self, dsn: str) -> None:
+    A task in `shared` runs in every process; the processes divide its jobs (`share`).
+    """
+
+    def __init__(self, dsn: str, shared: Collection[str] = ()) -> None:
         self._dsn = dsn
+        self._shares = dict.fromkeys(shared, ALL_JOBS)
         self._connection: WatchedConnection | None = None
         self._pid = 0  # of the connection's session
         self._held: set[str] = set()
@@ -155,11 +160,23 @@ class DutyLocks:
             self._held.clear()
             self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
             self._pid = await self._connection.fetchval(load("session_pid"))
-        if duty in self._held:
-            return bool(await self._connection.fetchval(load("connection_alive")))
-        if await self._connection.fetchval(load("try_duty_lock"), duty):
+        if duty not in self._held:
+            if not await self._connection.fetchval(load("try_duty_lock"), duty, duty in self._shares):
+                return False
             self._held.add(duty)
-        return duty in self._held
+        elif duty not in self._shares:
+            return bool(await self._connection.fetchval(load("connection_alive")))
+        if duty in self._shares:
+            holders = await self._connection.fetchval(load("duty_holders"), duty)
+            self._shares[duty] = JobShare(holders.index(self._pid), len(holders))
+        return True
+
+    def share(self, duty: str) -> JobShare:
+        """Return this process's share of a shared task's jobs, as of the last call of `mine`.
+
+        For a moment after a process joins or leaves, the shares of two processes may overlap, or miss some jobs.
+        """
+        return self._shares[duty]
 
     @contextmanager
     def fence(self, duty: str) -> Iterator[None]:
@@ -183,7 +200,7 @@ class DutyLocks:
             self._held.discard(duty)
             try:
                 with lost_means_unavailable():
-                    await self._connection.execute(load("give_up_duty"), duty)
+                    await self._connection.execute(load("give_up_duty"), duty, duty in self._shares)
             except UnavailableError:
                 await self._close()
                 raise

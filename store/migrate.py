@@ -207,7 +207,9 @@ async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
     if oldest is None:
         return "a table it changes was in use"
     who = f"{oldest['application_name'] or 'a client without a name'} (process {oldest['pid']})"
-    return f"a table it changes is in use; the oldest transaction is of {who}, since {oldest['xact_start']:%F %T} UTC"
+    return (
+        f"a table it changes is in use; the oldest transaction belongs to {who}, since {oldest['xact_start']:%F %T} UTC"
+    )
 
 
 async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted: Sequence[Migration]) -> None:
@@ -238,8 +240,8 @@ def _refuse_foreign(known: Sequence[Migration], done: Mapping[int, str]) -> None
         name = done.get(migration.version, migration.name)
         if name != migration.name:
             raise SchemaVersionError(
-                f"the database was made by an unreleased version ({name} instead of {migration.name}), and it "
-                "cannot be upgraded. Run `muster init` in a new folder or on an empty database; nothing was changed"
+                f"the database was created by an unreleased version ({name} instead of {migration.name}), and it "
+                "cannot be upgraded. Run `muster init` in a new directory or on an empty database; nothing was changed"
             )
     newest = max(migration.version for migration in known)
     for version, name in done.items():

@@ -43,7 +43,7 @@ DROP: Mapping[Kind, str] = {"account": "drop_account", "submitter": "drop_submit
 WHAT_STAYS = defaultdict(lambda: "something that belongs to it") | {  # by table
     "account": "accounts below it: move or delete them first",
     "submitter": "submitters: delete them first",
-    "membership": "submitters of other accounts that may use it: delete them first",
+    "membership": "submitters of other accounts may use it: delete them first",
     "batch": "batches: they leave with `muster purge` once they have ended",
     "person": "an operator account: see `muster operator set`",
 }
@@ -192,6 +192,35 @@ class PostgresVolunteers(OnDatabase):
     async def volunteer_by_email(self, email: str) -> VolunteerRecord | None:
         row = await self._database.fetch_one("volunteer_by_email", email.lower())
         return None if row is None else rows.volunteer_record(row)
+
+    async def volunteer(self, volunteer_id: VolunteerId | None, *, key_hash: bytes | None = None) -> VolunteerRecord:
+        """Return the volunteer of this id, or of this hash of the account key. Raises NotFoundError."""
+        row = await self._database.fetch_known("volunteer_by_id", volunteer_id, key_hash, kind="volunteer")
+        return rows.volunteer_record(row)
+
+    async def rename(self, volunteer_id: VolunteerId, name: str) -> None:
+        """Raises NotFoundError."""
+        await self._database.fetch_known("rename_volunteer", volunteer_id, name, kind="volunteer")
+
+    async def set_email(self, volunteer_id: VolunteerId, email: str, *, salt: bytes, password_hash: bytes) -> None:
+        """Change the address, with the password's hash for it. Raises AlreadyExistsError, NotFoundError."""
+        try:
+            await self._database.fetch_known(
+                "set_volunteer_email", volunteer_id, email, salt, password_hash, kind="volunteer"
+            )
+        except asyncpg.UniqueViolationError as error:
+            raise AlreadyExistsError("volunteer", email) from error
+
+    async def add_mail_code(
+        self, code_hash: bytes, volunteer_id: VolunteerId, *, expires_at: Instant, now: Instant
+    ) -> None:
+        """Store a code for a new password; an older one of the volunteer ends."""
+        await self._database.fetch("add_mail_code", code_hash, volunteer_id, expires_at, now)
+
+    async def take_mail_code(self, code_hash: bytes, *, now: Instant) -> VolunteerId | None:
+        """Use a code, which serves once; None if it is unknown or expired."""
+        row = await self._database.fetch_one("take_mail_code", code_hash, now)
+        return None if row is None else VolunteerId(row["volunteer_id"])
 
     async def volunteers(
         self, *, limit: int | None = None, after: VolunteerId | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
 from store.ordering import PostgresOrdering, PostgresOrderingRules
 from store.outputs import PostgresTrickles, PostgresUploads
+from store.participation import PostgresParticipation
 from store.people import PostgresAccess, PostgresPeople, PostgresVolunteers
 from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
@@ -108,6 +109,7 @@ class PostgresStore:
         self.uploads = PostgresUploads(database)
         self.people = PostgresPeople(database)
         self.volunteers = PostgresVolunteers(database)
+        self.participation = PostgresParticipation(database)
         self.applications = PostgresApplications(database, self._note_settings)
         self.settings = PostgresSettings(database)
         self.access = PostgresAccess(database)
@@ -139,9 +141,9 @@ class PostgresStore:
         """Return this worker's shards, on a separate connection; the caller runs and closes it."""
         return PostgresShards(self._database.dsn, self._clock)
 
-    def duties(self) -> DutyLocks:
+    def duties(self, shared: Collection[str] = ()) -> DutyLocks:
         """Return the locks of periodic tasks, on a separate connection; the caller closes it."""
-        return DutyLocks(self._database.dsn)
+        return DutyLocks(self._database.dsn, shared)
 
     async def close(self) -> None:
         """Finish the running work and close every connection."""

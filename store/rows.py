@@ -17,6 +17,7 @@ import msgspec
 
 from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, BatchCounts, Submitter
+from domain.credit import NO_CREDIT, Credit
 from domain.dispatch import Reported, SentJob, Upload
 from domain.due_terms import DueTerms
 from domain.hosts import Coprocessor, DecayedSums, Host, HostAppVersion
@@ -123,15 +124,26 @@ def _optional(of: Callable[[Any], object], value: object) -> object:
     return None if value is None else of(value)
 
 
+def credit(row: Row | None) -> Credit:
+    """Return the credit of a row of its table; none for null."""
+    return NO_CREDIT if row is None else _credit(row)
+
+
+_credit = mapper(Credit)
 account = mapper(Account)
 submitter = mapper(Submitter)
+
+
+def _md5(text: str) -> str:
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def _volunteer(prefix: str = "") -> Callable[[Row], Volunteer]:
     """`prefix` precedes each column name where a join would make names clash."""
     sources: dict[str, Any] = {field.name: prefix + field.name for field in dataclasses.fields(Volunteer)}
     sources["apps"] = f"{prefix}app_ids"
-    sources["email_hash"] = lambda row: hashlib.md5(row[f"{prefix}email"].encode(), usedforsecurity=False).hexdigest()
+    sources["email_hash"] = lambda row: _md5(row[f"{prefix}email"])
+    sources["external_cpid"] = lambda row: _md5(row[f"{prefix}cross_project_id"] + row[f"{prefix}email"])
     return mapper(Volunteer, **sources)
 
 

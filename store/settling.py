@@ -11,7 +11,7 @@ from domain.acceleration import LEAST_HOSTS, LEAST_LOW_FRACTION, LEAST_RESULTS, 
 from domain.batches import Batch, BatchCounts
 from domain.jobs import JobState
 from domain.settings import SchedulerSettings
-from domain.settlement import CopyUse, ExtraCopy, JobFacts, JobSettlement, TailJob
+from domain.settlement import ALL_JOBS, CopyUse, ExtraCopy, JobFacts, JobSettlement, JobShare, TailJob
 from domain.units import BatchId, Instant, JobId, shard_of
 from store import rows
 from store.counters import CountChanges, StatisticsChanges, count_steps, distinct_steps, step_columns
@@ -29,14 +29,16 @@ class PostgresUnsettledJobs:
         self._database = database
         self._settings = settings
 
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         """Return the unsettled jobs, with three queries for any number of jobs."""
-        jobs = await self._database.fetch("unsettled_jobs", limit, now)
+        jobs = await self._database.fetch("unsettled_jobs", limit, now, share.of, share.part, with_content)
         job, one = rows.job_facts, rows.instance_facts
         return await _whole(self._database, jobs, "instances_of_jobs", of_job=job, of_one=one)
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Start the jobs' back-off in a transaction, which checks that this process holds the validator's lock."""
+        """Start the jobs' back-off in a transaction, which checks that this process still has a share of them."""
 
         async def begin(connection: Connection) -> Mapping[JobId, int]:
             begun = await connection.fetch(load("begin_comparisons"), sorted(job_ids), now)
@@ -74,21 +76,20 @@ async def _whole(
 
 
 async def _settle(connection: Connection, settlements: Sequence[JobSettlement], settings: SchedulerSettings) -> int:
-    """Rows are locked in the order of the ledger: instances, jobs, marks, batches, counters, statistics."""
+    """Rows are locked in the order of the ledger: instances, jobs, marks, batches, counters, statistics, credit."""
     jobs = await _lock(connection, [settlement.job_id for settlement in settlements])
     current = [s for s in settlements if s.job_id in jobs and _is_current(s, jobs[s.job_id])]
     if not current:
         return 0
     counts, statistics = CountChanges(), StatisticsChanges()
     steps = distinct_steps([step for settlement in current for step in settlement.steps])
-    count_steps(
-        await connection.fetch(
-            load("step_instances"), *step_columns(steps), [step.reason or None for step in steps.values()]
-        ),
-        steps,
-        counts,
-        statistics,
+    made = await connection.fetch(
+        load("step_instances"),
+        *step_columns(steps),
+        [step.reason or None for step in steps.values()],
+        [step.credit for step in steps.values()],
     )
+    count_steps(made, steps, counts, statistics)
     await connection.execute(load("settle_jobs"), *_settled_columns(current))
     await _add_instances(connection, [s for s in current if s.new_instances > 0], jobs, counts)
     hastened = [s.job_id for s in current if s.hasten]
@@ -100,7 +101,16 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     if ended:
         await connection.execute(load("complete_batches"), list(ended), list(ended.values()))
     await statistics.write(connection, settings)
+    await _grant(connection, made, now=max(s.settled_at for s in current))
     return len(current)
+
+
+async def _grant(connection: Connection, made: Sequence[asyncpg.Record], *, now: Instant) -> None:
+    """Add the credit of the steps that granted some to hosts, volunteers and teams."""
+    granted = [row for row in made if row["credit"] is not None]
+    if granted:
+        columns = [[row[name] for row in granted] for name in ("host_id", "volunteer_id", "credit")]
+        await connection.execute(load("grant_credit"), *columns, now)
 
 
 async def _lock(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId, tuple[asyncpg.Record, int | None]]:

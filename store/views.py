@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from domain.batches import Batch
+from domain.credit import Credit
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -55,7 +56,13 @@ held_instance = mapper(ListedInProgress, app="app_name")
 _instance = mapper(ListedInstance, reason=or_empty("reason"))
 _listed = mapper(ListedBatch, batch=rows.batch, app="app_name", submitter="submitter_name", account="account_name")
 _whose = mapper(Whose)
-_listed_host = mapper(ListedHost, host=rows.host, left_out=["slow", "failures"])
+
+
+def _credit(row: rows.Row) -> Credit:
+    return rows.credit(row["credit"])
+
+
+_listed_host = mapper(ListedHost, host=rows.host, credit=_credit, left_out=["slow", "failures"])
 _failures = mapper(RecentFailures)
 _slow_with = mapper(SlowWith)
 _host_instance = mapper(
@@ -67,10 +74,11 @@ _host_instance = mapper(
 _own_host = mapper(
     OwnHost,
     host=rows.host,
+    credit=_credit,
     refused=lambda row: () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys),
 )
 _own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
-_own_totals = mapper(OwnTotals)
+_own_totals = mapper(OwnTotals, credit=_credit)
 
 
 class PostgresListings(OnDatabase):

@@ -20,13 +20,13 @@ from transfer.urls import UPLOAD_PATH, TransferUrls, UploadTokens
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """File transfer as other packages use it."""
+    """File transfer as used by other packages."""
 
     routes: tuple[web.RouteDef, ...]  # for the web application
     urls: TransferUrls  # implements the scheduler's UploadHandler
     signer: CodeSigner  # implements the scheduler's CodeSigning
-    uploaded: UploadFolder  # where complete outputs are stored
-    downloads: DownloadFolder  # where app files and inputs are registered
+    uploaded: UploadFolder  # stores complete outputs
+    downloads: DownloadFolder  # registers app files and inputs
 
 
 def build(
@@ -38,7 +38,7 @@ def build(
     settings: Callable[[], Settings],
     clock: Clock,
 ) -> Transfer:
-    """Build file transfer over two folders. `settings()` returns the current settings."""
+    """Build file transfer for a download and an upload directory. `settings()` returns the current settings."""
     tokens = UploadTokens(keys.upload_secret)
     now = settings()
     downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)

@@ -1,7 +1,7 @@
-"""Serves the files clients fetch: stored once, never changed, sent whole or in part. See docs/protocol.md.
+"""Serves the files that clients download: stored once, never changed, sent in full or in part. docs/protocol.md.
 
-A name identifies a file for every client permanently: the same content may be registered again, other content may not.
-Calls block; run them in a thread from async code.
+All clients identify a file permanently by its name: the same content may be registered again under it, other content
+may not. Calls block; async code must run them in a thread.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from transfer.urls import DOWNLOAD_PATH
 
 
 class Content(NamedTuple):
-    """A file's size and MD5, as clients check them."""
+    """A file's size and MD5, which clients check."""
 
     nbytes: int
     md5: str
 
 
 class DownloadFolder:
-    """The folder of downloadable files; `max_bytes` is the size limit of a file."""
+    """The directory of downloadable files. `max_bytes` is the maximum size of a file."""
 
     def __init__(self, folder: Path, *, max_bytes: int) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
 
     def path(self, name: str) -> Path:
-        """Return the path for a file name; the file need not exist. Raises InvalidInputError for unsafe names."""
+        """Return the path for a file name; the file may not exist. Raises InvalidInputError for an unsafe name."""
         return stored_path(self._folder, name)
 
     def register_file(self, source: Path | bytes, name: str) -> Content:
-        """Copy a file into the folder as `name`; complete and on disk on return. Idempotent for equal content.
+        """Copy a file into the directory as `name`; it is complete and on disk on return. Idempotent for equal content.
 
-        Raises AlreadyExistsError if the name has other content, InvalidInputError for an unsafe name, a source that is
-        not a file, or one that is too large.
+        Raises AlreadyExistsError if the name has other content, and InvalidInputError for an unsafe name or a source
+        that is not a file or too large.
         """
         path = self.path(name)
         make_folder(path.parent)
@@ -53,7 +53,7 @@ class DownloadFolder:
         try:
             content = self._copy(source, temporary, name)
             with suppress(FileExistsError):
-                os.link(temporary, path)  # unlike a rename, never replaces an existing file
+                os.link(temporary, path)  # unlike a rename, this never replaces an existing file
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -98,13 +98,13 @@ _FOR_EVER = "public, max-age=31536000, immutable"  # a name never gets other con
 
 
 class Downloads:
-    """Handles GET and HEAD of the download folder."""
+    """Handles GET and HEAD requests for the download directory."""
 
     def __init__(self, folder: DownloadFolder) -> None:
         self._folder = folder
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Return the requested file, or the part given by Range."""
+        """Return the requested file, or the part of it given by Range."""
         name, shard = request.match_info["name"], request.match_info["shard"]
         try:
             path = await asyncio.to_thread(self._folder.path, name)
@@ -116,9 +116,9 @@ class Downloads:
 
 
 class OwnBytes(web.FileResponse):
-    """A response with a file's exact bytes, or the requested part.
+    """A response with the exact bytes of a file, or the requested part.
 
-    Accept-Encoding would make the framework serve NAME.gz for NAME, which is a different file here. A Range with an
+    With Accept-Encoding, the framework would serve NAME.gz for NAME, which is a different file here. A Range with an
     If-Range tag of another version returns the whole file.
     """
 

@@ -1,6 +1,6 @@
-"""Files on disk: the path of a name (always inside its folder), atomic writes, and a folder's identity.
+"""Files on disk: paths of names (always inside their directory), atomic writes, and a directory's identity.
 
-All nodes that share a folder read the same identity from it.
+All nodes that share a directory read the same identity from it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHUNK_BYTES = 1024 * 1024
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
-    """Write `content` to `path` with permission `mode`; readers see the old file or the new one."""
+    """Write `content` to `path` with permissions `mode`. Readers see either the old or the new file."""
     temporary = temporary_beside(path)
     try:
         with open_new(temporary, mode=mode) as file:
@@ -38,12 +38,12 @@ def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a free name in the same folder that no stored file can have: it begins with a dot."""
+    """Return a free name in the same directory that no stored file can have, because it begins with a dot."""
     return path.with_name(f".{secrets.token_hex(8)}.new")
 
 
 def open_new(path: Path, *, mode: int) -> BinaryIO:
-    """Create a file for writing, with exactly this permission from the start."""
+    """Create a file for writing, with exactly these permissions from the start."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     os.fchmod(descriptor, mode)
     return os.fdopen(descriptor, "wb")
@@ -56,7 +56,7 @@ def sync(file: BinaryIO) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush the folder's entries to disk."""
+    """Flush the directory's entries to disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -65,27 +65,27 @@ def sync_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder whose entry survives a crash."""
+    """Create a directory whose entry survives a crash."""
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
 
 
 def md5_of(file: BinaryIO) -> str:
-    """Return the MD5 of the rest of an open file, as 32 lower-case hex digits."""
+    """Return the MD5 of the rest of an open file as 32 lower-case hex digits."""
     digest = hashlib.md5(usedforsecurity=False)
     while chunk := file.read(CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
 
 
-MAX_STORED_NAME_BYTES = 240  # leaves room for a suffix within the 255 bytes of a file system
+MAX_STORED_NAME_BYTES = 240  # leaves room for a suffix within a file system's limit of 255 bytes
 
 _OUTPUT = re.compile(r"(?P<instance>.+)_r[0-9]{1,4}")
 
 
 def shard(name: str) -> str:
-    """Return the sub-folder of a name, one of 256: the first two hex digits of the MD5 of its UTF-8 form.
+    """Return a name's subdirectory, one of 256: the first two hex digits of the MD5 of its UTF-8 form.
 
     >>> shard("pi_1.00_x86_64")
     '7f'
@@ -100,7 +100,7 @@ def checked_name(name: str) -> str:
     'pi_3_41_77_r0'
     """
     if not valid_file_name(name) or len(name.encode()) > MAX_STORED_NAME_BYTES:
-        expected = f"at most {MAX_STORED_NAME_BYTES} bytes without / \\ % < > & or .., no leading dot"
+        expected = f"at most {MAX_STORED_NAME_BYTES} bytes without / \\ % < > & or .., and without a leading dot"
         raise InvalidInputError("file name", expected, name)
     return name
 
@@ -122,7 +122,7 @@ class OutputName:
 
 
 def parse_output_name(name: str) -> OutputName | None:
-    """Parse an output file name; None if the name is not that of an output.
+    """Parse an output file name. Return None if the name is not that of an output.
 
     >>> parse_output_name("pi_3_41_77_r0")
     OutputName(name='pi_3_41_77_r0', instance_id=77)
@@ -140,9 +140,9 @@ _MOST_BYTES = 64
 
 
 def identity_of(folder: Path) -> str:
-    """Return the folder's identity, a random word created at the first call and stored there. Calls block.
+    """Return the directory's identity, a random word that the first call creates and stores there. Calls block.
 
-    If the folder is not writable, it is assumed to be local to this node.
+    A directory that is not writable is assumed to be local to this node.
 
     >>> import tempfile
     >>> here, there = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
@@ -162,7 +162,7 @@ def identity_of(folder: Path) -> str:
 
 
 def mark_of(folder: Path) -> str | None:
-    """Return the folder's identity; None if there is none or it cannot be read. Writes nothing."""
+    """Return the directory's identity, None if there is none or it cannot be read. Writes nothing."""
     try:
         return _read(folder / NAME)
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""The project's keys, which sign app files, authorise uploads and derive account keys; and signatures of app files.
+"""The project's keys, which sign app files, authorise uploads and derive account keys; also signatures of app files.
 
-Signatures are made where the private key is and checked elsewhere; they are exchanged as a JSON document with the
-public key and, by MD5, the signature of each file.
+Signatures are made where the private key is and verified elsewhere. They are exchanged as a JSON document with the
+public key and each file's signature, by MD5.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SIGNING = "signing"
 
 @dataclass(frozen=True, slots=True)
 class ServingKeys:
-    """The keys of a serving process: no private signing key.
+    """The keys of a serving process, without the private signing key.
 
     `rotation_signatures` maps each retired public key to its signature of the current key's text.
     """
@@ -53,7 +53,7 @@ class ServingKeys:
 
 
 def create_keys(keys_dir: Path) -> None:
-    """Create the missing keys of a project; existing ones are never changed."""
+    """Create missing keys of a project. Existing keys are never changed."""
     keys_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name in (_UPLOAD_SECRET, _ACCOUNT_SECRET):
         path = keys_dir / name
@@ -65,7 +65,7 @@ def create_keys(keys_dir: Path) -> None:
 
 
 def load_keys(keys_dir: Path) -> ServingKeys:
-    """Return the keys a serving process needs. Raises NotFoundError, InvalidInputError."""
+    """Return the keys that a serving process needs. Raises NotFoundError, InvalidInputError."""
     public_key, rotation_signatures = _read_public(keys_dir)
     return ServingKeys(
         public_key,
@@ -76,9 +76,9 @@ def load_keys(keys_dir: Path) -> ServingKeys:
 
 
 def load_signing_key(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
-    """Return the private key of the current public key. Raises NotFoundError if it is not here.
+    """Return the private key that belongs to the current public key. Raises NotFoundError if it is not available.
 
-    `signing_dir` is the folder of the private keys, if not in the key folder.
+    `signing_dir` is the directory of the private keys if they are not with the other keys.
     """
     public_key, _ = _read_public(keys_dir)
     for key in _signing_keys(signing_dir or keys_dir / _SIGNING):
@@ -108,10 +108,10 @@ def load_public_key(keys_dir: Path) -> PublicKey:
 
 
 def rotate(keys_dir: Path, *, signing_dir: Path | None = None) -> PrivateKey:
-    """Replace the current signing key by a new one, and return it.
+    """Replace the current signing key with a new one and return it.
 
-    Every older key signs the new one, so that clients can follow after any absence (docs/protocol.md). All app files
-    must be signed again with the new key. Raises NotFoundError if the current private key is not available.
+    Each older key signs the new one, so that clients can follow after any time of absence (docs/protocol.md). All app
+    files must be signed again with the new key. Raises NotFoundError if the current private key is not available.
     """
     folder = signing_dir or keys_dir / _SIGNING
     load_signing_key(keys_dir, signing_dir=folder)
@@ -138,7 +138,7 @@ class CodeSigner:
         return self._text
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """Return the current key signed by the key the client has; None if that key was never retired here."""
+        """Return the current key signed with the client's key, None if that key was never a key of this project."""
         try:
             held = parse_public_key_text(client_key_text)
         except ProtocolError:
@@ -148,7 +148,7 @@ class CodeSigner:
 
 def _add_signing_key(folder: Path) -> PrivateKey:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # Clients support at most 1024 bits (docs/protocol.md#signatures); TLS protects the first contact.
+    # Clients support only 1024 bits (docs/protocol.md#signatures); TLS protects the first contact.
     made = rsa.generate_private_key(public_exponent=PUBLIC_EXPONENT, key_size=KEY_BITS)
     pem = made.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -217,23 +217,25 @@ DOCUMENT = '{"public_key": "…", "files": [{"name": "…", "md5": "…", "signa
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """The signatures one key made; `by_md5` maps each content to its signature."""
+    """Signatures made with one key. `by_md5` maps each content to its signature."""
 
     public_key: PublicKey
     by_md5: Mapping[str, str]
 
     def of(self, name: str, md5: str) -> str:
-        """Return the signature of a file. Raises InvalidInputError if it is missing or made by another key."""
+        """Return a file's signature. Raises InvalidInputError if it is missing or was made with another key."""
         signature = self.by_md5.get(md5)
         if signature is None:
             raise InvalidInputError("signatures", f"a signature of {name} (MD5 {md5})", "none")
         if not verify_md5(self.public_key, md5, signature):
-            raise InvalidInputError("signatures", f"a signature of {name} by the key in the document", "another one")
+            raise InvalidInputError(
+                "signatures", f"a signature of {name} made with the key in the document", "another one"
+            )
         return signature
 
 
 def signed_document(key: PrivateKey, files: Sequence[Path]) -> str:
-    """Return the signature document of some files. Raises OSError for unreadable files."""
+    """Return a document with the signatures of some files. Raises OSError for unreadable files."""
     contents = [(path.name, content_of(path)) for path in files]
     signed = [
         {"name": name, "nbytes": content.nbytes, "md5": content.md5, "signature": sign_md5_text(key, content.md5)}
@@ -245,7 +247,7 @@ def signed_document(key: PrivateKey, files: Sequence[Path]) -> str:
 def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Signatures:
     """Read a signature document. Raises InvalidInputError if it is malformed or its key is not the project's.
 
-    Without `project_key` the key is not checked here: the process that has it checks again.
+    Without `project_key`, the key is not checked here, but by the process that has the project's key.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
@@ -254,5 +256,7 @@ def read_signatures(path: Path, *, project_key: PublicKey | None = None) -> Sign
     except (OSError, ValueError, KeyError, TypeError, AttributeError, ProtocolError) as error:
         raise InvalidInputError(str(path), f"a document like {DOCUMENT}", f"{type(error).__name__}: {error}") from None
     if project_key is not None and public_key != project_key:
-        raise InvalidInputError(str(path), "signatures by the project's current key", "signatures by another key")
+        raise InvalidInputError(
+            str(path), "signatures made with the project's current key", "signatures made with another key"
+        )
     return Signatures(public_key, by_md5)

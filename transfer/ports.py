@@ -1,4 +1,4 @@
-"""What file transfer needs from the database."""
+"""File transfer's ports to the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from domain.units import InstanceId, Instant
 
 class UploadRecords(Protocol):
     async def expected(self, instance_id: InstanceId, name: str) -> ExpectedOutput | None:
-        """Return the record of an output; None if the instance does not exist."""
+        """Return the record of an output, None if the instance does not exist."""
         ...
 
     async def record_upload(
@@ -24,17 +24,18 @@ class UploadRecords(Protocol):
         completed_at: Instant,
         replace: bool = False,
     ) -> bool:
-        """Record that an output is complete on disk; durable on return. Idempotent.
+        """Record that an output is complete on disk. Durable on return, idempotent.
 
-        Returns False if the instance is unknown or accepts no outputs, or for other content without `replace`.
+        Returns False if the instance is unknown or accepts no outputs, or if the content differs and `replace` is
+        False.
         """
         ...
 
 
 class UnneededFiles(Protocol):
     async def unneeded(self, files: Sequence[tuple[str, InstanceId]]) -> Collection[str]:
-        """Return the names of unneeded files among `files` (name, instance).
+        """Return which of `files` (name, instance) are not needed.
 
-        They are not recorded, and their instance, if it exists, is neither unsent nor in progress.
+        These are not recorded, and their instance, if it exists, is neither unsent nor in progress.
         """
         ...

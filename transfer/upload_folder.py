@@ -1,7 +1,7 @@
-"""Stores uploads: growing parts, and complete files with a verified MD5; deletes abandoned ones.
+"""Stores uploads, as growing parts and as complete files with a verified MD5, and deletes abandoned ones.
 
-A file recorded in the database is kept until it is purged, and so are all files of an instance in progress. Each
-cleaning round examines one of the 256 sub-folders, chosen by the time, so that restarts skip none.
+A file recorded in the database is kept until it is purged; all files of an instance in progress are kept, too. Each
+cleaning round examines one of the 256 subdirectories, chosen by the time, so that restarts do not skip any.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PART = ".part"
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """An unfinished file: a part, or a complete file that the database may not have recorded."""
+    """An unfinished file: a part, or a complete file that may not be recorded in the database."""
 
     name: str
     whole: bool
@@ -47,35 +47,35 @@ class Finish(StrEnum):
     """The state of an upload after its last byte."""
 
     WHOLE = "whole"
-    TOO_SHORT = "too_short"  # another connection continues it
+    TOO_SHORT = "too_short"  # another connection is continuing the part
     WRONG_MD5 = "wrong_md5"  # the part was deleted
-    OTHER_CONTENT = "other_content"  # another complete file has this name; the part is complete and waits for `replace`
+    OTHER_CONTENT = "other_content"  # another complete file has this name; the complete part waits for `replace`
 
 
 class UploadFolder:
-    """The folder of uploads."""
+    """The directory of uploads."""
 
     def __init__(self, folder: Path, *, sync: Callable[[BinaryIO | FileIO], None] = sync) -> None:
-        """`sync` flushes an open file to disk."""
+        """Use the directory `folder`; `sync` flushes an open file to disk."""
         self._folder = folder
         self._sync = sync
 
     def path(self, name: str) -> Path:
-        """Return the path of the complete file, which need not exist. Raises InvalidInputError for unsafe names."""
+        """Return the path of the complete file, which may not exist. Raises InvalidInputError for an unsafe name."""
         return stored_path(self._folder, name)
 
     def part_size(self, name: str) -> int | None:
-        """Return the size of the part in bytes; None if there is none. A full-size part may still be unverified."""
+        """Return the part's size in bytes, None if there is no part. A part of full size may still be unverified."""
         return _size_of(self._part(name))
 
     def whole_size(self, name: str) -> int | None:
-        """Return the size of the complete file in bytes, recorded or not; None if it is not complete."""
+        """Return the complete file's size in bytes, recorded or not; None if the file is not complete."""
         return _size_of(self.path(name))
 
     def whole(self, name: str) -> Content | None:
-        """Return the size and MD5 of the complete file, read from disk; None if it is not complete.
+        """Return the complete file's size and MD5, read from disk; None if the file is not complete.
 
-        Its folder is synced too, because the process that renamed the file may have died before syncing.
+        Its directory is synced too, because the process that renamed the file may have died before syncing.
         """
         try:
             found = content_of(self.path(name))
@@ -85,16 +85,16 @@ class UploadFolder:
         return found
 
     def read(self, name: str) -> bytes | None:
-        """Return the bytes of the complete file; None if it is not complete."""
+        """Return the contents of the complete file, None if the file is not complete."""
         try:
             return self.path(name).read_bytes()
         except FileNotFoundError:
             return None
 
     def begin(self, name: str, offset: int) -> int:
-        """Prepare to continue at `offset`: cut off the bytes after it. Returns the part's new size.
+        """Prepare to continue at `offset` by truncating the part there. Return the part's new size.
 
-        A size below `offset` means that earlier bytes are missing; nothing was cut off.
+        A size below `offset` means that earlier bytes are missing; in that case nothing was truncated.
         """
         make_folder(self.path(name).parent)
         with self._locked_part(name, create=True) as part:
@@ -107,9 +107,9 @@ class UploadFolder:
             return offset
 
     def append(self, name: str, chunk: bytes, *, at: int) -> bool:
-        """Append bytes to a part of size `at`; False if its size differs: another connection continues it.
+        """Append bytes to a part of size `at`; return False if its size differs: another connection continues it.
 
-        Raises OSError if the disk is full; nothing was added.
+        Raises OSError if the disk is full; in that case nothing was appended.
         """
         try:
             with self._locked_part(name, create=False) as part:
@@ -133,7 +133,7 @@ class UploadFolder:
             return  # completed, or deleted for a wrong MD5
 
     def finish(self, name: str, *, nbytes: int, md5: str) -> Finish:
-        """Turn a full-size part into the complete file, on disk on return."""
+        """Turn a part of full size into the complete file, which is on disk on return."""
         path, part_path = self.path(name), self._part(name)
         try:
             with self._locked_part(name, create=False) as part:
@@ -148,14 +148,14 @@ class UploadFolder:
                 elif content_of(path) == (nbytes, md5):
                     part_path.unlink()
         except FileNotFoundError:
-            pass  # another connection with the same upload was faster: check its result
+            pass  # another connection finished the same upload first: check its result
         found = self.whole(name)
         if found is None:
             return Finish.TOO_SHORT
         return Finish.WHOLE if found == (nbytes, md5) else Finish.OTHER_CONTENT
 
     def replace(self, name: str, *, nbytes: int, md5: str) -> bool:
-        """Replace the complete file by a full-size part; False if the part has changed."""
+        """Replace the complete file with a part of full size. Return False if the part has changed."""
         try:
             with self._locked_part(name, create=False) as part:
                 if os.fstat(part.fileno()).st_size != nbytes or not _has_md5(part, md5):
@@ -168,7 +168,7 @@ class UploadFolder:
         return True
 
     def is_marked(self, name: str) -> bool:
-        """Return whether the file is marked as recorded: a hint, see `mark_recorded`."""
+        """Return whether the file is marked as recorded. This is only a hint, see `mark_recorded`."""
         try:
             return not self.path(name).stat().st_mode & stat.S_IWUSR
         except FileNotFoundError:
@@ -182,7 +182,7 @@ class UploadFolder:
         self.path(name).chmod(_RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
-        """Return the parts, and complete files not marked as recorded, of a sub-folder, unchanged since `before`."""
+        """Return a subdirectory's parts and complete files not marked as recorded, if unchanged since `before`."""
         found: list[Leftover] = []
         try:
             entries = os.scandir(self._folder / sub_folder)
@@ -193,14 +193,14 @@ class UploadFolder:
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except FileNotFoundError:
-                    continue  # completed or purged meanwhile
+                    continue  # completed or purged since it was listed
                 name, whole = entry.name.removesuffix(PART), not entry.name.endswith(PART)
                 if stat.S_ISREG(status.st_mode) and status.st_mode & stat.S_IWUSR and status.st_mtime < before:
                     found.append(Leftover(name, whole, status.st_size))
         return found
 
     def unfinish(self, name: str) -> bool:
-        """Rename a complete file to a part; False if it is missing or marked as recorded, or if a part exists."""
+        """Rename a complete file to a part. Return False if it is missing or marked as recorded, or a part exists."""
         with self._locked_part(name, create=True) as part:
             if os.fstat(part.fileno()).st_size:
                 return False
@@ -211,7 +211,7 @@ class UploadFolder:
             return True
 
     def finish_again(self, name: str) -> None:
-        """Undo `unfinish`: the file is recorded in the database."""
+        """Undo `unfinish`, because the file is recorded in the database."""
         with suppress(FileNotFoundError), self._locked_part(name, create=False):  # missing: uploaded again meanwhile
             if self.path(name).exists():
                 self._part(name).unlink()
@@ -219,7 +219,7 @@ class UploadFolder:
             self._part(name).rename(self.path(name))
 
     def drop_part(self, name: str, before: Instant) -> bool:
-        """Delete a part, unless it changed since `before`."""
+        """Delete a part unless it has changed since `before`."""
         try:
             with self._locked_part(name, create=False) as part:
                 if os.fstat(part.fileno()).st_mtime >= before:
@@ -240,7 +240,7 @@ class UploadFolder:
 
     @contextmanager
     def _locked_part(self, name: str, *, create: bool) -> Iterator[FileIO]:
-        """Open and lock the part, and ensure that it still has that name. Raises FileNotFoundError if there is none."""
+        """Open and lock the part, ensuring that it still has that name. Raises FileNotFoundError if there is none."""
         path = self._part(name)
         flags = os.O_RDWR | (os.O_CREAT if create else 0)
         while True:
@@ -278,13 +278,13 @@ def _write_all(file: FileIO, chunk: bytes) -> None:
 
 
 SUB_FOLDERS: Final = 256
-LOOK_EVERY_S: Final = Seconds(300.0)  # one sub-folder per round: all of them in 21 hours
+LOOK_EVERY_S: Final = Seconds(300.0)  # one subdirectory per round, so all of them in 21 hours
 PAGE: Final = 1_000  # files per database query
 
 
 @dataclass(frozen=True, slots=True)
 class LeftoverReport:
-    """One round: old unfinished files of a sub-folder, and how many were deleted."""
+    """One round: the number of old unfinished files in a subdirectory, and how many of them were deleted."""
 
     old: int = 0
     deleted: int = 0
@@ -292,7 +292,7 @@ class LeftoverReport:
 
 
 class LeftoverCleaner:
-    """Deletes abandoned uploads. One process per upload folder is enough; concurrent ones do no harm."""
+    """Deletes abandoned uploads. One process per upload directory is enough; several do no harm."""
 
     def __init__(
         self, folder: UploadFolder, files: UnneededFiles, clock: Clock, settings: Callable[[], StorageSettings]
@@ -304,13 +304,13 @@ class LeftoverCleaner:
         self._log = structlog.get_logger("transfer.upload_folder")
 
     async def run_once(self) -> LeftoverReport:
-        """Clean the sub-folder whose turn it is."""
+        """Clean the subdirectory whose turn it is."""
         now = self._clock.now()
         sub_folder = f"{int(now // LOOK_EVERY_S) % SUB_FOLDERS:02x}"
         return await self.clean(sub_folder, before=later(now, -self._settings().keep_parts_s))
 
     async def clean(self, sub_folder: str, *, before: Instant) -> LeftoverReport:
-        """Delete the unneeded files of a sub-folder, except those that changed since `before`."""
+        """Delete a subdirectory's unneeded files, except those that changed since `before`."""
         old = [one for one in await asyncio.to_thread(self._folder.unfinished, sub_folder, before) if _instance(one)]
         deleted: list[Leftover] = []
         for start in range(0, len(old), PAGE):
@@ -320,7 +320,7 @@ class LeftoverCleaner:
         return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
 
     async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
-        """Delete unneeded files. A complete one is first made a part and checked again: it may be in use now."""
+        """Delete unneeded files. A complete file first becomes a part and is checked again: it may be in use now."""
         unneeded = await self._unneeded(old)
         parts = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.unfinish, one.name)]
         still = await self._unneeded(parts)

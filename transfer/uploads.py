@@ -1,6 +1,6 @@
-"""Receives uploads from hosts: a header, then the bytes, resumable after a lost connection. See docs/protocol.md.
+"""Receives uploads from hosts: a header, then the bytes, resumable after a lost connection. docs/protocol.md.
 
-A broken or silent connection is expected and not an error: the bytes received so far are kept.
+A lost or silent connection is expected and not an error; the bytes received so far are kept.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from wire.uploads import (
 
 
 class RequestBody:
-    """Reads the body at the consumer's speed; buffers at most the requested bytes plus one chunk.
+    """Reads the request body at the consumer's speed, buffering at most the requested bytes plus one chunk.
 
-    Each wait for bytes is limited to `idle_timeout_s`, and the total wait to that plus one second per
+    Each wait for bytes is limited to `idle_timeout_s`. The total wait is limited to that plus one second per
     `least_bytes_per_s` received (0: unlimited).
     """
 
@@ -50,12 +50,13 @@ class RequestBody:
         self._came_bytes = 0
         self._waited_s = 0.0
         self._pending = bytearray()
-        self.ended = ""  # why no more bytes follow; empty until then
+        self.ended = ""  # why no more bytes follow; empty while they may
 
     async def read_head(self) -> SizeQuery | UploadHeader:
-        """Return the header of the request. Raises ProtocolError, also if the request ends before it is complete.
+        """Return the header of the request. Raises ProtocolError, also if the request ends within the header.
 
-        The whole header has to arrive within the idle time: otherwise single bytes could hold the connection for days.
+        The whole header must arrive within the idle timeout; otherwise single bytes could keep the connection open for
+        days.
         """
         try:
             async with asyncio.timeout(self._idle_timeout_s):
@@ -76,7 +77,7 @@ class RequestBody:
             await self._fill()
 
     async def read(self, nbytes: int) -> bytes:
-        """Return the next `nbytes` bytes; fewer at the end of input, and `ended` has the reason."""
+        """Return the next `nbytes` bytes. At the end of input it returns fewer, and `ended` has the reason."""
         while len(self._pending) < nbytes and not self.ended:
             await self._fill()
         chunk = bytes(self._pending[:nbytes])
@@ -84,7 +85,7 @@ class RequestBody:
         return chunk
 
     def arrived(self) -> bytes:
-        """Return the received bytes that were not yet read."""
+        """Return the bytes that were received but not read yet."""
         return bytes(self._pending)
 
     async def skip(self, nbytes: int) -> None:
@@ -97,7 +98,7 @@ class RequestBody:
             self._pending.clear()
 
     def _patience_s(self) -> float:
-        """Return the remaining total waiting time."""
+        """Return the remaining total wait, in seconds."""
         if not self._least_bytes_per_s:
             return math.inf
         return self._idle_timeout_s + self._came_bytes / self._least_bytes_per_s - self._waited_s
@@ -126,17 +127,17 @@ class RequestBody:
 
 
 WRITE_BYTES = 256 * 1024  # bytes buffered per disk write
-IDLE_TIMEOUT_S = 300.0  # the stock client drops a connection after this time without progress
+IDLE_TIMEOUT_S = 300.0  # the stock client drops a connection without progress after this time
 
-NOT_ACCEPTED = "no upload expected: the job was not sent, or its result was already reported"
-OTHER_CONTENT = "a file of that name with other content was uploaded before"
+NOT_ACCEPTED = "no upload expected: the job was not sent, or its result has already been reported"
+OTHER_CONTENT = "a file with this name and different content has already been uploaded"
 ELSEWHERE = "the upload continues on another connection"
 _DONE = UploadReply(STATUS_DONE)
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UploadHandler:
-    """Handles POST of the upload address. `max_bytes()` returns the current file size limit."""
+    """Handles POST requests to the upload URL. `max_bytes()` returns the current maximum file size."""
 
     def __init__(
         self,
@@ -179,7 +180,7 @@ class UploadHandler:
         return web.Response(body=encode_upload_reply(reply), content_type="text/xml", charset="utf-8")
 
     async def _size(self, query: SizeQuery) -> UploadReply:
-        """Return the bytes that need not be sent again: all of a recorded file, all but one of its part, else 0."""
+        """Return how many bytes need not be sent again: all of a recorded file, all but one of a part, otherwise 0."""
         output = parse_output_name(query.name)
         if output is None:
             if not valid_file_name(query.name):
@@ -190,7 +191,7 @@ class UploadHandler:
         return UploadReply(STATUS_DONE, file_size=size)
 
     async def _recorded_size(self, output: OutputName) -> int:
-        """Return the size of the complete file if recorded, else 0. Records one that a stopped server left."""
+        """Return the complete file's size if recorded, otherwise 0. Records a file left by a stopped server."""
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
             return 0
@@ -212,7 +213,7 @@ class UploadHandler:
         content = Content(header.nbytes, header.md5)
         expected = await self._records.expected(output.instance_id, output.name)
         if expected is None:
-            return _refused("no instance has such an output")
+            return _refused("no instance has this output")
         if not expected.accepted and expected.recorded != Upload(output.name, *content):
             return _refused(NOT_ACCEPTED if expected.recorded is None else OTHER_CONTENT)
         if await asyncio.to_thread(self._folder.whole, output.name) == content:
@@ -226,7 +227,7 @@ class UploadHandler:
         return await self._receive(output, header, body)
 
     def _refusal(self, header: UploadHeader) -> str:
-        """Return why this upload is permanently refused; empty if it is allowed."""
+        """Return why this upload is permanently refused, empty if it is allowed."""
         if not self._tokens.right(header.token, header.name, header.max_bytes):
             return "the token does not match this file and size"
         most = min(header.max_bytes, self._max_bytes())
@@ -242,7 +243,7 @@ class UploadHandler:
         while True:
             try:
                 chunk = await body.read(min(WRITE_BYTES, header.nbytes - at))
-            except asyncio.CancelledError:  # the server stops: keep the bytes received so far
+            except asyncio.CancelledError:  # the server is stopping: keep the bytes received so far
                 await asyncio.to_thread(self._folder.append, output.name, body.arrived(), at=at)
                 raise
             if chunk and not await asyncio.to_thread(self._folder.append, output.name, chunk, at=at):
@@ -267,9 +268,9 @@ class UploadHandler:
                 return await self._replace(output, content)
 
     async def _replace(self, output: OutputName, content: Content) -> UploadReply:
-        """Replace the file of a host that lost its work and uploads it again: the newest file counts until the report.
+        """Replace the file of a host that lost its work and uploads again: the latest file counts until it is reported.
 
-        The record comes first: until the part is renamed, a size query returns the part's size less one byte.
+        The record is changed first. Until the part is renamed, a size query returns the part's size minus one byte.
         """
         if not await self._put_on_record(output, content, replace=True):
             return _refused(OTHER_CONTENT)
@@ -282,7 +283,7 @@ class UploadHandler:
     async def _record(self, output: OutputName, content: Content) -> UploadReply:
         """Record a complete file."""
         if not await self._put_on_record(output, content, replace=False):
-            return _again("the file could not be recorded: query the size")  # it ended or was replaced meanwhile
+            return _again("the file could not be recorded: query the size")  # ended or replaced in the meantime
         await asyncio.to_thread(self._folder.mark_recorded, output.name)
         return _DONE
 
@@ -300,7 +301,7 @@ class UploadHandler:
         self._log.error("upload failed", file=message.name, error=str(error))
         if isinstance(error, OSError) and error.errno in _NO_ROOM:
             return _again("no space left on the server")
-        return _again("the server cannot accept files at present")
+        return _again("the server cannot accept files at the moment")
 
 
 def _again(message: str) -> UploadReply:

@@ -1,4 +1,4 @@
-"""Download and upload addresses for clients, and the token that lets a host upload a file. Pure."""
+"""Download and upload URLs for clients, and the token that authorises a host to upload a file. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transfer.files import checked_name, shard
 
 
 class UploadTokens:
-    """Tokens for (file name, size limit), HMAC-SHA256 with the project's upload secret.
+    """Tokens for (file name, maximum size): HMAC-SHA256 with the project's upload secret.
 
     >>> tokens = UploadTokens(bytes(32))
     >>> tokens.right(tokens.token("pi_1_1_1_r0", 1000), "pi_1_1_1_r0", 1000)
@@ -23,12 +23,12 @@ class UploadTokens:
         self._secret = secret
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """Return 64 hex digits on one line: clients strip only blanks around the token (docs/protocol.md)."""
+        """Return 64 hex digits on one line, because clients strip only blanks around the token (docs/protocol.md)."""
         message = f"upload:{max_bytes}:{file_name}".encode()
         return hmac.new(self._secret, message, hashlib.sha256).hexdigest()
 
     def right(self, token: str, file_name: str, max_bytes: int) -> bool:
-        """Return whether `token` is valid for this file and limit, in constant time."""
+        """Return whether `token` is valid for this file and maximum size, in constant time."""
         return hmac.compare_digest(self.token(file_name, max_bytes).encode(), token.strip().encode())
 
 
@@ -37,9 +37,10 @@ UPLOAD_PATH = "upload"
 
 
 class TransferUrls:
-    """Download and upload addresses, and upload tokens.
+    """Download and upload URLs, and upload tokens.
 
-    `master_url` ends in a slash. Uploads go there whichever node replied: nodes share the folder.
+    `master_url` ends in a slash. Uploads go there regardless of the node that replied, because nodes share the upload
+    directory.
 
     >>> urls = TransferUrls(UploadTokens(bytes(32)), master_url="http://127.0.0.1:8080/")
     >>> urls.download_url("pi 1"), urls.upload_url()
@@ -52,12 +53,12 @@ class TransferUrls:
         self._upload_url = f"{master_url.rstrip('/')}/{UPLOAD_PATH}"
 
     def token(self, file_name: str, max_bytes: int) -> str:
-        """Return the token the client must send with the upload of this file."""
+        """Return the token that the client must send when it uploads this file."""
         return self._tokens.token(file_name, max_bytes)
 
     def upload_url(self) -> str:
         return self._upload_url
 
     def download_url(self, file_name: str) -> str:
-        """Return the file's address. It includes the sub-folder, so that a plain web server can serve the files too."""
+        """Return the file's URL. It includes the subdirectory, so that a plain web server can also serve the files."""
         return f"{self._download_base_url}/{shard(checked_name(file_name))}/{quote(file_name, safe='')}"

@@ -1,1 +1,1 @@
-"""Shared parts of the console, the API and the volunteers' pages."""
+"""Common parts of the console, the API and the volunteer pages."""

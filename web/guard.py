@@ -1,4 +1,4 @@
-"""Middleware of every page: security headers, error pages, sign-in, and checks of query parameters."""
+"""Middleware for all pages: security headers, error pages, sign-in, and checks of query parameters."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # routes that need no sign-in
-MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # open before the first password change
-LIVE = "X-Console"  # sent by the script that refreshes live parts
+OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # routes that require no sign-in
+MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # routes open before the first password change
+LIVE = "X-Console"  # header sent by the script that refreshes live parts
 
 MOST_FORM_BYTES = 1_000_000
 
@@ -61,7 +61,7 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 class ErrorPages:
-    """Turns the project's errors into pages that say what to do. Other errors are logged and shown as a 500."""
+    """Turns the project's errors into pages that say what to do. Other errors are logged and shown as status 500."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -85,7 +85,7 @@ class ErrorPages:
             except Exception:
                 log.exception("page failed", method=request.method, path=request.path)
                 steps = ["Reload the page.", "If the error persists, see the worker's log for this address."]
-                return self._page(request, 500, "Internal error", "The server failed to make this page.", steps)
+                return self._page(request, 500, "Internal error", "The server could not generate this page.", steps)
 
         return shown
 
@@ -105,7 +105,7 @@ class ErrorPages:
 
 @web.middleware
 async def people(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Require a signed-in user. Handlers that change something check roles themselves."""
+    """Require a signed-in user. Handlers of changes check roles themselves."""
     resource = request.match_info.route.name
     if resource not in OPEN and resource not in MUST_CHANGE:
         admit(request, Role.VIEWER)
@@ -116,7 +116,7 @@ def _of_status(error: web.HTTPException) -> tuple[str, str, list[str]]:
     if error.status == 404:
         return "Page not found", "There is no page at this address.", ["Choose a section on the left."]
     if error.status == 405:
-        return "Method not allowed", "This address accepts forms only.", ["Go back and submit the form."]
+        return "Method not allowed", "This address accepts only form submissions.", ["Go back and submit the form."]
     if error.status == 413:
         return (
             "Request too large",
@@ -152,13 +152,13 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
             return 400, "Request refused", str(error), ["Go back and change the request."]
 
 
-# ---- query parameters: unknown ones are rejected, so that a misspelt name does not go unnoticed
+# ---- query parameters: unknown ones are rejected, so that misspelt names do not go unnoticed
 
 SAID = "said"  # the result of the last form, allowed on every page
 
 
 def check_query(query: Mapping[str, Sequence[str]], known: Collection[str], said: Collection[str]) -> None:
-    """Raises InvalidInputError for an unknown or repeated query parameter.
+    """Raise InvalidInputError for an unknown or repeated query parameter.
 
     >>> check_query({"after": ["7"]}, ("before", "q"), ())
     Traceback (most recent call last):
@@ -176,7 +176,7 @@ def check_query(query: Mapping[str, Sequence[str]], known: Collection[str], said
 
 
 def asked_as_known(said: Collection[str]) -> Middleware:
-    """Return the middleware that checks the query parameters of pages (web/handlers.py); files are not checked."""
+    """Return middleware that checks the query parameters of pages (web/handlers.py), not of files."""
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""Base of the page handlers: routes, shared dependencies, and parsing of forms and query parameters."""
+"""Base of page handlers: routes, common dependencies, and parsing of forms and query parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from web.rendering import RenderedPage, Renderer
 
 
 def whole_number(text: str, field: str, low: int, high: int) -> int:
-    """Parse a whole number in a range. Raises InvalidInputError.
+    """Parse an integer within a range. Raises InvalidInputError.
 
     >>> whole_number("7", "limit", 1, 10), whole_number("-5", "user_priority", -1024, 1023)
     (7, -5)
@@ -38,7 +38,7 @@ FEW_HOSTS, MANY_HOSTS = 20, 100
 
 @dataclass(frozen=True, slots=True)
 class PageServices:
-    """Dependencies of all pages. `array` is the job array of this worker, if there is one."""
+    """Dependencies of all pages. `array` is this worker's job array, if there is one."""
 
     source: CatalogueSource
     clock: Clock
@@ -59,7 +59,7 @@ class PageServices:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A handler's route: method, path, name, and the query parameters it takes."""
+    """A handler's route: method, path, name, and accepted query parameters."""
 
     route: Callable[..., web.RouteDef]
     path: str
@@ -67,18 +67,18 @@ class Address:
     asks: Collection[str] = ()
 
 
-ADDRESS = "page_address"  # the attribute of a handler that holds its Address
+ADDRESS = "page_address"  # attribute of a handler that contains its Address
 H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse | RenderedPage]])
 D = TypeVar("D", bound=PageServices)
 
 
 def get(path: str, name: str, *, asks: Collection[str] = ()) -> Callable[[H], H]:
-    """Mark a method of Pages as the page at `path`, which takes the query parameters `asks` and no others."""
+    """Mark a method of Pages as the page at `path`, which accepts the query parameters `asks` and no others."""
     return _marked(Address(web.get, path, name, asks))
 
 
 def post(path: str, name: str) -> Callable[[H], H]:
-    """Mark a method of Pages as the handler of the form posted to `path`."""
+    """Mark a method of Pages as the handler of forms posted to `path`."""
     return _marked(Address(web.post, path, name))
 
 
@@ -91,19 +91,19 @@ def _marked(address: Address) -> Callable[[H], H]:
 
 
 class Pages(Generic[D]):
-    """Pages of one subject: methods marked with `get` or `post`, which return a page or a response."""
+    """Pages on one subject: methods marked with `get` or `post` that return a page or a response."""
 
     def __init__(self, services: D) -> None:
         self._services = services
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes in the order of the methods, those of a base class first."""
+        """Return the routes in the order of the methods, those of base classes first."""
         members = [member for kind in reversed(type(self).__mro__) for member in vars(kind).items()]
         marked = [(name, member.__dict__[ADDRESS]) for name, member in members if hasattr(member, ADDRESS)]
         return [at.route(at.path, self._rendering(getattr(self, name)), name=at.name) for name, at in marked]
 
     def _rendering(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse | RenderedPage]]) -> Handler:
-        """Return the handler of responses: a page is rendered for the signed-in user."""
+        """Return a handler that renders a returned page for the signed-in user."""
 
         @functools.wraps(handler)
         async def respond(request: web.Request) -> web.StreamResponse:
@@ -117,7 +117,7 @@ Fields = Mapping[str, str]
 
 
 async def fields_of(request: web.Request) -> Fields:
-    """Return the text fields of a form; files are ignored."""
+    """Return a form's text fields; files are ignored."""
     return {key: value for key, value in (await request.post()).items() if isinstance(value, str)}
 
 
@@ -130,12 +130,12 @@ def reason_of(fields: Fields) -> str:
 
 
 def id_of(request: web.Request) -> int:
-    """Return the `id` of the path. Raises InvalidInputError."""
+    """Return the `id` in the path. Raises InvalidInputError."""
     return whole_number(request.match_info["id"], "id", 1, LARGEST_ID)
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:
-    """Return the number of hosts of a dry run: few by default, for a fast page, or many. `muster explain` uses more.
+    """Return the number of hosts for a dry run: few by default, for a fast page, or many. `muster explain` uses more.
 
     Raises InvalidInputError.
 
@@ -149,7 +149,7 @@ def hosts_asked(query: Mapping[str, str]) -> int:
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:
-    """Parse a number of a form; None for an empty field. Raises InvalidInputError.
+    """Parse a number in a form, None for an empty field. Raises InvalidInputError.
 
     >>> number_of({"hosts": "60"}, "hosts"), number_of({"hosts": " "}, "hosts")
     (60.0, None)
@@ -169,7 +169,7 @@ def number_of(fields: Fields, name: str, *, low: float | None = None, high: floa
 
 
 def typed(present: object, text: str) -> object:
-    """Convert a form's text to the type of a setting. Text that does not parse is returned as it is, for validation.
+    """Convert a form's text to the type of a setting. Text that does not parse is returned unchanged, for validation.
 
     >>> typed(0.5, "0.75"), typed(True, "false"), typed("fifo", "fifo"), typed(1, "many")
     (0.75, False, 'fifo', 'many')

@@ -1,4 +1,4 @@
-"""Links pages of the console to the manual, and serves the manual from docs/."""
+"""Links the console's pages to the manual, and serves the manual from docs/."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from aiohttp import web
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-SITE = DOCS / "_build"  # made by `make docs`
+SITE = DOCS / "_build"  # created by `make docs`
 PLACE = "static/manual"
 ANY_PAGE = "console#pages"
-HELP = {  # template -> page of the manual and its heading; ANY_PAGE for the others
+HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
     "batch_new.html": "reference/batch-file",
     "batch.html": "explanations/completion",
     "job.html": "explanations/deadlines",
@@ -28,7 +28,7 @@ HELP = {  # template -> page of the manual and its heading; ANY_PAGE for the oth
 
 
 def help_address(template: str) -> str:
-    """Return the address of a template's page in the manual, relative to the console's root.
+    """Return the URL of a template's page in the manual, relative to the console's root.
 
     >>> help_address("simulate.html")
     'static/manual/console.html#simulations'
@@ -38,7 +38,7 @@ def help_address(template: str) -> str:
 
 
 class Manual:
-    """Serves the manual: the site if `make docs` has made it, else the pages' sources as text."""
+    """Serves the manual: the site if `make docs` has built it, otherwise the page sources as text."""
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(f"/{PLACE}/{{page:.+}}", self.serve, name="manual")]
@@ -53,6 +53,6 @@ class Manual:
 
 
 def _inside(folder: Path, name: str) -> Path | None:
-    """Return the file below the folder; None if there is none."""
+    """Return the file below the directory, None if it does not exist."""
     path = (folder / name).resolve()
     return path if path.is_relative_to(folder) and path.is_file() else None

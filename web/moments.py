@@ -1,6 +1,6 @@
 """Formats times, durations and quantities for pages.
 
-Times are relative to now, with the absolute time as tooltip and machine-readable: <time datetime title>.
+Times are relative to now, with the absolute time in the tooltip and in machine-readable form: <time datetime title>.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def iso(at: float) -> str:
 
 
 def length(seconds: float | None) -> str:
-    """Format a duration; a dash for None.
+    """Format a duration; None becomes a dash.
 
     >>> length(200_000.0), length(None)
     ('2 d 8 h', '–')
@@ -43,7 +43,7 @@ def length(seconds: float | None) -> str:
 
 
 def span_unit(seconds: float) -> tuple[str, float]:
-    """Return the axis unit for durations up to this one, and its length in seconds.
+    """Return the axis unit suitable for durations of up to `seconds`, and the unit's length in seconds.
 
     >>> span_unit(90.0), span_unit(7000.0), span_unit(2e5)
     (('seconds', 1.0), ('minutes', 60.0), ('days', 86400.0))
@@ -67,7 +67,7 @@ def relative(at: float, now: float) -> str:
 
 
 def moment(at: Instant | float | None, now: float) -> Markup:
-    """Return the <time> element of an instant; a dash for None.
+    """Return the <time> element for an instant; None becomes a dash.
 
     >>> moment(1_800_000_000.0, 1_799_999_940.0)
     Markup('<time datetime="2027-01-15T08:00:00Z" title="2027-01-15 08:00:00 UTC">in 60 s</time>')
@@ -86,8 +86,19 @@ def number(value: float | None, digits: int = 0) -> str:
     return DASH if value is None else f"{value:,.{digits}f}".replace(",", THIN)
 
 
+def credit(value: float | None) -> str:
+    """Format cobblestones; a dash for None.
+
+    >>> credit(1234.5), credit(3.14159), credit(0.0023), credit(0.0)
+    ('1\u202f234', '3.14', '< 0.01', '0')
+    """
+    if value is None or value == 0.0 or value >= 100.0:
+        return number(value)
+    return number(value, 2) if value >= 0.01 else "< 0.01"
+
+
 def rate(value: float | None) -> str:
-    """Format a rate with its significant digits.
+    """Format a rate with the significant digits it has.
 
     >>> rate(1234.5), rate(12.34), rate(0.5), rate(0.0)
     ('1\\u202f234', '12.3', '0.50', '0')
@@ -98,7 +109,7 @@ def rate(value: float | None) -> str:
 
 
 def percent(fraction: float | None, digits: int = 0) -> str:
-    """Format a fraction as per cent.
+    """Format a fraction as a percentage.
 
     >>> percent(0.256), percent(0.0049, 1), percent(None)
     ('26 %', '0.5 %', '–')

@@ -1,4 +1,4 @@
-"""Problem details (RFC 9457), shared by the API's replies and by `--json`."""
+"""Problem details (RFC 9457), used for the API's replies and for `--json`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BUSY_S = 5
 PLAIN: tuple[tuple[type[MusterError], int, str], ...] = (  # the first match applies
     (NotSignedInError, 401, "not signed in"),
     (NotFoundError, 404, "not found"),
-    (AlreadyExistsError, 409, "exists already"),
+    (AlreadyExistsError, 409, "already exists"),
     (ConflictError, 409, "conflict"),
     (WrongPasswordError, 403, "wrong password"),
     (NotAllowedError, 403, "not allowed"),
@@ -36,7 +36,7 @@ class BusyError(MusterError):
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Problem details (RFC 9457); `field`, `expected` and `got` for invalid input."""
+    """Problem details (RFC 9457), with `field`, `expected` and `got` for invalid input."""
 
     type: str
     title: str
@@ -49,7 +49,7 @@ class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def problem(status: int, title: str, detail: str) -> Problem:
-    """Return a problem of the kind named by its title.
+    """Return a problem whose type is derived from its title.
 
     >>> problem(404, "not found", "no batch 7").type
     'urn:muster:problem:not-found'
@@ -58,7 +58,7 @@ def problem(status: int, title: str, detail: str) -> Problem:
 
 
 def problem_of(error: MusterError) -> Problem:
-    """Return an error of the project as a problem.
+    """Return the problem for one of the project's errors.
 
     >>> found = problem_of(InvalidInputError("limit", "a whole number", "x"))
     >>> found.status, found.field, found.got
@@ -82,7 +82,7 @@ def problem_of(error: MusterError) -> Problem:
 
 
 def problem_from(status: int, document: Mapping[str, object]) -> Problem:
-    """Parse a problem from a server; missing members get defaults.
+    """Parse a problem received from a server; missing members get defaults.
 
     >>> problem_from(502, {"title": "bad gateway"}).detail
     'bad gateway'

@@ -1,7 +1,7 @@
 """Rate limits by key: token buckets in the memory of one process.
 
-A bucket is one number: the time at which it is full again. With rate r and burst b, a request is granted while that
-time is less than b/r ahead, and moves it by 1/r.
+A bucket is a single number, the time at which it is full again. With rate r and burst b, a request is granted if that
+time is less than b/r ahead, and advances it by 1/r.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from domain.clock import Clock
 from domain.units import Seconds
 
-MOST_KEYS = 100_000  # the least recently used key is dropped first: its bucket is probably full
+MOST_KEYS = 100_000  # the least recently used key is dropped first, because its bucket is probably full
 
 
 class Buckets:
@@ -24,13 +24,13 @@ class Buckets:
         self._full_at: OrderedDict[Hashable, float] = OrderedDict()
 
     def wait_s(self, key: Hashable, *, per_s: float, burst: int) -> Seconds:
-        """Take a token: return 0, or the seconds until one is available. `per_s` 0 means no limit."""
+        """Take a token and return 0, or return the seconds until one is available. `per_s` 0 means no limit."""
         if per_s <= 0:
             return Seconds(0.0)
         now = self._clock.monotonic()
         full_at = max(now, self._full_at.get(key, now))
         wait_s = full_at + 1 / per_s - now - burst / per_s
-        if wait_s > 1e-9 / per_s:  # ignore rounding errors
+        if wait_s > 1e-9 / per_s:  # ignores rounding errors
             self._full_at.move_to_end(key)
             return Seconds(wait_s)
         self._full_at[key] = full_at + 1 / per_s

@@ -1,7 +1,7 @@
-"""Renders pages from templates, and serves static files.
+"""Renders pages from templates and serves static files.
 
-Each static file is read and compressed once. Its URL contains a digest of its content, so that browsers cache it for a
-year.
+Each static file is read and compressed once. Its URL contains a digest of its content, so that browsers can cache it
+for a year.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LEVEL = 6  # gzip level; higher levels take seconds for the chart library and sa
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """A static file, plain and compressed."""
+    """A static file in plain and compressed form."""
 
     name: str
     kind: str
@@ -39,7 +39,7 @@ class Asset:
 
 
 def read_asset(name: str, source: Traversable) -> Asset:
-    """Read and compress the file; slow."""
+    """Read and compress the file. Slow."""
     plain = source.read_bytes()
     kind = KINDS[name.rpartition(".")[2]]
     return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, LEVEL, mtime=0))
@@ -52,7 +52,7 @@ def sources() -> dict[str, Traversable]:
 
 
 class Assets:
-    """Serves static files. A file is read in a thread at its first request."""
+    """Serves static files. A file is read, in a thread, when first requested."""
 
     def __init__(self, sources: Mapping[str, Traversable]) -> None:
         self._sources = sources
@@ -60,7 +60,7 @@ class Assets:
         self._reading = asyncio.Lock()
 
     def address(self, name: str) -> str:
-        """Return a file's URL, relative to the console's root."""
+        """Return a file's URL relative to the console's root."""
         return f"static/{self._version(name)}/{name}"
 
     def routes(self) -> list[web.RouteDef]:
@@ -85,9 +85,9 @@ class Assets:
         return self._kept[name]
 
     def _version(self, name: str) -> str:
-        """Return what changes with the file: a digest, or the release of the large chart library."""
+        """Return a string that changes with the file: a digest, or the release of the large chart library."""
         if name == "plotly.min.js":
-            from plotly import __version__  # noqa: PLC0415  takes a while, and not every page has charts
+            from plotly import __version__  # noqa: PLC0415  slow, and not all pages have charts
 
             return str(__version__)
         return hashlib.sha256(self._sources[name].read_bytes()).hexdigest()[:12]
@@ -102,23 +102,27 @@ SECTIONS = (  # address, name, description
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
-    ("unschedulable", "Unschedulable work", "Work that every recent host refused, with the reasons"),
+    ("unschedulable", "Unschedulable work", "Work that no recent host could take, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
+    ("news", "News", "What volunteers' clients show as notices"),
     ("settings", "Settings", "All settings and their history"),
 )
 
 SAID = {  # messages by result code of the last form
-    "aborted": "The batch is aborted. Its unsent instances are cancelled; hosts abort theirs at their next request.",
+    "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
+    "request.",
     "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
-    "deadline": "The deadline is moved. Instances in progress keep their due dates.",
-    "submitted": "The batch is submitted. Its first jobs reach the workers' job arrays within seconds.",
+    "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
+    "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
     "thresholds": "Saved. Request workers apply it within seconds.",
     "setting": "Saved. Running services apply it within seconds.",
-    "reset": "The setting is reset to its default.",
+    "reset": "The setting has been reset to its default.",
     "simulation": "The simulation has started; this page shows its progress.",
-    "cancelled": "The simulation is stopped.",
-    "password": "Your password is changed. Your other sessions are signed out.",
+    "cancelled": "The simulation has been stopped.",
+    "published": "Published. Clients show it within a day.",
+    "withdrawn": "The news is deleted. Clients that have shown it keep it.",
+    "password": "Your password has been changed. Your other sessions are signed out.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 
@@ -133,7 +137,7 @@ class Crumb:
 
 @dataclass(frozen=True, slots=True)
 class RenderedPage:
-    """A template with its values. `section` is the address of the page's section."""
+    """A template and its values. `section` is the address of the page's section."""
 
     template: str
     title: str
@@ -141,7 +145,7 @@ class RenderedPage:
     crumbs: tuple[Crumb, ...] = ()
     values: Mapping[str, object] = field(default_factory=dict)
     charts: bool = False
-    every_s: int = 0  # refresh interval of live parts where JavaScript runs; 0 = never
+    every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
 
 
@@ -149,7 +153,7 @@ class RenderedPage:
 class PageStyle:
     """Common parts of a set of pages: templates, sections, form messages, and the signed-in user.
 
-    `first` is the start page, address and name. `above`: the page above the root belongs to the set.
+    `first` is the address and name of the start page. `above`: the page above the root belongs to the set.
     """
 
     package: str = "console"
@@ -162,7 +166,7 @@ class PageStyle:
 
 
 class Renderer:
-    """Renders pages to responses. `root` is the path of the pages, without a trailing slash."""
+    """Renders pages to responses. `root` is the path of the pages without a trailing slash."""
 
     def __init__(
         self, assets: Assets, root: str, project_name: Callable[[], str], clock: Clock, style: PageStyle | None = None
@@ -176,7 +180,7 @@ class Renderer:
         self._environment = environment(self.style.package)
 
     def inside(self, address: str) -> str:
-        """Return the address if it belongs to these pages, else the start page: a forged link may name any other."""
+        """Return the address if it belongs to these pages, otherwise the start page: a forged link may name any."""
         own = address == self.home or address.startswith(f"{self.root}/")
         safe = own and address.isprintable() and "\\" not in address
         return address if safe else f"{self.root}/{self.style.first[0]}"
@@ -212,7 +216,7 @@ class Renderer:
 
 
 def environment(package: str = "console") -> jinja2.Environment:
-    """Return the templates of a package and the shared ones, with their filters; values are escaped."""
+    """Return the environment with a package's templates and the shared ones, and their filters. Values are escaped."""
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(one) for one in dict.fromkeys((package, SHARED))]),
         autoescape=True,
@@ -223,6 +227,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         length=moments.length,
         num=moments.number,
+        credit=moments.credit,
         rate=moments.rate,
         pct=moments.percent,
         qty=moments.quantity,

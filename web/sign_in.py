@@ -1,4 +1,4 @@
-"""Shared handlers: sign-in, sign-out, password change and theme."""
+"""Common handlers for sign-in, sign-out, password change and theme."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ REFUSED = (WrongPasswordError, TooManyAttemptsError, InvalidInputError)  # error
 
 @dataclass(frozen=True, slots=True)
 class SignInForm:
-    """A sign-in form: its template, the name field, and the function that checks the password.
+    """A sign-in form: its template, its name field, and the function that checks the password.
 
-    `told` formats an error, `values` returns further template values.
+    `told` formats an error; `values` returns additional template values.
     """
 
     template: str
@@ -31,7 +31,7 @@ class SignInForm:
 
 
 class SignInPages(Pages[D]):
-    """Sign-in and sign-out of a set of pages."""
+    """Sign-in and sign-out pages for a set of pages."""
 
     def __init__(self, services: D, form: SignInForm) -> None:
         super().__init__(services)
@@ -67,7 +67,7 @@ class SignInPages(Pages[D]):
 
     @post("/theme", "theme")
     async def theme(self, request: web.Request) -> web.Response:
-        """Set the theme, in a cookie for a year."""
+        """Set the theme in a cookie that lasts a year."""
         fields = await fields_of(request)
         theme = fields.get("theme", "")
         where = self._renderer.inside(fields.get("back", ""))
@@ -90,7 +90,7 @@ class SignInPages(Pages[D]):
 async def new_password(
     request: web.Request, change: Callable[[web.Request, str, str], Awaitable[None]]
 ) -> MusterError | None:
-    """Change the password; return the error, or None on success."""
+    """Change the password. Return the error, or None on success."""
     fields = await fields_of(request)
     try:
         if fields.get("new") != fields.get("again"):
@@ -102,7 +102,7 @@ async def new_password(
 
 
 def status_of(wrong: MusterError | None) -> int:
-    """Return the HTTP status of a form page shown again.
+    """Return the HTTP status for a form page that is shown again.
 
     >>> status_of(None), status_of(InvalidInputError("password", "the new one twice alike", "two different ones"))
     (200, 422)

@@ -1,6 +1,6 @@
-"""Encodes the replies that a client gets while it attaches to the project. Pure. docs/protocol.md.
+"""Encodes the replies to a client that attaches to the project. Pure. docs/protocol.md.
 
-All of them, including errors, have HTTP status 200.
+All replies, including errors, have HTTP status 200.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ ERROR_BAD_EMAIL = -205
 ERROR_BAD_PASSWORD = -206
 ERROR_NO_SUCH_ACCOUNT = -136
 ERROR_ACCOUNT_EXISTS = -137
+ERROR_REFUSED = -1
 
 LOCAL_REVISION = 1
 
-# The client reads the page line by line, 255 characters each.
+# The client reads the page in lines of up to 255 characters.
 MAX_SCHEDULER_URL_CHARS = 200
 
 
@@ -74,7 +75,7 @@ def scheduler_link(scheduler_url: str) -> str:
 
 
 def password_hash(password: str, email: str) -> str:
-    """Return what a client sends instead of the password: hex md5(password + lower-case e-mail).
+    """Return what a client sends instead of a password: hex md5(password + lower-case e-mail address).
 
     >>> password_hash("secret", "Me@Example.com") == password_hash("secret", "me@example.com")
     True

@@ -1,7 +1,7 @@
 """The client side of the protocol: encodes requests and decodes replies. Pure. docs/protocol.md.
 
-Requests have the layout of the stock client. The server escapes all text, so replies are unambiguous; unknown elements
-are skipped, and elements may be in any order.
+Requests have the layout of the stock client's. The server escapes all text, so replies are unambiguous; unknown
+elements are skipped, and elements may be in any order.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wire.messages import (
     CoprocRequest,
     DownloadElement,
     FileRef,
+    GuiUrl,
     HeldResult,
     HostInfo,
     InProgress,
@@ -67,7 +68,7 @@ def encode_request(request: SchedulerRequest) -> bytes:
 
 
 def _trickle(trickle: TrickleUp) -> str:
-    """Encode a trickle message as an app writes it: without escapes."""
+    """Encode a trickle message as an app writes it, without escapes."""
     variety = f"<variety>{trickle.variety}</variety>\n" if trickle.variety else ""
     return (
         f"  <msg_from_host>\n      <result_name>{escape(trickle.result_name)}</result_name>\n"
@@ -192,7 +193,7 @@ def _result(result: ReportedResult, platform: str, version: str) -> str:
 
 
 def _stderr(stderr: str, version: str) -> str:
-    """Encode stderr like the stock client: raw, except for bytes >= 128."""
+    """Encode stderr as the stock client does: raw, except for bytes >= 128."""
     content = f"<![CDATA[\n{numeric_references(stderr)}\n]]>\n" if stderr else ""
     return f"<stderr_out>\n<core_client_version>{version}</core_client_version>\n{content}</stderr_out>\n"
 
@@ -245,9 +246,7 @@ _MESSAGE = re.compile(rb'<message(?: priority="(\w++)")?+>([^<]*+)</message>')
 
 
 def decode_reply(body: bytes) -> SchedulerReply:
-    """Decode a reply. Raises ProtocolError if it is incomplete or a field, which the message names, is wrong or
-    missing.
-    """
+    """Decode a reply. Raises ProtocolError if it is incomplete, or naming a field that is wrong or missing."""
     start, end = body.find(_OPEN), body.rfind(_CLOSE)
     if start < 0 or end < start:
         raise text.unexpected("scheduler reply", "<scheduler_reply> with its closing tag", body)
@@ -260,11 +259,19 @@ def decode_reply(body: bytes) -> SchedulerReply:
         project_is_down=_flag(reply, "project_is_down"),
         messages=tuple(_message(found) for found in _MESSAGE.finditer(reply)),
         user_name=_text_in(reply, "user_name"),
+        user_id=_whole_or_none(reply, "userid"),
+        user_credit=_credit(reply, "user"),
         user_create_at=_instant(reply, "user_create_time"),
         email_hash=_text_in(reply, "email_hash"),
         cross_project_id=_text_in(reply, "cross_project_id"),
+        external_cpid=_text_in(reply, "external_cpid"),
         host_id=_whole_or_none(reply, "hostid"),
+        host_credit=_credit(reply, "host"),
         host_create_at=_instant(reply, "host_create_time"),
+        team_id=_whole(reply, "teamid", 0),
+        team_name=_text_in(reply, "team_name"),
+        gui_urls=tuple(_gui_url(raw) for raw in _all(reply, "gui_url")),
+        feed_url="".join([_text_in(raw, "url") for raw in _all(reply, "rss_feed")[:1]]),
         next_rpc_delay_s=_seconds(reply, "next_rpc_delay"),
         send_full_workload=_flag(reply, "send_full_workload"),
         dont_use_dcf=_flag(reply, "dont_use_dcf"),
@@ -283,6 +290,14 @@ def decode_reply(body: bytes) -> SchedulerReply:
         workunits=tuple(_workunit(raw) for raw in _all(reply, "workunit")),
         results=tuple(_result_in(raw) for raw in _all(reply, "result")),
     )
+
+
+def _credit(reply: bytes, of: str) -> tuple[float, float]:
+    return _number(reply, f"{of}_total_credit", 0.0), _number(reply, f"{of}_expavg_credit", 0.0)
+
+
+def _gui_url(raw: bytes) -> GuiUrl:
+    return GuiUrl(_text_in(raw, "name"), _text_in(raw, "description"), _text_in(raw, "url"))
 
 
 def _message(found: re.Match[bytes]) -> Message:
@@ -420,7 +435,7 @@ def _names(reply: bytes, tag: str) -> tuple[str, ...]:
 
 
 def _flag(part: bytes, tag: str) -> bool:
-    """Return a flag: `<a/>` and `<a>1</a>` are both true."""
+    """Return a boolean element: `<a/>` and `<a>1</a>` are both true."""
     if f"<{tag}/>".encode() in part:
         return True
     raw = _raw(part, tag)

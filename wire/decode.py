@@ -1,9 +1,9 @@
 """Decodes a client's scheduler request, including the GPUs it reports. Pure. docs/protocol.md.
 
-A request looks like XML but may not be well-formed: it contains an app's raw stderr. So it is searched, not parsed.
-First the reported results are fenced off (see wire/reports.py, also for the limits of that); the rest contains no text
-from apps and is read part by part in the stock client's order: GPUs after disk usage, lists of work in progress at the
-end. Elements that the server does not use are skipped.
+A request looks like XML but may not be well-formed, because it contains apps' raw stderr. So it is searched, not
+parsed. First the reported results are fenced off (see wire/reports.py, also for the limits of this). The rest contains
+no text from apps and is read part by part in the stock client's order: GPUs after disk usage, lists of work in progress
+at the end. Elements that the server does not use are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _GENERIC = Part("coproc", Element("type", Kind.NAME, default=None), _COUNT, _PEA
 
 
 def _vendor(tag: str, own_interface: str) -> Part:
-    """Describe the elements of one vendor's GPUs. `own_interface` is the vendor's interface besides OpenCL."""
+    """Return the description of one vendor's GPUs. `own_interface` is the vendor's interface in addition to OpenCL."""
     have = Element(own_interface, Kind.WHOLE, default=b"0")
     return Part(tag, _COUNT, Element("name"), _RAM, have, _OPENCL, *_REQUEST, _PEAK, Element("cudaVersion"), *_DRIVER)
 
@@ -45,7 +45,7 @@ def _vendor(tag: str, own_interface: str) -> Part:
 _VENDORS = (
     (NVIDIA, _vendor("coproc_cuda", "have_cuda")),
     (ATI, _vendor("coproc_ati", "have_cal")),
-    (INTEL_GPU, _vendor("coproc_intel_gpu", "have_level_zero")),  # not written by any client yet
+    (INTEL_GPU, _vendor("coproc_intel_gpu", "have_level_zero")),  # no client writes this yet
 )
 
 
@@ -72,7 +72,7 @@ def _generic(values: tuple[bytes, ...]) -> CoprocRequest:
 
 
 def _of_vendor(gpu_type: str, values: tuple[bytes, ...]) -> CoprocRequest:
-    """Decode the GPUs of one vendor. They are usable if the count is positive and a driver was found."""
+    """Decode the GPUs of one vendor. They are usable if their number is positive and a driver was found."""
     count, available_ram, have_own, have_opencl, req_s, instances, delay, peak, driver, total_ram = values
     return CoprocRequest(
         type=gpu_type,
@@ -122,7 +122,7 @@ _HEAD = Part(
     Element("alt_platform", Kind.NAMES),
     Element("code_sign_key", Kind.BLOCK, optional=True),
     then=rb"[^<]*+(?=<working_global_preferences>)",
-    until=b"<coprocs>",  # these have their own estimated_delay
+    until=b"<coprocs>",  # which has its own estimated_delay
 )
 
 _HOST = Part(
@@ -221,9 +221,9 @@ _IN_PROGRESS_RESULTS = Tag("in_progress_results")
 def decode_request(body: bytes) -> SchedulerRequest:
     """Decode a scheduler request.
 
-    Raises ProtocolError if it is no request, is truncated, has no account key or has a wrong field; the message names
-    the field, the expected and the actual value. Results beyond reports.MAX_RESULTS are ignored: the client repeats
-    results that are not acknowledged.
+    Raises ProtocolError if it is not a request, is truncated, has no account key or has a wrong field; the message
+    names the field, the expected and the actual value. Results after the first reports.MAX_RESULTS are ignored, because
+    the client repeats results that are not acknowledged.
     """
     start, end = _bounds(body)
     trickle_span = find_trickles(body, start, end)
@@ -237,7 +237,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
     host_values, at = _HOST.read_next(body, start, before, at)
     (used_bytes, share_bytes), at = _DISK_USAGE.read_next(body, start, before, at)
     coprocs = span_of(body, _COPROCS, at, before)
-    after = trickle_span.ends_at if trickle_span else max(fence.closes_at, at)  # the lists of work in progress
+    after = trickle_span.ends_at if trickle_span else max(fence.closes_at, at)  # lists of work in progress
     trickles, more_trickles = decode_trickles(body, trickle_span)
     return SchedulerRequest(
         authenticator=authenticator.decode(),
@@ -274,7 +274,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
 
 
 def _bounds(body: bytes) -> tuple[int, int]:
-    """Return where the request's content begins and ends."""
+    """Return where the content of the request begins and ends."""
     start = body.find(_OPEN)
     if start < 0:
         raise text.unexpected("scheduler request", _OPEN.decode(), body)
@@ -373,7 +373,7 @@ def _job_in_progress(values: tuple[bytes, ...]) -> InProgress:
 
 
 def _sticky_files(body: bytes, start: int, end: int) -> tuple[str, ...]:
-    """Return the names of present sticky files; the client also lists broken ones."""
+    """Return the names of the sticky files present; the client also lists broken ones."""
     if body.rfind(_STICKY_FILE.open, start, end) < 0:
         return ()
     listed_until = body.find(b"<app_versions>", start, end)

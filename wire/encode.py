@@ -1,8 +1,8 @@
 """Encodes the reply to a client. Pure. docs/protocol.md#reply.
 
 Order: head, acknowledgements (of results, of all trickle messages), control, preferences, key, apps, files, app
-versions, workunits, results; elements precede the elements that refer to them. The project grants no credit, so credit
-elements are left out. Text is escaped; numbers survive a round trip exactly.
+versions, workunits, results; elements precede the elements that refer to them. Text is escaped; numbers survive a round
+trip exactly, except credit, which has six decimals.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from wire.messages import (
     AppVersionElement,
     DownloadElement,
     FileRef,
+    GuiUrl,
     ProjectPreferences,
     ResultElement,
     SchedulerReply,
@@ -25,6 +26,7 @@ from wire.messages import (
 from wire.text import escape
 
 SCHEDULER_VERSION = 708  # of the reference scheduler with this reply format; clients require >= 507
+FEED_EVERY_S = 86400
 MOST_RENDERED = 2048  # of each kind; a rendered file is half a kilobyte
 GPU_TAGS = ("no_cuda", "no_ati", "no_intel_gpu")  # one per GPU type that clients know
 
@@ -34,6 +36,7 @@ def encode_reply(reply: SchedulerReply) -> bytes:
     lines = [
         "<scheduler_reply>\n",
         _head(reply),
+        render_links(reply.gui_urls, reply.feed_url),
         *[f"<result_ack><name>{escape(name)}</name></result_ack>\n" for name in reply.acks],
         _flag("message_ack", reply.ack_trickles),
         _control(reply),
@@ -61,10 +64,33 @@ def _head(reply: SchedulerReply) -> str:
     return (
         f"<scheduler_version>{SCHEDULER_VERSION}</scheduler_version>\n{url}"
         f"<request_delay>{reply.request_delay_s!r}</request_delay>\n{''.join(messages)}"
-        f"{_text('project_name', reply.project_name)}{_text('user_name', reply.user_name)}"
-        f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
-        f"{_text('cross_project_id', reply.cross_project_id)}{host}"
+        f"{_text('project_name', reply.project_name)}{_user(reply)}{host}"
+        f"{_credit('host', reply.host_credit) if reply.host_create_at is not None else ''}"
         f"{_instant('host_create_time', reply.host_create_at)}"
+        f"{_team(reply)}"
+    )
+
+
+def _user(reply: SchedulerReply) -> str:
+    known = "" if reply.user_id is None else f"<userid>{reply.user_id}</userid>\n{_credit('user', reply.user_credit)}"
+    return (
+        f"{_text('user_name', reply.user_name)}{known}"
+        f"{_instant('user_create_time', reply.user_create_at)}{_text('email_hash', reply.email_hash)}"
+        f"{_text('cross_project_id', reply.cross_project_id)}{_text('external_cpid', reply.external_cpid)}"
+    )
+
+
+def _credit(of: str, credit: tuple[float, float]) -> str:
+    total, average = credit
+    return (
+        f"<{of}_total_credit>{total:.6f}</{of}_total_credit>\n<{of}_expavg_credit>{average:.6f}</{of}_expavg_credit>\n"
+    )
+
+
+def _team(reply: SchedulerReply) -> str:
+    """Render the team; id 0 and an empty name tell the client that the volunteer left."""
+    return (
+        f"<teamid>{reply.team_id}</teamid>\n<team_name>{escape(reply.team_name)}</team_name>\n" if reply.user_id else ""
     )
 
 
@@ -90,9 +116,9 @@ def _control(reply: SchedulerReply) -> str:
 def render_preferences(wanted: ProjectPreferences) -> str:
     """Render the volunteer's `<project_preferences>`. docs/protocol.md#preferences.
 
-    The stock client stores the element in the project's account file if its text has changed, stops requesting work for
-    disabled processors, and passes `project_specific` to apps. `mod_time` changes the text with every change of the
-    preferences, and shows which of two copies is newer.
+    If the element has changed, the stock client stores it in the project's account file. It stops requesting work for
+    disabled processors and passes `project_specific` to apps. `mod_time` makes each change of the preferences change
+    the text, and shows which of two copies is newer.
 
     >>> print(render_preferences(ProjectPreferences(Instant(1.8e9), no_cpu=True, app_ids=(2,))), end="")
     <project_preferences>
@@ -121,6 +147,21 @@ def render_preferences(wanted: ProjectPreferences) -> str:
 
 
 @lru_cache(maxsize=MOST_RENDERED)
+def render_links(links: tuple[GuiUrl, ...], feed_url: str) -> str:
+    """Render `<gui_urls>`, which the client shows with the project, and the feed of its notices."""
+    shown = [
+        f"<gui_url>\n<name>{escape(one.name)}</name>\n<description>{escape(one.description)}</description>\n"
+        f"<url>{escape(one.url)}</url>\n</gui_url>\n"
+        for one in links
+    ]
+    feed = (
+        f"<rss_feeds>\n<rss_feed>\n<url>{escape(feed_url)}</url>\n<poll_interval>{FEED_EVERY_S}</poll_interval>\n"
+        "</rss_feed>\n</rss_feeds>\n"
+    )
+    return (f"<gui_urls>\n{''.join(shown)}</gui_urls>\n" if shown else "") + (feed if feed_url else "")
+
+
+@lru_cache(maxsize=MOST_RENDERED)
 def render_app(app: AppElement) -> str:
     """Render an `<app>`."""
     return f"<app>\n<name>{escape(app.name)}</name>\n{_text('user_friendly_name', app.user_friendly_name)}</app>\n"
@@ -128,7 +169,7 @@ def render_app(app: AppElement) -> str:
 
 @lru_cache(maxsize=MOST_RENDERED)
 def render_download(file: DownloadElement) -> str:
-    """Render the `<file_info>` of a file that the client downloads."""
+    """Render the `<file_info>` of a file to be downloaded by the client."""
     urls = "".join([f"<download_url>{escape(url)}</download_url>\n" for url in file.urls])
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n{urls}"
@@ -139,7 +180,7 @@ def render_download(file: DownloadElement) -> str:
 
 
 def render_upload(file: UploadElement) -> str:
-    """Render the `<file_info>` of a file that the client will upload."""
+    """Render the `<file_info>` of a file to be uploaded by the client."""
     return (
         f"<file_info>\n<name>{escape(file.name)}</name>\n<max_nbytes>{file.max_bytes}</max_nbytes>\n"
         f"<upload_url>{escape(file.url)}</upload_url>\n"
@@ -165,7 +206,7 @@ def render_app_version(version: AppVersionElement) -> str:
 
 
 def render_workunit(workunit: WorkunitElement) -> str:
-    """Render a `<workunit>`: the job without a deadline, which its result has."""
+    """Render a `<workunit>`: the job without a deadline, which is part of its result."""
     return (
         f"<workunit>\n<name>{escape(workunit.name)}</name>\n<app_name>{escape(workunit.app_name)}</app_name>\n"
         f"<rsc_fpops_est>{workunit.fpops_est!r}</rsc_fpops_est>\n"

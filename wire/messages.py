@@ -1,6 +1,6 @@
 """Defines the messages of the client protocol as data classes. Pure.
 
-Units are those of the protocol (seconds, bytes, flop/s), names are ours. A request contains the client's claims:
+Units are those of the protocol (seconds, bytes, flop/s), names are ours. A request contains statements by the client:
 nothing in it is trusted, and numbers are finite but otherwise unchecked.
 """
 
@@ -30,7 +30,7 @@ STATE_ABORTED = 6
 
 @dataclass(frozen=True, slots=True)
 class CoprocRequest:
-    """The GPUs of one type, and how much work is requested for them."""
+    """The GPUs of one type, and the amount of work requested for them."""
 
     type: str
     count: int
@@ -65,7 +65,7 @@ class InProgress:
 
 @quick_dataclass(frozen=True, slots=True)
 class TrickleUp:
-    """A message of a running app (msg_from_host). `sent_at` is by the client's clock, in whole seconds."""
+    """A message from a running app (msg_from_host). `sent_at` is the client's time, in whole seconds."""
 
     result_name: str
     sent_at: Instant
@@ -75,7 +75,7 @@ class TrickleUp:
 
 @quick_dataclass(frozen=True, slots=True)
 class HostInfo:
-    """The host's description of itself; fields that the client left out have defaults."""
+    """The host's description of itself. Fields omitted by the client have defaults."""
 
     domain_name: str = ""
     ip_addr: str = ""
@@ -84,7 +84,7 @@ class HostInfo:
     ncpus: int = 1
     cpu_vendor: str = ""
     cpu_model: str = ""
-    cpu_features: str = ""  # written by the client side only; the decoder skips it
+    cpu_features: str = ""  # written by the client code only; the decoder skips it
     flop_per_s: float = 0.0
     iop_per_s: float = 0.0
     ram_bytes: float = 0.0
@@ -98,7 +98,7 @@ class HostInfo:
 
 @quick_dataclass(frozen=True, slots=True)
 class SchedulerRequest:
-    """One scheduler RPC of a client."""
+    """A client's scheduler RPC."""
 
     authenticator: str
     host_id: int = 0
@@ -110,12 +110,12 @@ class SchedulerRequest:
     cpu_req_s: Seconds = Seconds(0.0)
     cpu_req_instances: float = 0.0
     estimated_delay_s: Seconds = Seconds(0.0)
-    platforms: tuple[str, ...] = ()  # platform_name first, then the alternatives in order
+    platforms: tuple[str, ...] = ()  # platform_name first, then the alternative platforms in order
     code_sign_key: str = ""
     on_fraction: float = 1.0
     active_fraction: float = 1.0
     gpu_active_fraction: float = 1.0
-    client_now: Instant | None = None  # client clock when it wrote the request; None: not sent
+    client_now: Instant | None = None  # the client's time when it wrote the request; None: not sent
     ram_max_used_busy_fraction: float = 1.0
     ram_max_used_idle_fraction: float = 1.0
     max_ncpus_fraction: float = 1.0
@@ -129,7 +129,7 @@ class SchedulerRequest:
     in_progress: tuple[InProgress, ...] | None = None  # None: the client does not send this list
     sticky_files: tuple[str, ...] = ()  # names of sticky files on the client
     trickles: tuple[TrickleUp, ...] = ()
-    more_trickles: int = 0  # number of further messages
+    more_trickles: int = 0  # number of messages not decoded
 
 
 # ------------------------------------------------------------------ reply
@@ -212,7 +212,7 @@ class WorkunitElement:
 class ResultElement:
     name: str
     wu_name: str
-    report_deadline: Instant  # written in whole seconds, rounded down
+    report_deadline: Instant  # sent in whole seconds, rounded down
     platform: str
     version_num: int
     plan_class: str = ""
@@ -221,7 +221,7 @@ class ResultElement:
 
 @quick_dataclass(frozen=True, slots=True)
 class ProjectPreferences:
-    """The volunteer's preferences for this project; empty `app_ids`, `max_jobs` 0 and `max_cpus` 0 mean no limit."""
+    """The volunteer's preferences for this project. No limit: empty `app_ids`, 0 for `max_jobs` or `max_cpus`."""
 
     modified_at: Instant
     no_cpu: bool = False
@@ -230,6 +230,15 @@ class ProjectPreferences:
     max_jobs: int = 0
     max_cpus: int = 0
     app_ids: tuple[int, ...] = ()
+
+
+@quick_dataclass(frozen=True, slots=True)
+class GuiUrl:
+    """A link that the client shows with the project."""
+
+    name: str
+    description: str
+    url: str
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -242,11 +251,19 @@ class SchedulerReply:
     project_is_down: bool = False
     messages: tuple[Message, ...] = ()
     user_name: str = ""
+    user_id: int | None = None  # None: unknown account, no credit either
+    user_credit: tuple[float, float] = (0.0, 0.0)  # total, recent average
     user_create_at: Instant | None = None
     email_hash: str = ""
     cross_project_id: str = ""
+    external_cpid: str = ""  # public form of the cross-project id
     host_id: int | None = None  # only when newly created
+    host_credit: tuple[float, float] = (0.0, 0.0)
     host_create_at: Instant | None = None
+    team_id: int = 0  # 0: none
+    team_name: str = ""
+    gui_urls: tuple[GuiUrl, ...] = ()
+    feed_url: str = ""  # of the news, which the client shows as notices
     next_rpc_delay_s: Seconds | None = None
     send_full_workload: bool = False
     dont_use_dcf: bool = False
@@ -278,14 +295,14 @@ class SizeQuery:
 
 @dataclass(frozen=True, slots=True)
 class UploadHeader:
-    """The header that precedes the bytes of an upload."""
+    """The header that precedes the contents of an uploaded file."""
 
     name: str
     token: str
     max_bytes: int
     nbytes: int  # full size of the file
     md5: str  # of the full file
-    offset: int  # offset of the following bytes
+    offset: int  # of the bytes that follow
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Decodes the results and trickle messages of a request, and separates them from text written by apps. Pure.
 docs/protocol.md.
 
-A result contains an app's unescaped stderr, which may look like any structure. Real structure can be recognised because
+A result contains an app's unescaped stderr, which may imitate any structure. Real structure can be recognised because
 the stock client writes `<result>`, `</result>`, `<stderr_out>` and `</stderr_out>` on lines of their own, and nothing
 before the first `<result>` or after the last `</result>` comes from an app. So
 
@@ -12,8 +12,9 @@ before the first `<result>` or after the last `</result>` comes from an app. So
 4. within a result, stderr extends from the first `<stderr_out>` to the last line `</stderr_out>`.
 
 Limit: an app can forge a result by writing, on lines of their own, `</stderr_out>`, `</result>`, `<result>` and a
-complete result; no reader can detect that. It can only name results of its own host, and the scheduler accepts reports
-only of results assigned to that host. Trickle messages, which apps also write, follow the results and are found first.
+complete result, which no reader can detect. It can name only results of its own host, because the scheduler accepts
+reports only for results assigned to that host. Trickle messages, also written by apps, follow the results and are found
+first.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from wire import text
 from wire.messages import TrickleUp
 from wire.scan import MAX_TEXT_CHARS, Element, Kind, Part, Tag, span_of, spans
 
-MAX_RESULTS = 1000  # per request; the client reports the others again
+MAX_RESULTS = 1000  # per request; the client reports further results again
 MAX_FILES_PER_RESULT = 1000
 MAX_STDERR_BYTES = 64 * 1024  # the client sends at most 63 KB of an app's output
 _MAX_STDERR_ESCAPED_BYTES = 6 * MAX_STDERR_BYTES  # a byte >= 128 takes six
@@ -42,7 +43,7 @@ _STDERR_CLOSE_LINE = b"\n</stderr_out>"
 _CDATA_OPEN = b"<![CDATA["
 _CDATA_CLOSE = b"]]>"
 _VERSION_CLOSE = b"</core_client_version>"
-_VERSION_BYTES = 400  # the line with the client's version is shorter
+_VERSION_BYTES = 400  # longer than the line with the client's version
 
 _HIGH_BYTE = re.compile(rb"&#(1(?:2[89]|[3-9][0-9])|2(?:[0-4][0-9]|5[0-5]));")
 
@@ -78,7 +79,7 @@ _ERROR = Tag("error_msg")
 
 @quick_dataclass(frozen=True, slots=True)
 class StderrFence:
-    """The bounds of the reported results: text before `opens_at` and from `closes_at` on does not come from an app.
+    """The bounds of the reported results. Text before `opens_at` or after `closes_at` does not come from an app.
 
     Without results, `opens_at` is the end of the request and `closes_at` its start.
     """
@@ -89,7 +90,7 @@ class StderrFence:
 
 def fence_results(body: bytes, start: int, end: int) -> StderrFence:
     """Find the results between two positions. Raises ProtocolError if there is a `<result>` but none is closed."""
-    opened = body.rfind(_OPEN, start, end)  # a backward search is the fastest way to find nothing
+    opened = body.rfind(_OPEN, start, end)  # a backward search is the fastest way to find out that there is none
     if opened < 0:
         return StderrFence(end, start)
     if body.rfind(_OPEN, start, opened) >= 0:
@@ -101,7 +102,7 @@ def fence_results(body: bytes, start: int, end: int) -> StderrFence:
 
 
 def decode_results(body: bytes, fence: StderrFence) -> tuple[ReportedResult, ...]:
-    """Decode the reported results, at most MAX_RESULTS. Raises ProtocolError, which names the wrong field."""
+    """Decode the reported results, at most MAX_RESULTS. Raises ProtocolError naming the wrong field."""
     if fence.opens_at > fence.closes_at:
         return ()
     region = body[fence.opens_at + len(_OPEN) : fence.closes_at]
@@ -110,7 +111,7 @@ def decode_results(body: bytes, fence: StderrFence) -> tuple[ReportedResult, ...
 
 
 def _rejoined(pieces: list[bytes]) -> Iterator[bytes]:
-    """Join the pieces that were split inside stderr (rule 3). Linear: each piece is searched twice."""
+    """Join pieces that were split inside stderr (rule 3). Linear: each piece is searched twice."""
     open_pieces: list[bytes] = []
     for piece in pieces:
         open_pieces.append(piece)
@@ -140,7 +141,7 @@ def _result(piece: bytes) -> ReportedResult:
 
 
 def _stderr_bounds(piece: bytes) -> tuple[int, int]:
-    """Return where stderr begins and ends (rule 4); twice the position before the files if there is none."""
+    """Return where stderr begins and ends (rule 4), or twice the position before the files if there is none."""
     opened = piece.find(_STDERR_OPEN)
     if opened < 0:
         files_at = piece.find(_FILE.open)
@@ -153,9 +154,9 @@ def _stderr_bounds(piece: bytes) -> tuple[int, int]:
 
 
 def _stderr(element: bytes) -> str:
-    """Return the output of the app and the client: the content of the CDATA section, else of the element.
+    """Return the output of the app and the client: the content of the CDATA section, otherwise of the element.
 
-    The client's text is in `<message>`, the app's in `<stderr_txt>`. Text that is too long keeps its end.
+    The client's text is in `<message>`, the app's in `<stderr_txt>`. Only the end of too long a text is kept.
     """
     version_end = element.find(_VERSION_CLOSE, 0, _VERSION_BYTES)
     content = element[version_end + len(_VERSION_CLOSE) if version_end >= 0 else len(_STDERR_OPEN) :].strip()
@@ -173,7 +174,7 @@ def _byte(match: re.Match[bytes]) -> bytes:
 
 
 def _files(piece: bytes, start: int) -> tuple[ReportedFile, ...]:
-    """Decode the uploaded files after stderr; a file whose upload was permanently refused has an error."""
+    """Decode the uploaded files after stderr. A file whose upload was permanently refused has an error."""
     end = len(piece)
     rows = _FILE.read_all(piece, start, end, at_most=MAX_FILES_PER_RESULT)
     if not rows:
@@ -201,15 +202,15 @@ def _error(piece: bytes, start: int, end: int) -> str:
 #     what the app wrote: <variety>V</variety> and text, without escapes
 #     </msg_from_host>
 #
-# and sends them in every request until a reply has `<message_ack/>`. The text may hold anything that looks like
-# structure. The messages are found by these rules:
+# and sends them in every request until a reply contains `<message_ack/>`. The text may imitate any structure. The
+# messages are found by these rules:
 #
-# 1. they begin at the first `<msg_from_host>` if no `<result>` stands before it, else at the first one that follows a
-#    line `</result>` at once;
-# 2. they end with the last `</msg_from_host>` of the request: no app writes anything after it;
-# 3. they are divided where the lines of one's end and the next one's begin follow each other.
+# 1. they begin at the first `<msg_from_host>` if no `<result>` precedes it, otherwise at the first one right after a
+#    line `</result>`;
+# 2. they end with the last `</msg_from_host>` of the request, because apps write nothing after it;
+# 3. they are split where the last lines of one message are followed by the first lines of the next.
 #
-# Limit: an app that writes these very lines forges a message or hides a result, of the host it runs on and no other.
+# Limit: an app that writes these exact lines can forge a message or hide a result, but only of its own host.
 
 MAX_TRICKLES = 1000  # decoded per request; `more_trickles` counts the rest
 
@@ -258,7 +259,7 @@ def find_trickles(body: bytes, start: int, end: int) -> TrickleSpan:
 
 
 def decode_trickles(body: bytes, span: TrickleSpan) -> tuple[tuple[TrickleUp, ...], int]:
-    """Decode at most MAX_TRICKLES messages and count the rest. Raises ProtocolError, which names the wrong field."""
+    """Decode at most MAX_TRICKLES messages and count the rest. Raises ProtocolError naming the wrong field."""
     if not span:
         return (), 0
     inside = body[span.starts_at + len(_TRICKLE_OPEN) : span.ends_at - len(_TRICKLE_CLOSE)]

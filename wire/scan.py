@@ -1,11 +1,11 @@
 """Finds elements in a request that may not be well-formed. Pure.
 
-Each part of a request is described once: by the elements that the stock client writes, in its order. The description is
+Each part of a request is described once, by the elements that the stock client writes, in its order. The description is
 compiled to one pattern that reads the whole part. A part that differs (other order, unknown elements, escapes, unusual
 numbers) is read element by element; both ways return the same values.
 
-Every pattern is a sequence of literals and possessive repeats, and every search passes over the bytes a bounded number
-of times, so the time is linear in the length of any input.
+Every pattern is a sequence of literals and possessive repetitions, and every search passes over the bytes a bounded
+number of times, so the time is linear in the length of any input.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MAX_NAMES = 1000  # of one list of names
 
 
 class Kind(StrEnum):
-    """The kind of content of an element, and so its valid forms."""
+    """The kind of an element's content, which determines its valid forms."""
 
-    WHOLE = "whole"  # a whole number of at most 64 bits
+    WHOLE = "whole"  # an integer of at most 64 bits
     NUMBER = "number"  # a finite number
     NAME = "name"  # one line of at most 255 characters
     TEXT = "text"  # one line, truncated to MAX_TEXT_CHARS
@@ -37,9 +37,9 @@ class Kind(StrEnum):
     UNUSED = "unused"  # in the pattern, but not returned
 
 
-_BLANK = rb"[^<]*+"  # only blanks are between elements; this is the fastest way to skip them
+_BLANK = rb"[^<]*+"  # only blanks occur between elements; this is the fastest way to skip them
 
-# The plain forms: every match is valid, so `float` and `int` cannot fail and text needs no cleaning.
+# The plain forms: all matches are valid, so `float` and `int` cannot fail and text needs no cleaning.
 _PLAIN_FORM = {
     Kind.WHOLE: rb"(-?+[0-9]{1,18}+)",
     Kind.NUMBER: rb"(-?+[0-9]{1,300}+(?:\.[0-9]{1,20}+)?+)",
@@ -53,10 +53,10 @@ _PLAIN_FORM = {
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One element of a part. `default` is the value if it is absent; None: the element is required.
+    """An element of a part. `default` is its value if it is absent; None: the element is required.
 
-    The stock client does not always write `optional` elements; they are found only in stock order, all others in any
-    order.
+    The stock client does not always write `optional` elements; they are found only in stock order, all other elements
+    in any order.
     """
 
     tag: str
@@ -88,9 +88,9 @@ class Tag:
 class Part(Tag):
     """A part of a request: its name (for errors and as the enclosing tag) and its elements in stock order.
 
-    `then` is a pattern that must follow for the fast path to be valid; needed if the last elements are optional,
-    because an unknown element before them would hide them. With `begins_inside` the part has other, undescribed
-    elements before these. `until` ends the part, if its close tag does not.
+    `then` is a pattern that must follow for the fast path to be valid. It is needed if the last elements are optional,
+    because an unknown element before them would hide them. With `begins_inside`, the part has other, undescribed
+    elements before these. `until` ends the part if its close tag does not.
     """
 
     __slots__ = ("_begins_with", "_items", "_pattern", "_wanted")
@@ -107,18 +107,17 @@ class Part(Tag):
         self._items = re.compile(self.open + inside + _BLANK + self.close)
 
     def read(self, body: bytes, start: int, end: int) -> tuple[bytes, ...]:
-        """Return the values of the described elements between two positions, in the order of their description.
+        """Return the values of the described elements between two positions, in the order of the description.
 
-        Numbers are valid for `int` or `float`, texts are clean UTF-8. Raises ProtocolError, which names the wrong
-        element.
+        Numbers are valid for `int` or `float`; text is clean UTF-8. Raises ProtocolError naming the wrong element.
         """
         match = self._pattern.match(body, start, end)
         return match.groups(b"") if match is not None else self._read_one_by_one(body, start, end)
 
     def read_next(self, body: bytes, start: int, end: int, at: int) -> tuple[tuple[bytes, ...], int]:
-        """Find and read this part, searching from `at` first; also return where to search for the next part.
+        """Find and read this part, searching from `at` first. Also return where to search for the next part.
 
-        All values are defaults if there is no such part between `start` and `end`.
+        If there is no such part between `start` and `end`, all values are defaults.
         """
         opened = body.find(self.open, at, end)
         if opened < 0:
@@ -134,7 +133,7 @@ class Part(Tag):
         return self._read_one_by_one(body, opened, closed if closed >= 0 else end), opened
 
     def _first_element(self, body: bytes, opened: int, end: int) -> int:
-        """Return where the described elements begin, or `opened` if that is not found."""
+        """Return where the described elements begin, or `opened` if that cannot be found."""
         closed = body.find(self.close, opened, end)
         return max(opened, body.find(self._begins_with, opened, closed if closed >= 0 else end))
 
@@ -146,7 +145,7 @@ class Part(Tag):
         if count == 0:
             return []
         if count > at_most:
-            raise ProtocolError(f"{self.name}: expected at most {at_most} of them, got {count}")
+            raise ProtocolError(f"{self.name}: expected at most {at_most} elements, got {count}")
         plain: list[tuple[bytes, ...]] = self._items.findall(body, start, end)
         if len(plain) == count:
             return plain
@@ -159,7 +158,7 @@ class Part(Tag):
 
 
 def value_of(body: bytes, open_tag: bytes, start: int, end: int) -> bytes | None:
-    """Return the text between the first `open_tag` and the next tag; None if there is no such element."""
+    """Return the text between the first `open_tag` and the next tag, None if there is no such element."""
     at = body.find(open_tag, start, end)
     if at < 0:
         return None
@@ -169,8 +168,8 @@ def value_of(body: bytes, open_tag: bytes, start: int, end: int) -> bytes | None
 
 
 def span_of(body: bytes, tag: Tag, start: int, end: int) -> tuple[int, int] | None:
-    """Return the bounds of the content of the last element of a name; None if it is absent or not closed."""
-    opened = body.rfind(tag.open, start, end)  # a backward search is the fastest way to find nothing
+    """Return the bounds of the content of the last element with a name, None if it is absent or not closed."""
+    opened = body.rfind(tag.open, start, end)  # a backward search is the fastest way to find out that there is none
     if opened < 0:
         return None
     opened += len(tag.open)
@@ -179,7 +178,7 @@ def span_of(body: bytes, tag: Tag, start: int, end: int) -> tuple[int, int] | No
 
 
 def spans(body: bytes, tag: Tag, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the bounds of the contents of all elements of one name; an unclosed one ends the search."""
+    """Yield the bounds of the contents of all elements with one name; an unclosed element ends the search."""
     at = body.find(tag.open, start, end)
     while at >= 0:
         at += len(tag.open)
@@ -194,7 +193,7 @@ _NAME = Tag("name")
 
 
 def names_in(raw: bytes, field: str, *, at_most: int) -> list[str]:
-    """Return the names in a value of kind NAMES, at most `at_most`.
+    """Return the names in a value of kind NAMES, at most `at_most` of them.
 
     >>> names_in(b"<alt><name>a</name></alt><alt><name>b</name></alt>", "alt", at_most=9)
     ['a', 'b']
@@ -210,7 +209,7 @@ def _raw(body: bytes, kind: Kind, tag: Tag, start: int, end: int) -> bytes | Non
 
 
 def _clean(raw: bytes | None, element: Element, part: str) -> bytes:
-    """Return an element's value in the form that `Part.read` guarantees."""
+    """Return an element's value in the form guaranteed by `Part.read`."""
     if raw is None:
         if element.default is None:
             raise text.missing(element.tag, part)

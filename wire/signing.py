@@ -1,8 +1,8 @@
-"""Encodes the keys and signatures with which clients verify app files, and signs. Pure. docs/protocol.md.
+"""Encodes the keys and signatures with which clients verify app files, and signs files. Pure. docs/protocol.md.
 
-RSA with 1024 bits and MD5, as the client requires: it protects files against changes in transit, with the strength of
-1990s cryptography; TLS protects the first contact. Uses plain integers, so that no cryptography library is needed here;
-keys are generated elsewhere.
+It uses RSA with 1024 bits and MD5, as the client requires. This protects files against changes in transit, with the
+strength of 1990s cryptography; TLS protects the first contact. Plain integers are used, so that no cryptography library
+is needed here; keys are generated elsewhere.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ def parse_hexblock(block: str) -> bytes:
 
 
 def public_key_text(key: PublicKey) -> str:
-    """Encode a key in the clients' format: its size, then modulus and exponent, 128 bytes each.
+    """Encode a key in the clients' format: its size, then modulus and exponent with 128 bytes each.
 
-    Raises InvalidInputError if the modulus does not have exactly 1024 bits.
+    Raises InvalidInputError unless the modulus has exactly 1024 bits.
     """
     _require_size(key.modulus)
     content = key.modulus.to_bytes(KEY_BYTES, "big") + key.exponent.to_bytes(KEY_BYTES, "big")
@@ -81,7 +81,7 @@ def public_key_text(key: PublicKey) -> str:
 
 
 def parse_public_key_text(key_text: str) -> PublicKey:
-    """Decode a key. Raises ProtocolError if it is not a 1024-bit key."""
+    """Decode a key. Raises ProtocolError unless it is a 1024-bit key."""
     bits, _, block = key_text.strip().partition("\n")
     if bits.strip() != str(KEY_BITS):
         raise ProtocolError(f"public key: expected {KEY_BITS} on the first line, got {bits[:60]!r}")
@@ -109,12 +109,12 @@ def sign_bytes(key: PrivateKey, content: bytes) -> str:
 
 
 def verify(key: PublicKey, content: bytes, signature_text: str) -> bool:
-    """Return whether `signature_text` was made from `content` with the private key of `key`."""
+    """Return whether `signature_text` was made for `content` with the private key that belongs to `key`."""
     return verify_md5(key, _md5_hex(content), signature_text)
 
 
 def verify_md5(key: PublicKey, md5_hex: str, signature_text: str) -> bool:
-    """Like `verify`, for content whose MD5 is `md5_hex`."""
+    """Return the same as `verify` for content whose MD5 is `md5_hex`."""
     try:
         signature = parse_hexblock(signature_text)
     except ProtocolError:
@@ -126,7 +126,7 @@ def verify_md5(key: PublicKey, md5_hex: str, signature_text: str) -> bool:
 
 
 def _padded(md5_hex: str) -> int:
-    """PKCS#1 v1.5 type 1 without DigestInfo: 00 01, FF x 93, 00, the 32 characters."""
+    """Return the number padded as in PKCS#1 v1.5 type 1 without DigestInfo: 00 01, FF x 93, 00, the 32 characters."""
     message = md5_hex.encode()
     filler = b"\xff" * (KEY_BYTES - 3 - len(message))
     return int.from_bytes(b"\x00\x01" + filler + b"\x00" + message, "big")

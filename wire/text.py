@@ -1,10 +1,10 @@
-"""Encodes and decodes text and numbers in the protocol's elements. Pure.
+"""Encodes and decodes text and numbers in elements of the protocol. Pure.
 
-Text: `&`, `<` and `>` are sent as named entities. Beyond the five named entities only numeric references are known, so
+Text: `&`, `<` and `>` are sent as named entities. Only numeric references are known besides the five named entities, so
 nothing can expand. The stock client writes one `&#N;` for each *byte* >= 128 of UTF-8 text, so a reference below 256 is
 a byte and a larger one a character.
 
-Numbers: finite decimals. Negative and absurd values are accepted; an error names the field that is not a number.
+Numbers: finite decimals. Negative and absurd values are accepted; an error names a field that is not a number.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Iterable
 
 from wire.messages import ProtocolError
 
-MAX_NAME_CHARS = 255  # of results, files, platforms, plan classes, and of the account key
-MAX_NUMBER_CHARS = 340  # "%f" of the largest double has 316
-MAX_NUMBER = 1e300  # so that unit conversions cannot overflow
+MAX_NAME_CHARS = 255  # of results, files, platforms, plan classes and the account key
+MAX_NUMBER_CHARS = 340  # "%f" of the largest double has 316 characters
+MAX_NUMBER = 1e300  # prevents overflow in unit conversions
 _SHOWN_CHARS = 60
 
 # XML 1.0 forbids control characters other than tab, line feed and carriage return.
@@ -33,7 +33,7 @@ _NAMED = {b"amp": b"&", b"lt": b"<", b"gt": b">", b"quot": b'"', b"apos": b"'"}
 
 
 def escape(text: str) -> str:
-    """Escape text for an element; control characters that XML forbids are removed.
+    """Escape text for an element. Control characters forbidden in XML are removed.
 
     >>> escape("a < b & c")
     'a &lt; b &amp; c'
@@ -42,7 +42,7 @@ def escape(text: str) -> str:
 
 
 def unescape(raw: bytes) -> bytes:
-    """Undo `escape`, in bytes; unknown references are unchanged.
+    """Undo `escape`, in bytes. Unknown references are left unchanged.
 
     >>> unescape(b"th&#195;&#169; &amp; &lol;").decode()
     'thé & &lol;'
@@ -63,15 +63,15 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 def plain(raw: bytes) -> str:
-    """Return the text of an element without surrounding blanks and control characters; line breaks are kept.
+    """Return an element's text without surrounding blanks and control characters; line breaks are kept.
 
-    Bytes that are not UTF-8 become the replacement character.
+    Bytes that are not valid UTF-8 become the replacement character.
     """
     return unescape(raw).translate(None, CONTROL_BYTES).decode("utf-8", "replace").strip()
 
 
 def line(raw: bytes) -> str:
-    """Like `plain`, on one line: tabs and line breaks are also removed."""
+    """Return the same as `plain` in one line: tabs and line breaks are also removed."""
     return unescape(raw).translate(None, CONTROL_BYTES + _LINE_BYTES).decode("utf-8", "replace").strip()
 
 
@@ -84,7 +84,7 @@ def name(raw: bytes, field: str) -> str:
 
 
 def block(raw: bytes) -> str:
-    """Return a key or a signature: several lines, ending in one line feed; empty text stays empty.
+    """Return a key or a signature: several lines, ending with one line feed; empty text stays empty.
 
     >>> block(b"  1024\\n.  ")
     '1024\\n.\\n'
@@ -109,7 +109,7 @@ def number(raw: bytes, field: str) -> float:
 
 
 def whole(raw: bytes, field: str) -> int:
-    """Return a whole number of at most 64 bits; `1.000000` is valid. Raises ProtocolError otherwise.
+    """Return an integer of at most 64 bits; `1.000000` is valid. Raises ProtocolError otherwise.
 
     >>> whole(b"-3600", "timezone")
     -3600
@@ -137,7 +137,7 @@ def _whole_from_decimal(raw: bytes, field: str) -> int:
 
 
 def unexpected(field: str, expected: str, got: bytes) -> ProtocolError:
-    """Return the error for a field with a wrong value: names the field, the expected and the actual value."""
+    """Return the error for a field with a wrong value, naming the field, the expected and the actual value."""
     shown = got[:_SHOWN_CHARS].decode("ascii", "backslashreplace")
     more = "..." if len(got) > _SHOWN_CHARS else ""
     return ProtocolError(f"{field}: expected {expected}, got '{shown}{more}'")
@@ -149,7 +149,7 @@ def missing(field: str, within: str) -> ProtocolError:
 
 
 def numeric_references(text: str) -> str:
-    """Encode text in ASCII like the stock client: each UTF-8 byte >= 128 as `&#N;`.
+    """Encode text in ASCII as the stock client does: each UTF-8 byte >= 128 becomes `&#N;`.
 
     >>> numeric_references("é")
     '&#195;&#169;'

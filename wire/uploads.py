@@ -1,7 +1,7 @@
 """Encodes and decodes file uploads and their replies. Pure. docs/protocol.md.
 
 An upload is a text header followed by the raw bytes of the file, without closing tags. The header ends with the first
-`<data>` line, so no file content can be mistaken for a header.
+`<data>` line, so file content cannot be mistaken for a header.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CLOSE = b"</data_server_request>"
 _DATA = b"<data>\n"
 _HEAD_TOO_LONG_STATUS = 413
 
-# Possessive: each attempt ends at the next "<", so any input is read in linear time.
+# Possessive: each attempt ends at the next "<", so that any input is read in linear time.
 _FIELD = re.compile(rb"<(\w++)>([^<]*+)</")
 _MD5 = re.compile(r"[0-9a-f]{32}")
 
@@ -37,9 +37,9 @@ _CLIENT_VERSION = """\
 
 @dataclass(frozen=True, slots=True)
 class UploadStart:
-    """The header of an upload request, and the position of the file's first byte.
+    """The header of an upload request, and the position of the first byte of the file.
 
-    A size query has no file: `payload_at` is then the end of the request.
+    A size query has no file; its `payload_at` is the end of the request.
     """
 
     message: SizeQuery | UploadHeader
@@ -47,7 +47,7 @@ class UploadStart:
 
 
 def valid_file_name(name: str) -> bool:
-    """Return whether clients accept a file of that name and a server can store it safely.
+    """Return whether clients accept a file with that name and a server can store it safely.
 
     At most 255 bytes of UTF-8; printable; no leading or trailing blank; no leading dot; none of
     `/ \\ % < > &` and no `..`.
@@ -74,8 +74,8 @@ def valid_open_name(name: str) -> bool:
 def decode_upload_head(data: bytes) -> UploadStart | None:
     """Decode the header of an upload request from its first bytes.
 
-    Returns None if it is incomplete: call again with more bytes. Names are unchecked: use `valid_file_name`. Raises
-    ProtocolError if it is no upload request, is longer than MAX_HEAD_BYTES, or has a missing or wrong field.
+    Returns None if the header is incomplete: call again with more bytes. Names are not checked: use `valid_file_name`.
+    Raises ProtocolError if it is not an upload request, is longer than MAX_HEAD_BYTES, or has a missing or wrong field.
     """
     if not _may_begin_request(data):
         raise text.unexpected("upload request", _OPEN.decode(), data)
@@ -142,7 +142,7 @@ def encode_upload_reply(reply: UploadReply) -> bytes:
 
 
 def encode_size_query(query: SizeQuery) -> bytes:
-    """Encode the request that a client sends before a large upload."""
+    """Encode the request that a client sends before it uploads a large file."""
     name = text.escape(query.name)
     request = f"<data_server_request>\n{_CLIENT_VERSION}    <get_file_size>{name}</get_file_size>\n"
     return (request + "</data_server_request>\n").encode()

@@ -1,4 +1,4 @@
-"""Authenticates requests of the API, the console and the volunteers' pages; signs people in and out."""
+"""Authenticates requests to the API, the console and the volunteer pages; signs users and volunteers in and out."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ log = structlog.get_logger()
 
 
 class Authenticator:
-    """One per worker. `middleware` comes before handlers that call `person_of`, `volunteers` before `volunteer_of`.
+    """Authenticates requests. `middleware` must run before `person_of` is called, `volunteers` before `volunteer_of`.
 
-    The project's own token gives every right, under the name `user`. An invalid token is refused with NotSignedInError.
-    A form sent by another site's page counts as not signed in: `admit` then raises ForgedError, but signing in works.
+    One instance per worker. The project's own token gives all rights, under the name `user`. An invalid token raises
+    NotSignedInError. A form sent by another site's page counts as not signed in: `admit` raises ForgedError, but
+    signing in works.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Authenticator:
 
     @property
     def middleware(self) -> Middleware:
-        """Identify the person by token or session. In a session, changing requests need the form's `csrf` value."""
+        """Identify the user by token or session. Changing requests in a session must send the form's `csrf` value."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -88,7 +89,7 @@ class Authenticator:
 
     @property
     def volunteers(self) -> Middleware:
-        """Identify the volunteer by session, in the same way."""
+        """Identify the volunteer by session, with the same `csrf` check."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,7 +110,7 @@ class Authenticator:
             await self.store.renew_session(session.renewed(now, self._settings().access))
 
     async def _is_own_form(self, request: web.Request, value: str) -> bool:
-        """Return whether a changing request comes from one of our pages; otherwise handlers see no user."""
+        """Return whether a changing request comes from one of our pages. If not, handlers see no user."""
         if request.method in SAFE:
             return True
         given = request.headers.get("X-CSRF-Token")
@@ -127,7 +128,7 @@ class Authenticator:
     # ------------------------------------------------------------------ signing in and out
 
     async def sign_in(self, request: web.Request, name: str, password: str, response: web.StreamResponse) -> NewSession:
-        """Sign a person in; set the cookie. Raises WrongPasswordError, TooManyAttemptsError, ForgedError."""
+        """Sign a user in and set the cookie. Raises WrongPasswordError, TooManyAttemptsError, ForgedError."""
         self._refuse_elsewhere(request)
         new = await self.signing.person(name, password, address=address_of(request), agent=_agent(request))
         self._set_cookie(request, response, PERSON_COOKIE, new.value)
@@ -136,14 +137,14 @@ class Authenticator:
     async def sign_in_volunteer(
         self, request: web.Request, email: str, password: str, response: web.StreamResponse
     ) -> NewSession:
-        """Sign a volunteer in, by e-mail and account password."""
+        """Sign a volunteer in by e-mail address and account password."""
         self._refuse_elsewhere(request)
         new = await self.signing.volunteer(email, password, address=address_of(request), agent=_agent(request))
         self._set_cookie(request, response, VOLUNTEER_COOKIE, new.value)
         return new
 
     async def sign_out(self, request: web.Request, response: web.StreamResponse) -> None:
-        """End the session of this browser."""
+        """End this browser's session."""
         person, volunteer = person_of(request), volunteer_of(request)
         if person is not None and person.session is not None:
             await self.store.end_session(person.session.session_hash)
@@ -153,7 +154,7 @@ class Authenticator:
             response.del_cookie(VOLUNTEER_COOKIE, path=self._path())
 
     async def change_password(self, request: web.Request, old: str, new: str) -> None:
-        """Change the password of the signed-in person; all other sessions of the person end.
+        """Change the signed-in user's password and end all other sessions of the user.
 
         Raises WrongPasswordError, TooManyAttemptsError, InvalidInputError.
         """
@@ -164,7 +165,7 @@ class Authenticator:
         await self.signing.change_password(record, new, but=person.session.session_hash)
 
     async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
-        """Change the signed-in volunteer's password (`old` may be the account key); other sessions end."""
+        """Change the signed-in volunteer's password (`old` may be the account key) and end all other sessions."""
         volunteer = volunteer_of(request)
         if volunteer is None:
             raise NotSignedInError
@@ -173,7 +174,7 @@ class Authenticator:
         await self.signing.change_volunteer_password(record, new, least=least, but=hash_of(request[COOKIE_VALUE]))
 
     async def note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
-        """Record an action in the audit trail, with its user and address."""
+        """Record an action in the audit trail, with the user and the client's address."""
         person = person_of(request)
         who = "anonymous" if person is None else person.name
         await self.store.note_act(Act(self._clock.now(), who, what, target, detail, address_of(request)))

@@ -1,4 +1,4 @@
-"""Manages people who may sign in, and API tokens.
+"""Manages users, who may sign in to the console, and API tokens.
 
 The project's own token gives all rights to anyone who can read its file.
 """
@@ -23,7 +23,7 @@ from store.people import PostgresAccess, PostgresPeople
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A person and the one-time password, which is shown only now and must be changed at first sign-in."""
+    """A user and the one-time password, which is shown only now and must be changed at the first sign-in."""
 
     person: PersonRecord
     password: str
@@ -31,7 +31,7 @@ class Invited:
 
 
 class PeopleAdmin:
-    """Manages people for the command line and the API."""
+    """Manages users for the command line and the API."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class PeopleAdmin:
         self._cost = cost
 
     async def add(self, name: str, *, role: Role, submitter: str | None = None) -> Invited:
-        """Add a person. Raises InvalidInputError, AlreadyExistsError, NotFoundError (submitter)."""
+        """Add a user. Raises InvalidInputError, AlreadyExistsError, or NotFoundError for an unknown submitter."""
         checked_name(name)
         submitter_id = await self._submitter_id(role, submitter)
         now, password = self._clock.now(), one_time_password()
@@ -63,7 +63,7 @@ class PeopleAdmin:
     async def set(
         self, name: str, *, role: Role | None = None, submitter: str | None = None, active: bool | None = None
     ) -> PersonRecord:
-        """Change the given fields. Losing access or rights ends all sessions of the person."""
+        """Change the given fields. Reducing access or rights ends all sessions of the user."""
         before = await self._store.person(name)
         wanted = before.role if role is None else role
         submitter_id = before.submitter_id
@@ -76,7 +76,7 @@ class PeopleAdmin:
         return changed
 
     async def invite_again(self, name: str) -> Invited:
-        """Set a new one-time password and end all sessions of the person."""
+        """Set a new one-time password and end all sessions of the user."""
         person = await self._store.person(name)
         password, until = one_time_password(), later(self._clock.now(), self._settings().one_time_s)
         kept = await asyncio.to_thread(stretched, password, self._cost)
@@ -85,7 +85,7 @@ class PeopleAdmin:
         return Invited(person, password, until)
 
     async def end_sessions(self, name: str) -> int:
-        """End all sessions of a person; return how many there were."""
+        """End all sessions of the user and return their number."""
         return await self._store.end_sessions_of_person((await self._store.person(name)).person_id)
 
     async def _submitter_id(self, role: Role, submitter: str | None) -> SubmitterId | None:
@@ -96,7 +96,7 @@ class PeopleAdmin:
         return None
 
 
-PREFIX = "muster_"  # so that leaked tokens are recognised
+PREFIX = "muster_"  # makes leaked tokens recognisable
 NOTED_EVERY_S = 60.0
 PROJECT_NAME = "api"  # user name of the project's own token
 DAYS_MOST = 3660
@@ -104,7 +104,7 @@ DAYS_MOST = 3660
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token, whose value is shown only now. `waits_because`: what must happen before it is valid, or None."""
+    """A token, whose value is shown only now. `waits_because`: what must happen before it becomes valid, or None."""
 
     value: str
     token: Token
@@ -114,7 +114,7 @@ class NewToken:
 def _waits_because(owner: PersonRecord) -> str | None:
     if owner.one_time_until is None:
         return None
-    return f"it is refused (403) until {owner.name} has signed in at the console for the first time"
+    return f"it is refused (403) until {owner.name} has signed in to the console for the first time"
 
 
 class TokenAdmin:
@@ -127,7 +127,7 @@ class TokenAdmin:
         self._user = Person(user, Role.OPERATOR, Role.OPERATOR.rights)
 
     async def person_of(self, value: str) -> Person:
-        """Return the owner of a token. Raises NotSignedInError if it is unknown, expired or revoked."""
+        """Return a token's owner. Raises NotSignedInError if the token is unknown, expired or revoked."""
         given = hash_of(value)
         if hmac.compare_digest(given, self._project):
             return self._user
@@ -150,7 +150,7 @@ class TokenAdmin:
         wanted = frozenset(record.role.rights if rights is None else rights)
         if not wanted or not wanted <= record.role.rights:
             known = ", ".join(one.value for one in Right if one in record.role.rights)
-            raise InvalidInputError("scopes", f"some of {known}", ", ".join(sorted(wanted)) or "none")
+            raise InvalidInputError("scopes", f"any of {known}", ", ".join(sorted(wanted)) or "none")
         if days is not None and not 1 <= days <= DAYS_MOST:
             raise InvalidInputError("days", f"a whole number from 1 to {DAYS_MOST}", days)
         now, value = self._clock.now(), PREFIX + secrets.token_urlsafe(32)
@@ -166,7 +166,7 @@ class TokenAdmin:
         return NewToken(value, token, _waits_because(record))
 
     async def revoke(self, token_id: TokenId, *, by: Person) -> Token:
-        """Revoke a token. Raises NotFoundError, and NotAllowedError for another person's token."""
+        """Revoke a token. Raises NotFoundError, or NotAllowedError for another user's token."""
         if not by.may(Role.OPERATOR):
             own = await self._store.tokens(person_id=by.person_id, limit=1000)
             if token_id not in {one.token_id for one in own}:

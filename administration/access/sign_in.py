@@ -1,7 +1,7 @@
-"""Signs people in: stored passwords, sessions, and client addresses.
+"""Signs users and volunteers in: stored passwords, sessions, and client addresses.
 
-Passwords are hashed with scrypt, each with its own salt and cost. Attempts are rate-limited per name and per address.
-Behind a trusted reverse proxy the address comes from a header.
+Passwords are hashed with scrypt, with a separate salt and cost for each. Attempts are rate-limited per name and per
+address. Behind a trusted reverse proxy, the client's address is read from a header.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The cost of one guess: 128·n·r bytes of memory, and time proportional to n·r·p."""
+    """The scrypt cost of one guess: 128·n·r bytes of memory, and time proportional to n·r·p."""
 
     n: int = 2**15
     r: int = 8
@@ -57,12 +57,12 @@ def stretched(password: str, cost: Cost = COST) -> Stretched:
 
 
 def matches(kept: Stretched, password: str) -> bool:
-    """Return whether the password matches; takes the same time either way."""
+    """Return whether the password matches. The time taken does not depend on the result."""
     return hmac.compare_digest(kept.hash, _scrypt(password, kept.salt, Cost(kept.n, kept.r, kept.p)))
 
 
 def is_of(kept: Stretched, cost: Cost) -> bool:
-    """Return whether the hash has this cost; otherwise it is replaced at the next sign-in."""
+    """Return whether the hash has this cost; if not, it is replaced at the next sign-in."""
     return (kept.n, kept.r, kept.p) == (cost.n, cost.r, cost.p)
 
 
@@ -73,7 +73,7 @@ def one_time_password() -> str:
 
 
 def checked_password(password: str, *, least: int, name: str) -> str:
-    """Return an acceptable password. Raises InvalidInputError, which does not repeat it.
+    """Return the password if it is acceptable. Raises InvalidInputError, which does not contain the password.
 
     >>> checked_password("correct horse", least=10, name="ada")
     'correct horse'
@@ -81,7 +81,9 @@ def checked_password(password: str, *, least: int, name: str) -> str:
     if not least <= len(password) <= MOST_CHARS:
         raise InvalidInputError("password", f"{least} to {MOST_CHARS} characters", f"{len(password)} characters")
     if password.casefold() == name.casefold() or len(set(password)) < 3:
-        raise InvalidInputError("password", "a password that is harder to guess", "the name or few distinct letters")
+        raise InvalidInputError(
+            "password", "a password that is harder to guess", "the account's name or too few distinct characters"
+        )
     return password
 
 
@@ -98,11 +100,11 @@ def _scrypt(password: str, salt: bytes, cost: Cost) -> bytes:
 
 
 MOST_ADDRESS_CHARS = 100
-REMEMBERED = 10_000  # addresses in the parsing cache
+REMEMBERED = 10_000  # number of addresses in the parsing cache
 FORWARDED = "X-Forwarded-For"
 LOOPBACK = "127.0.0.0/8, ::1"
 ADDRESS = web.RequestKey("address", str)
-ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the same, for code without access to the request
+ASKED_FROM: ContextVar[str] = ContextVar("ASKED_FROM", default="")  # the address, for code without the request
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -110,7 +112,7 @@ log = structlog.get_logger()
 
 
 class Networks:
-    """The networks that a setting lists; by default, proxies whose X-Forwarded-For is trusted."""
+    """The networks listed in a setting; by default, proxies whose X-Forwarded-For header is trusted."""
 
     def __init__(self, listed: str = LOOPBACK, *, setting: str = "server.trusted_proxies") -> None:
         self._setting = setting
@@ -119,7 +121,7 @@ class Networks:
         self.follow(listed)
 
     def follow(self, listed: str) -> None:
-        """Switch to this list. Invalid entries are logged and ignored."""
+        """Replace the list. Invalid entries are logged and ignored."""
         if listed != self._listed:
             self._listed = listed
             self._has = lru_cache(REMEMBERED)(partial(_within, tuple(_networks(listed, self._setting))))
@@ -136,8 +138,8 @@ class Networks:
 def address_of(request: web.Request, proxies: Networks | None = None) -> str:
     """Return the client's address: the peer, or the forwarded address if the peer is a trusted proxy.
 
-    X-Forwarded-For is read from its end, because clients can forge everything before the first address that is no
-    trusted proxy. An address that the rate limiter has stored on the request is reused.
+    X-Forwarded-For is read from its end, because clients can forge all entries before the first address that is not a
+    trusted proxy. An address already stored on the request by the rate limiter is reused.
     """
     if ADDRESS in request:
         return request[ADDRESS]
@@ -163,23 +165,28 @@ def _networks(listed: str, setting: str) -> Iterator[Network]:
 
 
 def _within(networks: tuple[Network, ...], address: str) -> bool:
+    found = _parsed(address)
+    return found is not None and any(found in network for network in networks)
+
+
+def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address; an IPv4 client of an IPv6 socket (::ffff:192.0.2.7) counts as its IPv4 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
-        return False
-    return any(found in network for network in networks)
+        return None
+    return (found.ipv4_mapped or found) if isinstance(found, ipaddress.IPv6Address) else found
 
 
 @lru_cache(REMEMBERED)
 def network_of(address: str) -> str:
-    """Return the network that one client controls: an IPv4 address, or an IPv6 /64.
+    """Return the network that a single client controls: an IPv4 address, or an IPv6 /64.
 
-    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("?")
-    ('192.0.2.7', '2001:db8:1:2::/64', '?')
+    >>> network_of("192.0.2.7"), network_of("2001:db8:1:2:3::4"), network_of("::ffff:192.0.2.7"), network_of("?")
+    ('192.0.2.7', '2001:db8:1:2::/64', '192.0.2.7', '?')
     """
-    try:
-        found = ipaddress.ip_address(address)
-    except ValueError:
+    found = _parsed(address)
+    if found is None:
         return address
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, 64), strict=False))
@@ -187,9 +194,9 @@ def network_of(address: str) -> str:
 
 
 def from_elsewhere(request: web.Request, master_url: str) -> bool:
-    """Return whether another site's page made the browser send this request. Programs send no such headers.
+    """Return whether another site's page caused the browser to send this request. Programs send no such headers.
 
-    Browsers send Sec-Fetch-Site on https and localhost, and Origin with every POST.
+    Browsers send Sec-Fetch-Site over https and to localhost, and Origin with every POST.
     """
     site = request.headers.get("Sec-Fetch-Site")
     if site is not None:
@@ -203,7 +210,7 @@ def from_elsewhere(request: web.Request, master_url: str) -> bool:
 _FROM_HERE = Networks()
 
 
-AT_ONCE = 2  # a hash takes 0.1 s and 32 MiB: more of them wait in line
+AT_ONCE = 2  # concurrent hashes, each 0.1 s and 32 MiB; further ones wait
 MOST_NAME_CHARS = 254
 MOST_PASSWORD_CHARS = 200
 AGENT_CHARS = 200
@@ -212,14 +219,14 @@ PASSWORD_HASH = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session, and the cookie value, which is not stored."""
+    """A session with its cookie value, which is not stored."""
 
     value: str
     session: Session
 
 
 def hash_of(value: str) -> bytes:
-    """Return the hash under which a session or token is stored.
+    """Return the hash that is stored for a session or token.
 
     >>> len(hash_of("anything"))
     32
@@ -228,7 +235,7 @@ def hash_of(value: str) -> bytes:
 
 
 class SignIn:
-    """Creates sessions. `address` is the client's, `agent` its User-Agent."""
+    """Creates sessions. `address` is the client's address, `agent` its User-Agent."""
 
     def __init__(
         self,
@@ -247,7 +254,7 @@ class SignIn:
         self._stretching = asyncio.Semaphore(AT_ONCE)
 
     async def person(self, name: str, password: str, *, address: str, agent: str) -> NewSession:
-        """Sign a person in. Raises WrongPasswordError, also for unknown names, and TooManyAttemptsError."""
+        """Sign a user in. Raises TooManyAttemptsError, and WrongPasswordError also for unknown names."""
         guess = await self._begin("person", name, address)
         record = await self._person(name)
         right = await self._matches(record, password)
@@ -262,14 +269,14 @@ class SignIn:
         return await self._new_session(address, agent, person_id=record.person_id)
 
     async def volunteer(self, email: str, password: str, *, address: str, agent: str) -> NewSession:
-        """Sign a volunteer in. Raises the errors of `person`."""
+        """Sign a volunteer in. Raises the same errors as `person`."""
         record = await self.check_volunteer(email, password, address=address)
         return await self._new_session(address, agent, volunteer_id=record.volunteer.volunteer_id)
 
     async def check_volunteer(self, email: str, password: str, *, address: str) -> VolunteerRecord:
-        """Return the volunteer, by account password or account key.
+        """Return the volunteer after checking the account password or account key.
 
-        Raises the errors of `person`. Account keys cannot be guessed, so they are not rate-limited.
+        Raises the same errors as `person`. Account keys cannot be guessed, so they are not rate-limited.
         """
         record = await self._volunteer(email)
         if record is not None and is_account_key(record, password):
@@ -278,9 +285,9 @@ class SignIn:
         return await self._checked(email, record, hashed, address)
 
     async def check_client(self, email: str, hashed: str, *, address: str) -> VolunteerRecord:
-        """Return the volunteer, by the password hash that a client sends when it attaches.
+        """Return the volunteer after checking the password hash that a client sends when it attaches.
 
-        Raises the errors of `person`, and NotFoundError for an unknown volunteer, which the attach protocol reports.
+        Raises the same errors as `person`, and NotFoundError for an unknown volunteer: the attach protocol reports it.
         """
         record = await self._volunteer(email)
         try:
@@ -306,7 +313,7 @@ class SignIn:
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
     ) -> None:
-        """Set a volunteer's password; clients stay attached, other sessions end. Raises InvalidInputError."""
+        """Set a volunteer's password; clients stay attached, sessions except `but` end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
@@ -314,8 +321,18 @@ class SignIn:
         await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
+    async def change_volunteer_email(self, record: VolunteerRecord, email: str, password: str) -> None:
+        """Change a volunteer's address, with the hash of the password for it. Raises AlreadyExistsError."""
+        await self.set_client_hash(record, password_hash(password, email), email=email)
+
+    async def set_client_hash(self, record: VolunteerRecord, hashed: str, *, email: str) -> None:
+        """Set the password by the hash that clients make of it, for this address. Raises AlreadyExistsError."""
+        async with self._stretching:
+            salt, kept = await asyncio.to_thread(password_kept, hashed)
+        await self._volunteers.set_email(record.volunteer.volunteer_id, email, salt=salt, password_hash=kept)
+
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:
-        """Return the person after checking the password again. Raises the errors of `person`."""
+        """Return the user after checking the password again. Raises the same errors as `person`."""
         guess = await self._begin("person", name, address)
         record = await self._person(name)
         if record is None or not await self._matches(record, password):
@@ -324,7 +341,7 @@ class SignIn:
         return record
 
     async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
-        """Set a person's own password; sessions other than `but` end. Raises InvalidInputError if it is weak."""
+        """Set a user's own password; sessions other than `but` end. Raises InvalidInputError for a weak password."""
         checked_password(password, least=self._settings().min_password_length, name=record.name)
         kept = await self._stretched(password)
         await self._store.set_password(record.person_id, kept, one_time_until=None)
@@ -350,7 +367,7 @@ class SignIn:
         return record.one_time_until is not None and self._clock.now() >= record.one_time_until
 
     async def _matches(self, record: PersonRecord | None, password: str) -> bool:
-        """Return whether the password matches; takes the same time for an unknown name."""
+        """Return whether the password matches. An unknown name takes the same time."""
         async with self._stretching:
             if record is None or len(password) > MOST_PASSWORD_CHARS:
                 await asyncio.to_thread(stretched, "unknown", self._cost)
@@ -358,7 +375,7 @@ class SignIn:
             return await asyncio.to_thread(matches, record.password, password)
 
     async def _is_volunteers(self, record: VolunteerRecord | None, hashed: str) -> bool:
-        """Return whether the hash matches; takes the same time for an unknown volunteer or a missing password."""
+        """Return whether the hash matches. An unknown volunteer or a missing password takes the same time."""
         if record is None or record.credentials.password_hash is None or not PASSWORD_HASH.fullmatch(hashed):
             return await self._matches(None, hashed)
         async with self._stretching:

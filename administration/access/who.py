@@ -26,7 +26,7 @@ class WrongPasswordError(MusterError):
 class TooManyAttemptsError(MusterError):
     """Too many attempts to sign in, or at another limited action."""
 
-    def __init__(self, wait_s: Seconds, what: str = "signing in was tried") -> None:
+    def __init__(self, wait_s: Seconds, what: str = "sign-in was attempted") -> None:
         self.wait_s = wait_s
         super().__init__(f"{what} too often: try again in {in_words(max(1, round(wait_s)))}")
 
@@ -40,8 +40,7 @@ class RoleNeededError(NotAllowedError):
 
     def __init__(self, role: Role, name: str) -> None:
         self.role = role
-        article = "an" if role is Role.OPERATOR else "a"
-        super().__init__(f"this requires the role of {article} {role.value} or higher; {name} does not have it")
+        super().__init__(f"this requires the role {role.value} or higher; {name} does not have it")
 
 
 class PasswordToChangeError(NotAllowedError):
@@ -56,7 +55,7 @@ class ForgedError(NotAllowedError):
 class Person:
     """The caller of a request and its rights: a token may have fewer rights than its owner.
 
-    `person_id` is None for the project's own token. `submitter_id` is the submitter whose batches the person owns.
+    `person_id` is None for the project's own token. The user owns the batches of submitter `submitter_id`.
     """
 
     name: str
@@ -65,21 +64,21 @@ class Person:
     person_id: PersonId | None = None
     submitter_id: SubmitterId | None = None
     must_change_password: bool = False
-    session: Session | None = None  # None: a token was sent
+    session: Session | None = None  # None: authenticated by token
 
     def may(self, role: Role) -> bool:
-        """Return whether the request has the rights of that role."""
+        """Return whether the request has the rights of `role`."""
         return role.right in self.rights
 
     def owns(self, submitter_id: SubmitterId) -> bool:
-        """Return whether the person may manage batches of that submitter."""
+        """Return whether the caller may manage that submitter's batches."""
         return self.may(Role.OPERATOR) or (self.submitter_id is not None and self.submitter_id == submitter_id)
 
 
 def person_with(
     record: PersonRecord, *, session: Session | None = None, rights: frozenset[Right] | None = None
 ) -> Person:
-    """Return the person; with a token, limited to the `rights` that both have."""
+    """Return the caller for a user; with a token, limited to the `rights` that both have."""
     allowed = record.role.rights if rights is None else record.role.rights & rights
     return Person(
         record.name,
@@ -94,22 +93,22 @@ def person_with(
 
 PERSON = web.RequestKey("person", Person)
 VOLUNTEER = web.RequestKey("volunteer", VolunteerRecord)
-FORGED = web.RequestKey("forged", bool)  # a session's cookie came with a form from elsewhere
+FORGED = web.RequestKey("forged", bool)  # a session cookie was sent with a form from another site
 COOKIE_VALUE = web.RequestKey("cookie_value", str)
 
 
 def person_of(request: web.Request) -> Person | None:
-    """Return the signed-in person or the token's owner, or None. Needs `Authenticator.middleware`."""
+    """Return the signed-in user or the token's owner, or None. Requires `Authenticator.middleware`."""
     return request.get(PERSON)
 
 
 def volunteer_of(request: web.Request) -> VolunteerRecord | None:
-    """Return the signed-in volunteer, or None. Needs `Authenticator.volunteers`."""
+    """Return the signed-in volunteer, or None. Requires `Authenticator.volunteers`."""
     return request.get(VOLUNTEER)
 
 
 def the_volunteer(request: web.Request) -> VolunteerRecord:
-    """Return the signed-in volunteer. Raises NotSignedInError, and ForgedError like `present`."""
+    """Return the signed-in volunteer. Raises NotSignedInError, or ForgedError as `present` does."""
     volunteer = volunteer_of(request)
     if volunteer is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
@@ -117,7 +116,7 @@ def the_volunteer(request: web.Request) -> VolunteerRecord:
 
 
 def present(request: web.Request) -> Person:
-    """Return the caller. Raises NotSignedInError, and ForgedError if another site's page sent the request."""
+    """Return the caller. Raises NotSignedInError, or ForgedError if another site's page sent the request."""
     person = person_of(request)
     if person is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
@@ -125,7 +124,7 @@ def present(request: web.Request) -> Person:
 
 
 def admit(request: web.Request, role: Role) -> Person:
-    """Return the caller. Raises NotSignedInError, PasswordToChangeError (one-time password), RoleNeededError."""
+    """Return the caller. Raises NotSignedInError, PasswordToChangeError (one-time password) or RoleNeededError."""
     person = present(request)
     if person.must_change_password:
         raise PasswordToChangeError
@@ -135,7 +134,7 @@ def admit(request: web.Request, role: Role) -> Person:
 
 
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
-    """Return the caller if it may change that submitter's batches. Raises the errors of `admit`, NotAllowedError."""
+    """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, and as `admit` does."""
     person = admit(request, Role.SUBMITTER)
     if not person.owns(submitter_id):
         raise NotAllowedError(f"it belongs to another submitter, and {person.name} is not an operator")
@@ -143,14 +142,14 @@ def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
 
 
 def csrf_of(request: web.Request) -> str:
-    """Return the `csrf` value that every changing form sends back (scripts: in `X-CSRF-Token`).
+    """Return the `csrf` value that all changing forms must send (scripts: in `X-CSRF-Token`); empty without a session.
 
-    It is derived from the session, so other sites do not know it. Empty without a session.
+    It is derived from the session, so other sites do not know it.
     """
     value = request.get(COOKIE_VALUE)
     return csrf_of_cookie(value) if value else ""
 
 
 def csrf_of_cookie(value: str) -> str:
-    """Return the CSRF value of a session cookie."""
+    """Return the CSRF value derived from a session cookie."""
     return hmac.new(value.encode(), b"form", hashlib.sha256).hexdigest()

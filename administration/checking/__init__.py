@@ -1,1 +1,1 @@
-"""Checks a whole project: database and upload folder, independently of the code that writes them."""
+"""Checks a whole project, database and upload directory, independently of the code that writes them."""

@@ -1,8 +1,8 @@
-"""Checks the upload folder: every recorded output is there, and every file belongs to an instance.
+"""Checks the upload directory: every recorded output exists, and every file belongs to an instance.
 
-Reads the folder by its documented layout, not through the code that writes it: AB/NAME, where `ab` are the first two
-hex digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. The project keeps running meanwhile: every finding is
-checked a second time before it counts.
+It reads the directory by its documented layout, not through the code that writes it: AB/NAME, where AB are the first
+two hex digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. The project keeps running during the check, so every
+finding is verified a second time before it counts.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _OUTPUT = re.compile(r".+_(?P<instance>[0-9]{1,18})_r[0-9]{1,4}", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file of the folder. `instance_id` None: no output has its name."""
+    """A file in the upload directory. With `instance_id` None, no output has its name."""
 
-    place: str  # relative to the folder
-    name: str  # of the output, without .part
+    place: str  # relative to the upload directory
+    name: str  # name of the output, without .part
     instance_id: InstanceId | None
     whole: bool
     nbytes: int
-    recorded: bool  # read-only: the upload handler marks recorded files so
+    recorded: bool  # the file is read-only, as the upload handler marks recorded files
     changed_at: Instant
 
     @property
@@ -47,7 +47,7 @@ class FoundFile:
 
 
 def shard_of(name: str) -> str:
-    """Return the sub-folder a file belongs in.
+    """Return the subdirectory that a file belongs in.
 
     >>> shard_of("pi_1.00_x86_64")
     '7f'
@@ -56,7 +56,7 @@ def shard_of(name: str) -> str:
 
 
 def found_file(place: str, status: os.stat_result) -> FoundFile:
-    """Return what a file's path and status imply."""
+    """Return the information that a file's path and status contain."""
     name = place.rpartition("/")[2]
     whole = not name.endswith(PART)
     name = name.removesuffix(PART)
@@ -67,7 +67,7 @@ def found_file(place: str, status: os.stat_result) -> FoundFile:
 
 
 def files_in(folder: Path) -> Iterator[FoundFile]:
-    """Yield every file below the folder, in no particular order; files deleted meanwhile may be left out."""
+    """Yield all files below the directory, in no particular order. Files deleted during the scan may be missing."""
     waiting = [""]
     while waiting:
         below = waiting.pop()
@@ -88,7 +88,7 @@ def files_in(folder: Path) -> Iterator[FoundFile]:
 
 
 def size_of(folder: Path, name: str) -> int | None:
-    """Return the bytes of a complete file; None if it does not exist."""
+    """Return the size in bytes of a complete file, or None if it does not exist."""
     try:
         found = (folder / shard_of(name) / name).stat()
     except FileNotFoundError:
@@ -97,7 +97,7 @@ def size_of(folder: Path, name: str) -> int | None:
 
 
 def md5_of(folder: Path, name: str) -> str | None:
-    """Return the MD5 of a complete file's bytes; None if it does not exist."""
+    """Return the MD5 of a complete file, or None if it does not exist."""
     digest = hashlib.md5(usedforsecurity=False)
     try:
         with (folder / shard_of(name) / name).open("rb") as file:
@@ -110,16 +110,16 @@ def md5_of(folder: Path, name: str) -> str | None:
 
 PAGE = 1_000  # files per database query
 NEVER = Instant(-math.inf)
-DELETED_WITHIN_S = 2 * DAY_S  # the background process cleans the whole folder once a day
-MOST_NAMED = 10  # files of a kind that are listed
+DELETED_WITHIN_S = 2 * DAY_S  # the background process cleans the whole directory once a day
+MOST_NAMED = 10  # maximum number of files listed per kind
 
 
 @dataclass(slots=True)
 class FileCounts:
-    """Counts of the check. `unfinished`: parts, and complete files not recorded; `abandoned`: unfinished files that no
-    host will continue.
+    """File counts of the check. `unfinished` files are parts and complete but unrecorded files; `abandoned` are
+    unfinished files that no host will continue.
 
-    `unacknowledged`: unfinished files whose host reported success; the first MOST_NAMED paths are listed.
+    `unacknowledged` are unfinished files whose host reported success; the first MOST_NAMED paths are listed.
     """
 
     outputs: int = 0
@@ -135,7 +135,7 @@ class FileCounts:
 async def missing_files(
     database: CheckingSession, folder: Path, counts: FileCounts, *, contents: bool
 ) -> AsyncIterator[Wrong]:
-    """Yield recorded outputs that are missing or differ from their record; `contents`: compare their MD5, too."""
+    """Yield recorded outputs that are missing or differ from their record; `contents`: also compare the MD5."""
     async for page in database.outputs(limit=PAGE):
         counts.outputs += len(page)
         doubtful = await asyncio.to_thread(_differ, folder, page, contents=contents)
@@ -145,7 +145,7 @@ async def missing_files(
         known = {one.name: one for one in await database.known(named)}
         for output, because in doubtful:
             still = known.get(output.name)
-            if still is not None and still.nbytes is not None:  # else it was purged meanwhile
+            if still is not None and still.nbytes is not None:  # otherwise it was purged during the check
                 yield Wrong(f"output {output.name}", because)
 
 
@@ -155,10 +155,10 @@ def _differ(folder: Path, outputs: Sequence[StoredOutput], *, contents: bool) ->
 
 
 def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
-    """Return how the file differs from its record; empty if it does not."""
+    """Return how the file differs from its record, empty if it does not differ."""
     nbytes = size_of(folder, output.name)
     if nbytes is None:
-        return f"its file ({output.nbytes} bytes) is not in the upload folder"
+        return f"its file ({output.nbytes} bytes) is not in the upload directory"
     if nbytes != output.nbytes:
         return f"its file has {nbytes} bytes; {output.nbytes} were recorded"
     if contents and (md5 := md5_of(folder, output.name)) != output.md5:
@@ -169,9 +169,9 @@ def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
 async def stray_files(
     database: CheckingSession, folder: Path, counts: FileCounts, *, deleted_before: Instant = NEVER
 ) -> AsyncIterator[Wrong]:
-    """Yield files without a record, or in the wrong place.
+    """Yield files without a record or in the wrong place.
 
-    Unfinished files that have not changed since `deleted_before` should have been deleted.
+    Unfinished files not modified since `deleted_before` should have been deleted.
     """
     files = files_in(folder)
     while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
@@ -192,17 +192,17 @@ async def stray_files(
 
 
 def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:
-    """Return why the file should not exist; empty if it may."""
+    """Return why the file should not exist, empty if it may."""
     if file.instance_id is None:
-        return "no output has such a name"
+        return "no output has this name"
     if not file.in_place:
-        return "it is in the wrong folder"
+        return "it is in the wrong directory"
     if known is None or known.state is None:
         return f"there is no instance {file.instance_id}"
     if file.recorded and known.nbytes is None:
         return "it was recorded, but the database has no record of it"
     if known.nbytes is None and known.state != InstanceState.IN_PROGRESS and file.changed_at < deleted_before:
-        return "abandoned: no host continues it, and the cleanup should have deleted it"
+        return "abandoned: no host will continue it, and the cleanup should have deleted it"
     return ""
 
 

@@ -1,6 +1,6 @@
-"""Inspects the whole project: acknowledged data exists exactly once, and all nodes share one `files/`.
+"""Inspects a whole project: acknowledged data exists exactly once, and all nodes share one `files/`.
 
-It has one page of files and at most `limit` findings per check in memory, for a project of any size.
+Only one page of files and at most `limit` findings per check are in memory, for a project of any size.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ HERE = "this machine"
 
 
 def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wrong]:
-    """Return the nodes whose folder differs from that of the majority, from the workers' latest reports.
+    """Return the nodes whose directory differs from that of the majority, according to the workers' latest reports.
 
-    `own` is the mark of the folder that this check reads; None if it reads none.
+    `own` is the mark of the directory that this check reads, None if it reads none.
 
     >>> reports = [ProcessReport(f"{n}: worker 0", "worker", 1.0, {"files": mark}) for n, mark in ("ax", "bx", "cy")]
     >>> [str(one) for one in unshared(reports, "x")]
-    ['node c: its files/ is not the folder of a, b, this machine: all nodes must share one']
+    ['node c: its files/ is not the directory of a, b, this machine: all nodes must share one directory']
     """
     nodes = {} if own is None else {HERE: own}
     for report in reports:
@@ -40,18 +40,18 @@ def unshared(reports: Iterable[ProcessReport], own: str | None) -> Sequence[Wron
     if len(having) < 2:
         return ()
     most = max(having.values(), key=lambda some: (len(some), HERE in some))
-    because = f"its files/ is not the folder of {', '.join(most)}: all nodes must share one"
+    because = f"its files/ is not the directory of {', '.join(most)}: all nodes must share one directory"
     return [Wrong(f"node {node}", because) for node in sorted(nodes) if node not in most]
 
 
 MISSING, STRAY = "files of outputs", "files without an owner"
 
-Progress = Callable[[str, int], None]  # called after every check, with the number of findings
+Progress = Callable[[str, int], None]  # called after each check with its number of findings
 
 
 @dataclass(slots=True)
 class Inspection:
-    """The findings, by check. `cut`: checks of which only the first findings are listed."""
+    """The findings, by check. `cut` are the checks of which only the first findings are listed."""
 
     wrong: dict[str, tuple[Wrong, ...]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Inspection:
         return sum(map(len, self.wrong.values()))
 
     def as_json(self) -> dict[str, object]:
-        """Return the findings and counts as one object."""
+        """Return the findings and counts as one JSON object."""
         return {
             "wrong": [
                 {"question": question, "thing": one.thing, "because": one.because}
@@ -75,7 +75,7 @@ class Inspection:
         }
 
     def text(self) -> str:
-        """Return one line per finding, and a summary as the last line."""
+        """Return one line per finding, followed by a summary."""
         lines = [f"{question}: {one}" for question, some in self.wrong.items() for one in some]
         lines += [f"{question}: more findings; only the first are listed" for question in self.cut]
         counts = self.counts
@@ -102,11 +102,11 @@ async def inspect(
     deleted_before: Instant = NEVER,
     nodes: Sequence[Wrong] | None = None,
 ) -> Inspection:
-    """Run every check. `folder` None leaves out files; `contents` reads every byte of them.
+    """Run all checks. With `folder` None, files are not checked; `contents` reads every byte of the files.
 
-    `nodes` are the findings about the nodes' folders; None if they were not checked.
+    `nodes` are the findings about the nodes' directories, None if they were not checked.
 
-    Unfinished files that no host continues, unchanged since `deleted_before`, should have been deleted.
+    Unfinished files not modified since `deleted_before` that no host continues should have been deleted.
     """
     made = Inspection()
 
@@ -127,7 +127,7 @@ async def inspect(
 
 
 async def _first(findings: AsyncIterator[Wrong], most: int) -> list[Wrong]:
-    """Return the first findings; the others are only counted."""
+    """Return the first findings; further ones are only counted."""
     first: list[Wrong] = []
     async for one in findings:
         if len(first) < most:

@@ -1,1 +1,1 @@
-"""Explains scheduling decisions: a host without work, a batch that waits, a due date."""
+"""Explains scheduling decisions: why a host gets no work, why a batch waits, how a due date was set."""

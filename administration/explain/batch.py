@@ -1,4 +1,4 @@
-"""Explains what delays a batch: batches ahead of it, reserved capacity, and why hosts are refused its jobs."""
+"""Explains what delays a batch: work ahead of it, reserved capacity, and why hosts are refused its jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 
 def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) -> shapes.LeaseShown | None:
-    """Return a host's last lease as JSON. `holds`: it is valid. `supposed`: its next request would create it."""
+    """Return a host's latest lease. `holds`: it is valid. `supposed`: the host's next request would create it."""
     if lease is None:
         return None
     in_s, holds = lease.start_at - now, lease.holds(now)
@@ -33,12 +33,12 @@ def lease_as_json(lease: Lease | None, now: Instant, *, supposed: bool = False) 
 
 
 def kept_as_json(kept: Kept | None, now: Instant) -> shapes.KeptShown | None:
-    """Return the JSON of the slot that is reserved for a batch."""
+    """Return the slot reserved for a batch, as JSON."""
     return None if kept is None else {"since": kept.since, "for_s": now - kept.since}
 
 
 def lease_in_words(lease: Document | None) -> Iterator[str]:
-    """Return one line, or none.
+    """Yield one line that describes the lease, or nothing.
 
     >>> held = Lease(1, 2, 8.0, Instant(3600.0), 60.0, Instant(7200.0))
     >>> list(lease_in_words(lease_as_json(held, Instant(0.0))))
@@ -57,23 +57,23 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
         yield f"{what} {held} to batch {lease['batch_id']}: {processors}, {since}"
     else:
         why = lease["because"] or "expired"
-        yield f"{what} was leased to batch {lease['batch_id']} without effect, no new lease for a day: {why}"
+        yield f"{what} was leased to batch {lease['batch_id']} without effect; no new lease for a day: {why}"
 
 
 def kept_in_words(kept: Document | None) -> Iterator[str]:
-    """Return one line, or none."""
+    """Yield one line that describes the reserved slot, or nothing."""
     if kept is not None:
         yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
-MOST_READ = 200  # instances of each of its two ranges in the dry run
+MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 
 
 async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
-    """Return the order, the forecast and the progress of a batch, and why hosts that called last refuse its jobs.
+    """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
-    `complete_at` is C for its strictest class. `slots` of `slots_total` are those a single worker would give it on a
-    refill now. `sample` is None if nothing waits to be sent. Raises NotFoundError.
+    `complete_at` is C for its strictest class. `slots`, out of `slots_total`, is the number a single worker would give
+    it if it refilled its array now. `sample` is None if it has no unsent instances. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
     catalogue, known = await asyncio.gather(
@@ -125,7 +125,7 @@ async def _sample(
     catalogue: Catalogue,
     hosts: int,
 ) -> CallingHosts | None:
-    """Return None if nothing waits to be sent."""
+    """Return the dry runs for a sample of hosts, None if the batch has no unsent instances."""
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
         return None
     waiting, ids = store.waiting, [batch.batch_id]

@@ -1,7 +1,7 @@
-"""Makes scheduling decisions as a dry run: on private job arrays, with a request built from a host's record.
+"""Makes scheduling decisions as dry runs: with private job arrays, and a request constructed from a host's record.
 
-The host is assumed to be otherwise idle: it requests one job for each processor that no job of this project occupies,
-at least one job of each type, and has no work stored. Everything else is as it last reported.
+The host is assumed to have no other work: it requests one job for each processor that no job of this project occupies,
+and at least one job per processor type. All other properties are as it last reported.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from wire.messages import CoprocRequest, SchedulerRequest
 
 
 class EveryShard:
-    """Reads all shards without locking them: the locks only keep workers from trying the same jobs."""
+    """Reads all shards without locking them: the locks only prevent workers from trying the same jobs."""
 
     def owned(self) -> frozenset[int]:
         return ALL_SHARDS
@@ -50,14 +50,14 @@ class Fixed:
 
 
 async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Feeder:
-    """Return a feeder with its own array, filled from the database like a single worker's."""
+    """Return a feeder with an array of its own, filled from the database like that of a single worker."""
     fed = _empty_feeder(waiting, catalogue, clock)
     await fed.refill_once()
     return fed
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:
-    """Return how many slots each batch would have in that array. The refill is only planned, at a third of its cost."""
+    """Return how many slots each batch would have in that array. Only plans the refill, at a third of the cost."""
     slots: dict[BatchId, int] = {}
     for (batch_id, _), count in (await _empty_feeder(waiting, catalogue, clock).plan_once()).items():
         slots[batch_id] = slots.get(batch_id, 0) + count
@@ -75,7 +75,7 @@ def array_of(
     catalogue: Catalogue,
     clock: Clock,
 ) -> JobArray:
-    """Return a feeder's array with only these instances of one batch."""
+    """Return a feeder's array that contains only these instances of one batch."""
     array = JobArray(clock, lambda: catalogue.settings.feeder)
     for candidate in candidates:
         array.place(candidate, batch, classes[candidate.ready.job_class_id])
@@ -83,7 +83,7 @@ def array_of(
 
 
 class _Rest:
-    """A group without the slots that one request took."""
+    """A slot group without the slots that one request took."""
 
     __slots__ = ("_group", "_taken")
 
@@ -117,7 +117,7 @@ class _Rest:
 
 
 class Untouched:
-    """A SlotSource that records what one request takes from an array, without changing the array."""
+    """A SlotSource that records what a request takes from an array without changing the array."""
 
     def __init__(self, array: JobArray) -> None:
         self._array = array
@@ -137,18 +137,18 @@ class Untouched:
         self._taken.discard(slot.instance_id)
 
     def note_refusals(self, refused: Iterable[tuple[object, RefusalCode]], host_id: HostId) -> None:
-        """Ignore refusals: a dry run starts no back-off."""
+        """Ignore refusals: a dry run must not start a back-off."""
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
-        """Return False: a dry run has no other source."""
+        """Return False: a dry run has no other source of jobs."""
         return False
 
 
-AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # the least request: 1 s would be two jobs of 0.5 s
+AT_LEAST_ONE_JOB_S = Seconds(1e-9)  # the smallest request: 1 s would be two jobs of 0.5 s
 
 
 def assumed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue: Catalogue) -> SchedulerRequest:
-    """Return the assumed request of a host, as far as a decision depends on it."""
+    """Return the assumed request of a host, with the fields that decisions depend on."""
     coprocs = tuple(
         CoprocRequest(
             gpu.type,
@@ -176,14 +176,14 @@ def assumed_request(host: Host, held: tuple[InstanceInProgress, ...], catalogue:
 def idle_instances(
     kind: ProcessorType, count: int, held: tuple[InstanceInProgress, ...], catalogue: Catalogue
 ) -> float:
-    """Return the processors of a type that no job in progress occupies."""
+    """Return the number of processors of a type that no job in progress occupies."""
     plans = [plan_of(catalogue.versions, one.app_version_id, one.ncpus) for one in held]
     used = sum(usage_of(plan) for plan in plans if plan.processor_type == kind)
     return max(0.0, count - used)
 
 
 def assumed_context(view: RequestView, catalogue: Catalogue, *, now: Instant) -> SchedulingContext:
-    """Return the scheduling context of the assumed request. The view must have a volunteer and a host."""
+    """Return the scheduling context of the assumed request. The view must contain a volunteer and a host."""
     assert view.volunteer is not None and view.host is not None
     host = view.host
     catalogue = catalogue.on_host(host.ncpus)
@@ -194,7 +194,7 @@ def assumed_context(view: RequestView, catalogue: Catalogue, *, now: Instant) ->
 
 
 def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
-    """Return why the assumed request would be sent nothing, independent of the work; None if it may be sent some."""
+    """Return why the assumed request would get no job at all, regardless of waiting work; None if it may get one."""
     assert view.host is not None
     request = assumed_request(view.host, view.held, catalogue)
     return refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)

@@ -1,4 +1,4 @@
-"""Explains what a host would be sent if it called now, with every step of the decision, as JSON."""
+"""Explains which jobs a host would get if it contacted the server now, with every step of the decision, as JSON."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
 from scheduler.versions import Best
 from store.postgres import PostgresStore
 
-MOST_GROUPS = 1000  # in the JSON
+MOST_GROUPS = 1000  # maximum number of groups in the JSON
 
 
 async def explain_host(
     store: PostgresStore, clock: Clock, worker: feeder.array.JobArray | None, host_id: HostId
 ) -> shapes.HostExplained:
-    """Run the decision for a host dry, on a view of the worker's job array.
+    """Make a dry run of the decision for a host, on a view of the worker's job array.
 
-    Without a worker, use an array filled from the database for this request: a worker's array may have other jobs.
-    Return the host, its assumed request, its rank per app, what it would be sent, and every group.
+    Without a worker, the array is filled from the database for this call; it may differ from a worker's array. Returns
+    the host, its assumed request, its rank per app, the jobs it would get, and all groups.
 
-    `refused` is why the project sends nothing to any host now; the dry run is shown anyway. `would_search`: the
-    worker's array has nothing for the host, so a request would also search the database; this dry run does not. Raises
-    NotFoundError.
+    `refused` is the reason why the project currently sends no jobs to any host; the dry run is shown anyway.
+    `would_search`: the worker's array has nothing for the host, so a real request would also search the database.
+    Raises NotFoundError.
     """
     caller = await store.insight.caller(host_id)
     catalogue = await fresh_catalogue(store.applications, clock)
@@ -54,7 +54,7 @@ async def explain_host(
         return found.choice
 
     await choice_of(context, array, decide)
-    found, slots = runs[-1]  # the second, if the array had nothing and the database was searched
+    found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
     return {
         "computed_at": now,
@@ -139,7 +139,7 @@ def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
 
 
 def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catalogue: Catalogue) -> shapes.GroupShown:
-    """`slots`: how many the group had before the dry run."""
+    """Return a slot group as JSON; `slots` is the number of slots it had before the dry run."""
     steps = [step for step in found.steps if step.place == place]
     app = catalogue.apps.get(group.batch.app_id)
     return shown(
@@ -156,7 +156,7 @@ def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catal
 
 
 def step_as_json(step: TraceStep) -> shapes.LookShown:
-    """Return one trace step as JSON: the pass, what was assigned, and why not more."""
+    """Return a trace step as JSON: the stage, what was assigned, and why not more."""
     refusal = step.refusal
     return {
         "processor_type": step.processor_type,

@@ -1,4 +1,4 @@
-"""Explains why a job's unsent instances wait, the state of its others, and how a due date was set; as JSON."""
+"""Explains why a job's unsent instances wait, the state of its other instances, and how a due date was set. As JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from scheduler.gates import percentile_of, reachable
 from scheduler.runtime import speed_of
 from store.postgres import PostgresStore
 
-MOST_URGENT = 10_000  # urgent instances of the batch that are searched for one instance
+MOST_URGENT = 10_000  # number of the batch's urgent instances in which one instance is searched
 
 
 async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, hosts: int) -> shapes.JobExplained:
-    """Return the job, its instances, and why each unsent one waits. Raises NotFoundError."""
+    """Return the job, its instances, and why each unsent instance waits. Raises NotFoundError."""
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
@@ -52,7 +52,7 @@ async def waiting_of(
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
-    """Return a batch's unsent instances as the feeder reads them, with the results of dry runs for sampled hosts."""
+    """Return a batch's unsent instances as read by the feeder, with the results of dry runs for sampled hosts."""
     unsent = [row for row in instances if row.state is InstanceState.UNSENT]
     in_array, sampled = await asyncio.gather(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
@@ -67,7 +67,7 @@ async def waiting_of(
 async def _in_array(
     store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
 ) -> frozenset[InstanceId]:
-    """Return the instances that a single worker would have in its array after a refill now."""
+    """Return the instances that a single worker would have in its array if it refilled it now."""
     if not unsent:
         return frozenset()
     array = (await private_feeder(store.waiting, catalogue, clock)).array
@@ -77,7 +77,7 @@ async def _in_array(
 async def _sampled(
     store: PostgresStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
 ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
-    """Return the waiting instance, the sample of hosts, and the scope of one instance; None if it no longer waits."""
+    """Return an instance as it waits, the sample of hosts, and its limit; None if it no longer waits."""
     candidate = await _candidate(store, row, batch)
     if candidate is None:
         return None, None, None
@@ -89,7 +89,7 @@ async def _sampled(
 
 
 async def _candidate(store: PostgresStore, row: InstanceRow, batch: Batch) -> Candidate | None:
-    """Return the instance as the feeder would read it."""
+    """Return the instance as the feeder would read it, None if it no longer waits."""
     before = InstanceId(row.instance_id - 1)
     fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
     found = [*await store.waiting.fresh([fresh])]
@@ -106,9 +106,9 @@ def _waiting(
     in_array: Collection[InstanceId],
     catalogue: Catalogue,
 ) -> shapes.WaitingShown:
-    """Return one unsent instance as JSON. `candidate` None: it was just sent or ended. `one_per` as in Spread.
+    """Return an unsent instance as JSON. `candidate` None: it was just sent, or has ended. `one_per` is as in Spread.
 
-    `in_array`: instances that a single worker would have in its array after a refill now.
+    `in_array`: the instances that a single worker would have in its array if it refilled it now.
     """
     read = None if candidate is None else candidate.ready
     return shown(
@@ -128,9 +128,9 @@ def _waiting(
 async def explain_instance(
     store: PostgresStore, clock: Clock, instance_id: InstanceId, *, hosts: int
 ) -> shapes.InstanceExplained:
-    """Return the due date's terms as stored at dispatch and as of today, and the instance's outcome.
+    """Return a due date's terms, both as stored at dispatch and recomputed today, and the instance's outcome.
 
-    `today` is None while the instance is unsent, or if its host or app version no longer exists. Raises NotFoundError.
+    `today` is None for an unsent instance, or if its host or app version no longer exists. Raises NotFoundError.
     """
     job = await store.views.job_of_instance(instance_id)
     [row] = [one for one in job.instances if one.instance_id == instance_id]
@@ -157,7 +157,7 @@ async def explain_instance(
 async def _today(
     store: PostgresStore, row: InstanceRow, batch: Batch, job_class: JobClass, catalogue: Catalogue, *, now: Instant
 ) -> shapes.TodayShown | None:
-    """Return the terms of a due date as of now, for an idle host."""
+    """Return the terms that a due date would have now, for an idle host."""
     if row.host_id is None:
         return None
     host, known = await store.views.host(row.host_id)
@@ -202,11 +202,11 @@ def _idle_answer(due: Due | Refusal, now: Instant) -> shapes.IdleAnswer:
     return shown(shapes.IdleAnswer, due, row=due.row.number, due_in_s=due.due_at - now)
 
 
-AT_BOUND_S = 1.0  # a due date this close to dispatch + D counts as the delay bound
+AT_BOUND_S = 1.0  # a due date within this time of dispatch + D counts as the delay bound
 
 
 def _due(row: InstanceRow, job_class: JobClass, catalogue: Catalogue) -> shapes.DueShown | None:
-    """Return the due date that was sent, and why; None while the instance is unsent."""
+    """Return the due date sent to the client, and its reason; None for an unsent instance."""
     if row.sent_at is None or row.due_at is None:
         return None
     terms, allowed_s, bound_s = row.due_terms, row.due_at - row.sent_at, job_class.delay_bound_s

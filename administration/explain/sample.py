@@ -1,4 +1,4 @@
-"""Makes dry runs for the hosts that called last: how many would take the work, and why the others would not."""
+"""Dry runs for the hosts with the latest requests: how many would get the work, and why the rest would not."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from scheduler.trace import DecisionTrace, traced
 from store.postgres import PostgresStore
 
 SAMPLE_HOSTS = 200
-AT_A_TIME = 50  # hosts read together: the store reads them in one round trip
+AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
 @dataclass(frozen=True, slots=True)
 class ReasonCount:
-    """Hosts that would be sent nothing, by reason. A host with several reasons counts in each."""
+    """The number of hosts that would get no job, by reason. A host with several reasons counts in each."""
 
     code: RefusalCode
     hosts: int
@@ -36,9 +36,9 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class CallingHosts:
-    """What the hosts that called last would be sent of some work, each evaluated alone, and how often they call.
+    """What the sampled hosts would get of some work, each evaluated on its own, and their request rate.
 
-    `takers` hosts would be sent `jobs` jobs in all, each as if it called first.
+    `takers` hosts would get `jobs` jobs in total, if each was the first to request work.
     """
 
     hosts: int = 0
@@ -62,7 +62,7 @@ class _Tally:
             self.examples.setdefault(code, (why, caller.host_id))
 
     def held_back(self) -> tuple[ReasonCount, ...]:
-        """Return the reasons, the most frequent first."""
+        """Return the reasons, most frequent first."""
         rows = [ReasonCount(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
         return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
@@ -70,9 +70,9 @@ class _Tally:
 async def sample_of(
     store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
 ) -> CallingHosts:
-    """Run the decision for each of the `most` hosts that called last, as if it called now and there were no other work.
+    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work.
 
-    Hosts are evaluated in a thread, in groups, while the next group is read, so that client requests are not delayed.
+    Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
     """
     now = clock.now()
     tally = _Tally()
@@ -104,7 +104,7 @@ async def _read(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[Req
 def _all_answers(
     callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
 ) -> list[tuple[Caller, int, dict[RefusalCode, str]]]:
-    """Return what each host, in order, would be sent; hosts deleted meanwhile are left out."""
+    """Return what each host would get, in order; hosts deleted since they were listed are omitted."""
     return [
         (caller, *_answer(view, array, catalogue, now))
         for caller, view in zip(callers, views, strict=True)
@@ -115,7 +115,7 @@ def _all_answers(
 def _answer(
     view: RequestView, array: JobArray, catalogue: Catalogue, now: Instant
 ) -> tuple[int, dict[RefusalCode, str]]:
-    """Return how many jobs the host would be sent, and if none, each reason with its first sentence."""
+    """Return how many jobs the host would get and, if none, each reason with its first sentence."""
     refused = refusal_of_all(view, catalogue)
     if refused is not None:
         return 0, {refused.code: refused.detail}
@@ -132,7 +132,7 @@ def _reasons(found: DecisionTrace) -> dict[RefusalCode, str]:
 
 
 def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:
-    """Return the JSON, with the most frequent reason first."""
+    """Return the sample as JSON, most frequent reason first."""
     rate = round(sample.calls_per_hour, 3)
     takers_rate = round(sample.takers_calls_per_hour, 3)
     held_back = [shown(shapes.HeldBack, one, calls_per_hour=round(one.calls_per_hour, 3)) for one in sample.held_back]

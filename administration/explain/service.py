@@ -1,4 +1,4 @@
-"""Builds every explanation as a JSON object, for the command line and the API."""
+"""Returns explanations as JSON objects, for the command line and the API."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from store.postgres import PostgresStore
 
 
 class Explain:
-    """Runs scheduling decisions dry. Changes neither the database nor a worker's array.
+    """Makes scheduling decisions as dry runs. Changes neither the database nor a worker's array.
 
-    In a worker, `live` is its job array, on which hosts' dry runs decide. Every method raises NotFoundError.
+    In a worker, `live` is its job array, which dry runs for hosts use. All methods raise NotFoundError.
     """
 
     def __init__(self, store: PostgresStore, clock: Clock, live: JobArray | None = None) -> None:
@@ -25,11 +25,11 @@ class Explain:
         self._live = live
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
-        """Return what the host would be sent if it called now, and why not more."""
+        """Return which jobs the host would get if it contacted the server now, and why not more."""
         return await explain_host(self._store, self._clock, self._live, host_id)
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
-        """Return what delays the batch, by a dry run for the `hosts` that called last."""
+        """Return what delays the batch, using dry runs for the `hosts` hosts with the latest requests."""
         return await explain_batch(self._store, self._clock, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
@@ -37,5 +37,5 @@ class Explain:
         return await explain_job(self._store, self._clock, job_id, hosts=hosts)
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
-        """Return how the instance's due date was set, its outcome, or why it waits."""
+        """Return how the instance's due date was set and its outcome, or why it waits."""
         return await explain_instance(self._store, self._clock, instance_id, hosts=hosts)

@@ -13,14 +13,15 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 ARRAYS = {
     "worker": "evaluated on the current job array of one worker; other workers have other jobs",
-    "filled": "evaluated on a job array filled for this request; workers may have others: query one with --server",
+    "filled": "evaluated on a job array filled for this request; workers may have other jobs: query a worker with "
+    "--server",
 }
 SEARCHES = "; a request would also search the database"
-MOST_GROUPS = 40  # in the text; the JSON has all of them
+MOST_GROUPS = 40  # maximum in the text; the JSON has all groups
 
 
 def host_in_words(shown: Document) -> str:
-    """Describe what a host would be sent if it called now, and why not more."""
+    """Describe which jobs a host would get if it contacted the server now, and why not more."""
     return "\n".join(_host(shown))
 
 
@@ -128,7 +129,8 @@ def _sample(sample: Document) -> Iterator[str]:
     taking = sample["would_take"]
     yield (
         f"of the {sample['hosts']} hosts that called last ({sample['calls_per_hour']:.1f} calls an hour), "
-        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would take some of it if it came first"
+        f"{taking['hosts']} ({taking['calls_per_hour']:.1f} calls an hour) would take some of its jobs if the batch "
+        f"came first"
     )
     for one in sample["held_back"]:
         yield (
@@ -138,7 +140,7 @@ def _sample(sample: Document) -> Iterator[str]:
 
 
 def job_in_words(shown: Document) -> str:
-    """Describe why a job's unsent instances wait, and the state of the others."""
+    """Describe why a job's unsent instances wait, and the state of its other instances."""
     return "\n".join(_job(shown))
 
 
@@ -157,7 +159,7 @@ def _job(shown: Document) -> Iterator[str]:
 def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
     yield f"instance {one['instance_id']} waits:"
     if one["sample"] is None:
-        yield "  no longer: it was just sent or ended"
+        yield "  no longer waiting: it was just sent or ended"
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
     yield f"  {place}; {batches} batches with {unsent} unsent instances come first"
@@ -170,7 +172,7 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
 
 
 def _excluded(hosts: str, one_per: str | None) -> str:
-    """Describe which hosts are excluded because of the hosts that had the job."""
+    """Describe which hosts are excluded because they, or hosts of the same volunteer, have had the job."""
     match one_per:
         case "volunteer":
             return f"not for hosts {hosts} or other hosts of their volunteers: one instance per volunteer"
@@ -181,7 +183,7 @@ def _excluded(hosts: str, one_per: str | None) -> str:
 
 
 def instance_in_words(shown: Document) -> str:
-    """Describe how a due date was set, and the outcome of the instance."""
+    """Describe how a due date was set, and the instance's outcome."""
     return "\n".join(_instance(shown))
 
 

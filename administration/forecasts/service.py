@@ -1,4 +1,4 @@
-"""Builds the JSON of forecasts, previews and forecast accuracy for the command line and the API. Read-only."""
+"""Returns forecasts, previews and forecast accuracy as JSON, for the command line and the API. Read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from store.postgres import PostgresStore
 def forecasts_as_json(
     batch: Batch, records: Sequence[ForecastRecord], accuracy: AppAccuracy | None, *, app: str, now: Instant
 ) -> shapes.ForecastsShown:
-    """Return a batch's progress, published forecast, all forecasts in order of time, and the app's accuracy."""
+    """Return a batch's progress, published forecast, all forecasts in chronological order, and the app's accuracy."""
     last = records[-1] if records else None
     return shown(
         shapes.ForecastsShown,
@@ -35,9 +35,9 @@ def forecasts_as_json(
 
 
 def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
-    """Return why no host can finish an active batch, or why its deadline is at risk; None if neither applies.
+    """Return why no host can finish an active batch, or why its deadline is at risk, or None.
 
-    `short`: the limit that excludes all hosts that called recently. `last`: the batch's last forecast.
+    `short` is the limit that excludes all recently active hosts, `last` the batch's latest forecast.
     """
     if short is not None and batch.ended_at is None:
         return short.reason
@@ -50,7 +50,7 @@ def accuracy_as_json(noted: AppAccuracy) -> shapes.AccuracyShown:
 
 
 def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecastsShown:
-    """Return the ages of the last forecasts of an app's active batches, and its accuracy."""
+    """Return the ages of the latest forecasts of an app's active batches, and the app's accuracy."""
     return shown(
         shapes.AppForecastsShown,
         health,
@@ -62,7 +62,7 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
 
 
 def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.PreviewShown:
-    """Return a preview under the keys of a forecast."""
+    """Return a preview as JSON, with the keys of a forecast."""
     forecast = preview.forecast
     return shown(
         shapes.PreviewShown,
@@ -84,7 +84,7 @@ class ForecastViews:
         self._clock = clock
 
     async def of_batch(self, batch_id: BatchId, *, limit: int) -> shapes.ForecastsShown:
-        """Return the last `limit` forecasts of a batch in order of time. Raises NotFoundError."""
+        """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
@@ -92,6 +92,6 @@ class ForecastViews:
         return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now())
 
     async def health(self) -> list[shapes.AppForecastsShown]:
-        """Return the state of forecasting of each app."""
+        """Return the health of each app's forecasts."""
         now = self._clock.now()
         return [health_as_json(health, now=now) for health in await self._store.forecasts.health()]

@@ -1,6 +1,6 @@
-"""Formats forecasts as text: charts, sentences and times (UTC) from the JSON documents. Pure.
+"""Formats the JSON of forecasts as text: charts, sentences and times (UTC). Pure.
 
-The fan of a chart runs in straight lines from the last forecast to q10, q50 and q90. Only its end points are forecast.
+The fan of a chart consists of straight lines from the last forecast to q10, q50 and q90; only these are forecast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def instant_of(at: Instant) -> str:
 
 
 def seen_from(at: Instant, now: Instant) -> str:
-    """Format an instant with its distance from now.
+    """Format an instant with its distance from `now`.
 
     >>> seen_from(Instant(1_800_000_000.0), Instant(1_799_992_800.0))
     '2027-01-15 08:00 UTC (in 2 h)'
@@ -36,14 +36,14 @@ def seen_from(at: Instant, now: Instant) -> str:
     return f"{instant_of(at)} ({f'in {away}' if at >= now else f'{away} ago'})"
 
 
-BLOCKS = " ▁▂▃▄▅▆▇█"  # eighths of a cell
+BLOCKS = " ▁▂▃▄▅▆▇█"  # eighths of a character cell
 FAN, MEDIAN = "░", "▒"
-LABEL = 6  # columns left of the axis
+LABEL = 6  # width of the labels left of the axis, in columns
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """The fraction of jobs that had ended at an instant."""
+    """The fraction of jobs that had ended by an instant."""
 
     at: Instant
     over_fraction: float
@@ -51,7 +51,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """A forecast, and the progress of the batch when it was made."""
+    """A forecast, with the batch's progress when it was made."""
 
     origin: Point
     q10_at: Instant
@@ -61,7 +61,7 @@ class Fan:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A letter below the axis. If two marks share a column, the later in the list is drawn."""
+    """A letter below the axis. If two marks share a column, the later one in the list is drawn."""
 
     letter: str
     at: Instant
@@ -70,9 +70,9 @@ class Mark:
 def chart(
     points: Sequence[Point], fan: Fan | None, marks: Sequence[Mark], *, width: int = 66, height: int = 8
 ) -> list[str]:
-    """Return the lines of the chart, `height` of them for jobs. `points` are in order of time, at least one.
+    """Return the lines of the chart, with `height` lines for jobs. `points` are chronological, at least one.
 
-    Half of the jobs end within half an hour, the batch half an hour later:
+    Half of the jobs end within half an hour, the batch ends half an hour later:
 
     >>> for line in chart([Point(Instant(0.0), 0.0), Point(Instant(1800.0), 0.5)], None,
     ...                   [Mark("E", Instant(3600.0))], width=9, height=2):
@@ -97,7 +97,7 @@ def chart(
 
 
 def _column(at: Instant, points: Sequence[Point], fan: Fan | None, height: int) -> list[str]:
-    """Return the cells of one column, from the top."""
+    """Return the cells of one column, from top to bottom."""
     if at <= points[-1].at:
         return _bar(over_at(at, points), height)
     if fan is None or at < fan.origin.at:
@@ -106,7 +106,7 @@ def _column(at: Instant, points: Sequence[Point], fan: Fan | None, height: int) 
 
 
 def over_at(at: Instant, points: Sequence[Point]) -> float:
-    """Interpolate linearly between the points; 0 before the first, constant after the last.
+    """Return the fraction ended at `at`, interpolated linearly; 0 before the first point, constant after the last.
 
     >>> over_at(Instant(5.0), [Point(Instant(0.0), 0.0), Point(Instant(10.0), 0.5)])
     0.25
@@ -128,7 +128,7 @@ def _bar(over_fraction: float, height: int) -> list[str]:
 
 
 def _slice(at: Instant, fan: Fan, height: int) -> list[str]:
-    """Return the cells that the fan covers: below the q10 line, above the q90 line; the q50 line is drawn darker."""
+    """Return the cells covered by the fan, below the q10 line and above the q90 line. The q50 line is drawn darker."""
     low, median, high = (_on_line(at, fan, end_at) for end_at in (fan.q90_at, fan.q50_at, fan.q10_at))
     cells = []
     for row in range(height):
@@ -141,7 +141,7 @@ def _slice(at: Instant, fan: Fan, height: int) -> list[str]:
 
 
 def _on_line(at: Instant, fan: Fan, end_at: Instant) -> float:
-    """Return the fraction of ended jobs if jobs ended at a constant rate from the forecast until `end_at`."""
+    """Return the fraction of ended jobs, assuming a constant rate from the forecast until `end_at`."""
     left_s = end_at - fan.origin.at
     part = 1.0 if left_s <= 0.0 else min(1.0, (at - fan.origin.at) / left_s)
     return fan.origin.over_fraction + part * (1.0 - fan.origin.over_fraction)
@@ -149,9 +149,9 @@ def _on_line(at: Instant, fan: Fan, end_at: Instant) -> float:
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
-MOST_LISTED = 8  # the last forecasts; the JSON has all of them
-LITTLE_SHIFT = 0.1  # ln; smaller differences in job length are not shown
-NOT_SHOWN = 0.005  # rounds to 0 %
+MOST_LISTED = 8  # number of forecasts shown, latest first; the JSON has all of them
+LITTLE_SHIFT = 0.1  # in ln; smaller differences in job duration are not shown
+NOT_SHOWN = 0.005  # would be rounded to 0 %
 
 
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
@@ -163,12 +163,12 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
 
 
 def not_shown(state: ForecastState) -> str:
-    """Return why no forecast is shown; empty if there is one, or if the batch has ended."""
+    """Return why no forecast is shown; empty if one is shown or the batch has ended."""
     return NOT_SHOWN_WORDS.get(state, "")
 
 
 def forecasts_in_words(shown: Document) -> str:
-    """Return a batch's expected end, the reasons, and how the forecast changed."""
+    """Describe when a batch will probably end, why, and how the forecast changed."""
     return "\n".join(_forecasts(shown))
 
 
@@ -253,7 +253,7 @@ def _reasons(last: Document) -> Iterator[str]:
 
 
 def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
-    """List what delays the batch, the largest share first."""
+    """List the causes that delay the batch, largest share first."""
     if holds:
         yield "What delays it:"
     for hold in holds:
@@ -261,7 +261,7 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
 
 
 def terms_in_words(terms: Document | None) -> Iterator[str]:
-    """List the fitted quantities that matter."""
+    """List the fitted parameters that are worth showing."""
     if terms is None:
         return
     yield "Model inputs:"
@@ -297,7 +297,7 @@ def _in_short(one: Document) -> str:
 
 
 def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
-    """Describe the accuracy of the app's forecasts."""
+    """Describe how accurate the app's forecasts have been."""
     if accuracy is None:
         yield f"Forecast accuracy of {app} is unknown: no batch with a forecast has completed yet."
         return
@@ -314,7 +314,7 @@ def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
 
 
 def health_in_words(apps: Sequence[Document]) -> Iterator[str]:
-    """Describe the state of forecasting, app by app."""
+    """Describe the health of forecasts, app by app."""
     if not apps:
         yield "no apps yet: add the first with muster app add NAME"
     for one in apps:

@@ -44,11 +44,11 @@ async def set_importance(
     deadline: NewDeadline | None = None,
     release: bool = False,
 ) -> None:
-    """Change the given fields, all or none, from the next ordering pass on; `release` lets it wait for no other batch.
+    """Change the given fields, all or none, at the next ordering pass. `release` ends waiting for other batches.
 
-    The account can change until the first instance is sent; the deadline only if the batch has one, and sent instances
-    keep their due dates. Raises InvalidInputError for values out of range, missing permissions, or a late change,
-    NotFoundError if the batch is not active.
+    The account can change until the first instance is sent. The deadline can change only if the batch has one;
+    instances already sent keep their due dates. Raises InvalidInputError for values out of range, missing permissions
+    or a change made too late, and NotFoundError if the batch is not active.
     """
     if all(one is None for one in (user_priority, level, queue, account, deadline)) and not release:
         expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
@@ -62,7 +62,7 @@ async def set_importance(
     if batch.state is not BatchState.ACTIVE:
         raise NotFoundError("active batch", batch_id)
     if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
-        expected = f"a batch with qos {QoS.SHORT_DEADLINE}: other batches have no deadline"
+        expected = f"a batch with qos {QoS.SHORT_DEADLINE}; other batches have no deadline"
         raise InvalidInputError("deadline_at", expected, batch.qos)
     account_id = await _allowed(store, batch, account, wanted, user_priority)
     rules = store.ordering_rules
@@ -87,9 +87,9 @@ def _check_priority(user_priority: int | None) -> None:
 async def _allowed(
     store: PostgresStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
 ) -> AccountId | None:
-    """Return the new account, or None if it stays. Raises InvalidInputError for missing permissions.
+    """Return the new account, None if it does not change. Raises InvalidInputError for missing permissions.
 
-    The level and priority of a moved batch need permissions in the new account.
+    A moved batch needs permissions for its level and priority in the new account.
     """
     submitters = {one.submitter_id: one for one in await store.people.submitters()}
     submitter, accounts = submitters[batch.submitter_id], await store.people.accounts()
@@ -106,7 +106,7 @@ async def _allowed(
 async def _account_of(
     store: PostgresStore, batch: Batch, submitter: Submitter, name: str, accounts: Sequence[Account]
 ) -> AccountId:
-    """Return the account of this name, if the submitter may use it. Raises InvalidInputError."""
+    """Return the account with this name if the submitter may use it. Raises InvalidInputError."""
     further = await store.people.memberships(submitter.submitter_id)
     mine = {one.name: one.account_id for one in accounts if one.account_id in {submitter.account_id, *further}}
     if name not in mine:

@@ -1,4 +1,4 @@
-"""Explains the places of batches in the order, and previews and changes the ordering settings; as JSON.
+"""Explains batches' places in the order; previews and changes the ordering settings. As JSON.
 
 Ordering settings must be consistent with each other.
 """
@@ -35,7 +35,7 @@ KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
 
 
 def ordering_changes(values: Iterable[tuple[str, object]]) -> Changes:
-    """Return new values by full key, checked against their ranges. Raises InvalidInputError, also for duplicates.
+    """Return validated values by full key. Raises InvalidInputError, also for duplicates.
 
     >>> ordering_changes([("policy", "fifo"), ("ordering.max_wait_s", 60)])
     {'ordering.policy': 'fifo', 'ordering.max_wait_s': 60.0}
@@ -51,7 +51,7 @@ def _key_of(name: str) -> str:
 
 
 def with_ordering(settings: Settings, changes: Changes) -> Settings:
-    """Return the changed settings, checked as a whole. Raises InvalidInputError.
+    """Return the changed settings after checking that they are consistent. Raises InvalidInputError.
 
     >>> with_ordering(Settings(), {"ordering.queues": "normal=0/1/1 normal=1/1/1"})
     Traceback (most recent call last):
@@ -63,7 +63,7 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
 
 
 def check_ordering(settings: Settings) -> None:
-    """Check the ordering settings, including those of policies not in use. Raises InvalidInputError."""
+    """Check the ordering settings, including those of inactive policies. Raises InvalidInputError."""
     ordering = settings.ordering
     usage_weights(ordering.usage_weights)
     targets(ordering.targets)
@@ -76,7 +76,7 @@ def check_ordering(settings: Settings) -> None:
 
 
 def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
-    """Return the terms of the active policy per service level, with caps and weights (component weights included).
+    """Return the active policy's terms per service level, with caps and weights (multiplied by component weights).
 
     >>> weights_in_force(Settings())[0]["term"]
     'logical end time'
@@ -98,7 +98,7 @@ def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
 
 
 def breakdown_of(record: Mapping[str, object]) -> Breakdown:
-    """Return a stored breakdown, with the hold among its limits.
+    """Return a stored breakdown, with the blocking limits added to its limits.
 
     >>> record = {"batch": 7, "policy": "fifo", "computed_at": 1.0, "tier": 0, "total": -5.0, "hold": "quota"}
     >>> breakdown_of(record).limits
@@ -116,12 +116,12 @@ def _in_order(
     return cast(shapes.PriorityShown, {**where, **record})
 
 
-REASONS = 30  # in a preview
+REASONS = 30  # number of breakdowns in a preview
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in order with their breakdowns; `unordered` have not been ordered yet. `places`: of active batches."""
+    """Batches in order, with their breakdowns. `unordered`: not ordered yet. `places`: number of active batches."""
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[shapes.PriorityShown]
@@ -139,15 +139,15 @@ class OrderPreview:
 
 
 class Priorities:
-    """Shows and changes the order of batches, for the command line and the API."""
+    """Shows and changes the order of batches for the command line and the API."""
 
     def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     async def show(self, batch_id: BatchId | None = None, *, limit: int = 50) -> Shown:
-        """Return the first batches in order that have unsent instances, or one batch. Raises NotFoundError without a
-        stored breakdown.
+        """Return the first batches in order that have unsent instances, or one batch. Raises NotFoundError if no
+        breakdown is stored.
         """
         rules = self._store.ordering_rules
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
@@ -171,7 +171,7 @@ class Priorities:
         )
 
     async def preview(self, changes: Changes, *, limit: int = 50) -> OrderPreview:
-        """Return the order under changed settings. Raises InvalidInputError if they are inconsistent."""
+        """Return the order under changed settings. Raises InvalidInputError if the settings are inconsistent."""
         now = self._clock.now()
         catalogue, view = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
@@ -211,7 +211,7 @@ def _both(
 
 
 def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[shapes.PlaceMoved]:
-    """Return each batch's place among all active batches, 1 = first, in the old and the new order."""
+    """Return each batch's place among all active batches (1 = first) in the old and the new order."""
     places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
     return [
         {
@@ -230,7 +230,7 @@ def _reasons(found: OrderingPass) -> list[Breakdown]:
 
 
 def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:
-    """Return a grant in the period of `now`, in service units.
+    """Return a grant for the period of `now`, in service units.
 
     >>> grant_as_json("lab", Grant(1, 10.0, Instant(0.0), 100.0, used_su=4.0), Instant(50.0))["left_su"]
     6.0
@@ -239,6 +239,6 @@ def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:
-    """Return a limit; `name` None applies to all, `counts` describes the quantity."""
+    """Return a limit as JSON. With `name` None it applies to all; `counts` describes the quantity."""
     counts = limit.quantity
     return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)

@@ -1,4 +1,4 @@
-"""Checks and changes grants and limits of accounts and submitters."""
+"""Validates and changes grants and limits of accounts and submitters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from store.postgres import PostgresStore
 
 
 class Rules:
-    """Manages grants and limits for the command line and the API; changes apply from the next ordering pass."""
+    """Manages grants and limits for the command line and the API. Changes take effect at the next ordering pass."""
 
     def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
@@ -27,7 +27,7 @@ class Rules:
         return {names[one.account_id]: one for one in await self._store.ordering_rules.grants()}
 
     async def grant(self, account: str, *, granted_su: float, period_s: float) -> None:
-        """Set an account's grant per period; usage stays. Raises InvalidInputError, NotFoundError."""
+        """Set an account's grant per period; its usage is kept. Raises InvalidInputError, NotFoundError."""
         in_bounds("granted_su", granted_su)
         in_bounds("period_s", period_s)
         account_id = (await self._account_ids()).get(account)
@@ -41,14 +41,14 @@ class Rules:
         )
 
     async def take_grant(self, account: str) -> None:
-        """Remove an account's grant: its usage is no longer charged. Raises NotFoundError if it has none."""
+        """Remove an account's grant, so that its usage is no longer charged. Raises NotFoundError without a grant."""
         known = (await self.grants()).get(account)
         if known is None:
             raise NotFoundError("grant of account", account)
         await self._store.ordering_rules.drop_grant(known.account_id)
 
     async def limits(self) -> Sequence[Limit]:
-        """Return every limit."""
+        """Return all limits."""
         return await self._store.ordering_rules.limits()
 
     async def limit(
@@ -60,7 +60,7 @@ class Rules:
         soft: float | None = None,
         hard: float | None = None,
     ) -> Limit:
-        """Set or replace a limit; without a name it applies to all. Raises InvalidInputError."""
+        """Set or replace a limit; without a name, it applies to all. Raises InvalidInputError."""
         made = Limit(
             chosen(Scope, scope, "scope"), _quantity(quantity), name if name is None else checked_name(name), soft, hard
         )
@@ -83,7 +83,7 @@ class Rules:
 
 
 def _quantity(word: str) -> Quantity:
-    """Return a quantity by name. Idle jobs are limited by settings, for all users alike.
+    """Return the quantity with this name. Idle jobs are limited by settings, equally for all users.
 
     >>> _quantity("job_pe")
     <Quantity.JOB_PE: 'processor equivalents per job'>

@@ -30,12 +30,12 @@ class Sharing:
         self._clock = clock
 
     async def show(self) -> list[shapes.ShareShown]:
-        """Return the tree, parents before children, with usage decayed until now."""
+        """Return the tree, parents before children, with usage decayed to the current time."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
 
     async def windows(self) -> shapes.WindowsShown:
-        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        """Return recent usage of users, groups, accounts and levels, compared with their targets."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         view, now, length_s = await self._store.ordering.view(), self._clock.now(), settings.ordering.window_s
         ledger = UsageLedger(view, settings.ordering, now)
@@ -52,9 +52,9 @@ class Sharing:
         return {"window_s": length_s, "starts_at": starts, "delivered_flop": delivered, "usage": used}
 
     async def reset(self, *, submitter: str | None, account: str | None) -> int:
-        """Set recorded usage to 0 from now on, and forget the windows of targets; returns the number of records.
+        """Reset recorded usage to 0, discard the windows behind targets, and return the number of records changed.
 
-        Grants stay as they are. Work in progress is still corrected when it returns. Raises NotFoundError.
+        Grants are kept. Work in progress is still corrected when it is returned. Raises NotFoundError.
         """
         people = self._store.people
         if submitter is not None:
@@ -66,7 +66,7 @@ class Sharing:
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:
-        """Set shares, and permissions in and below it, unless None. Raises InvalidInputError, NotFoundError."""
+        """Set an account's shares and permissions, unless None. Raises InvalidInputError, NotFoundError."""
         _check(shares)
         if permissions is not None:
             await self._store.people.permit_account(name, _permitted(permissions))
@@ -85,7 +85,7 @@ class Sharing:
         account: str | None = None,
         permissions: Sequence[str] | None = None,
     ) -> shapes.SubmitterStanding:
-        """Set shares (in `account`, if given) and permissions, unless None. Raises InvalidInputError, NotFoundError."""
+        """Set a submitter's shares (in `account`, if given) and permissions, unless None. Raises the same errors."""
         people = self._store.people
         if account is not None and shares is None:
             shares = 1.0
@@ -104,7 +104,7 @@ class Sharing:
 
 
 def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[shapes.ShareShown]:
-    """Return the tree as rows. Accounts without submitters below them are left out."""
+    """Return the tree as rows. Accounts without any submitter below them are omitted."""
     weights = usage_weights(settings.usage_weights)
     used = {one.leaf: one.usage.read(now, settings.half_life_s).weighed(weights) for one in view.usage}
     leaves = [Leaf(*one.leaf, one.shares, used.get(one.leaf, 0.0)) for one in view.members]
@@ -131,7 +131,7 @@ class _Rows:
 
 
 def _row(depth: int, account: str, submitter: str | None, share: Share) -> shapes.ShareShown:
-    """Return one node; JSON has no infinity, so the level weight of an unused node is null."""
+    """Return one node. JSON has no infinity, so the level weight of an unused node is null."""
     return shown(
         shapes.ShareShown,
         share,

@@ -1,4 +1,4 @@
-"""Dumps and loads the tree of accounts and submitters: rows that can be kept in a file and edited."""
+"""Dumps and loads the tree of accounts and submitters, as rows that can be edited in a file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class AccountTree:
         self._clock = clock
 
     async def dump(self) -> Sequence[TreeRow]:
-        """Return accounts, parents first, then submitters, then submitters' further accounts."""
+        """Return all accounts, parents first, then submitters, then their memberships in further accounts."""
         return await self._store.people.tree()
 
     async def load(self, rows: Sequence[TreeRow], *, dry_run: bool) -> Sequence[TreeRow]:
-        """Add and change what the rows describe, all or nothing; deletes nothing. Returns the rows that differed.
+        """Add and change what the rows describe, all or none, and delete nothing. Return the rows that differed.
 
         Raises InvalidInputError naming the row.
         """
@@ -40,9 +40,9 @@ class AccountTree:
 
 
 def tree_changes(current: Iterable[TreeRow], wanted: Sequence[TreeRow]) -> list[TreeRow]:
-    """Return the wanted rows that are new or differ, in the order in which they can be written. Pure.
+    """Return the wanted rows that are new or changed, in an order in which they can be written. Pure.
 
-    Raises InvalidInputError for a bad value, a repeated row, an unknown account, or an account below itself.
+    Raises InvalidInputError for an invalid value, a repeated row, an unknown account, or an account below itself.
 
     >>> lab = TreeRow(TreeKind.ACCOUNT, "lab", "", 1.0)
     >>> ada = TreeRow(TreeKind.SUBMITTER, "ada", "lab", 2.0)
@@ -88,7 +88,7 @@ def _check_place(row: TreeRow, after: Known, where: str) -> None:
 
 
 def _above(row: TreeRow, after: Known) -> list[str]:
-    """Return the accounts above an account, the nearest first; ends at a circle."""
+    """Return the accounts above an account, nearest first; stops at a cycle."""
     above = list[str]()
     while row.parent and row.parent not in above and (found := after.get((TreeKind.ACCOUNT, row.parent, ""))):
         above.append(row.parent)

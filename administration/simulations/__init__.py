@@ -1,1 +1,1 @@
-"""Simulations requested from a server: run in the background, one at a time, with progress in the database."""
+"""Simulations requested through a server. They run in the background, one at a time, with progress in the database."""

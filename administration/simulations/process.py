@@ -1,6 +1,6 @@
-"""The process of one requested simulation, and the periodic tasks that simulations share with administration.
+"""The process that runs one requested simulation, and the periodic tasks used in simulations.
 
-Reads the run from standard input, pickled by the worker; writes one JSON line per step to standard output:
+It reads the run, pickled by the worker, from standard input, and writes one JSON line per step to standard output:
 
     {"done_fraction": 0.25}
     {"result": {...}}      or      {"failure": "..."}
@@ -24,17 +24,17 @@ from simulator.run import Case
 from simulator.services import AnyStore, CatalogueOfTheMoment, SimulatedTask
 from simulator.sweep import run_here
 
-RELAX_EVERY_S = Seconds(600.0)  # simulated clients call every few hours, so a tenth of the usual rate is enough
+RELAX_EVERY_S = Seconds(600.0)  # simulated clients connect every few hours, so a tenth of the usual rate is enough
 
 
 def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[SimulatedTask]:
-    """Satisfies simulator.services.MoreTasks."""
+    """Implements simulator.services.MoreTasks."""
     relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
     return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, updates_catalogue=bool)]
 
 
 class ProgressWriter:
-    """Satisfies simulator.sweep.Watching: reports the progress of all runs together."""
+    """Implements simulator.sweep.Watching: reports the progress of all runs together."""
 
     def __init__(self, cases: Sequence[Case], out: IO[str]) -> None:
         self._cases = cases
@@ -59,7 +59,7 @@ def write_line(out: IO[str], message: Mapping[str, object]) -> None:
 def main(given: IO[bytes], out: IO[str]) -> None:
     """Run the requested simulation."""
     try:
-        work: RequestedRun = pickle.loads(given.read())  # noqa: S301  of the worker that started this process
+        work: RequestedRun = pickle.loads(given.read())  # noqa: S301  written by the worker that started this process
         write_line(out, {"result": work.result(run_here(work.cases, simulated_tasks, ProgressWriter(work.cases, out)))})
     except MusterError as error:
         write_line(out, {"failure": str(error)})

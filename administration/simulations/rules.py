@@ -1,6 +1,6 @@
-"""Compares deadline rules on a shipped scenario: checks the request and builds the result. Pure except for the file.
+"""Compares deadline rules on a shipped scenario: validates the request and builds the result.
 
-Functions import the simulator on use, so that serving processes and commands start faster.
+Functions import the simulator when called, so that serving processes and commands start faster.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 MOST_SEEDS = 10
 MOST_HOSTS = 5000
 MOST_DAYS = 120.0
-POINTS = 200  # of a curve
+POINTS = 200  # points per curve
 DEFAULT_RULES = (DeadlineRule.MUSTER, DeadlineRule.FIXED)
 
 
 class RequestedComparison(msgspec.Struct, forbid_unknown_fields=True):
-    """A request of a page. `changes` are values of the scenario file by path."""
+    """A comparison requested on a page. `changes` are values in the scenario file by path."""
 
     scenario: str
     rules: list[str]
@@ -38,7 +38,7 @@ class RequestedComparison(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class RulesCompared:
-    """Satisfies administration.simulations.runs.RequestedRun."""
+    """Implements administration.simulations.runs.RequestedRun."""
 
     asked: Mapping[str, object]
     cases: Sequence[Case]
@@ -51,7 +51,7 @@ class RulesCompared:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The choices of a page: `scenarios` by name with descriptions, `computers` are populations."""
+    """The choices on a page: `scenarios` by name with descriptions; `computers` are populations."""
 
     scenarios: Mapping[str, str]
     rules: Sequence[str]
@@ -59,7 +59,7 @@ class Choices:
 
 
 def choices() -> Choices:
-    """Return the choices; scenarios are the shipped ones, small ones first."""
+    """Return the choices. Scenarios are the shipped ones, smallest first."""
     from simulator.host_models import FITTED  # noqa: PLC0415
     from simulator.scenario import SHIPPED  # noqa: PLC0415
 
@@ -69,13 +69,13 @@ def choices() -> Choices:
 
 
 def _about(file: Path) -> str:
-    """Return the description of a shipped scenario, its first comment."""
+    """Return a shipped scenario's description, its first comment."""
     first = file.read_text(encoding="utf-8").partition("\n")[0]
     return first.lstrip("# ") if first.startswith("#") else ""
 
 
 def checked(request: RequestedComparison) -> RulesCompared:
-    """Return the runs of a request. Raises InvalidInputError naming the field; only shipped files are read."""
+    """Return the runs of a request. Raises InvalidInputError naming the field. Reads only shipped files."""
     from simulator.run import checked_rule  # noqa: PLC0415
     from simulator.scenario import read_scenario  # noqa: PLC0415
     from simulator.sweep import cases_of  # noqa: PLC0415
@@ -98,7 +98,7 @@ def checked(request: RequestedComparison) -> RulesCompared:
 
 
 def as_result(comparison: RuleComparison) -> dict[str, object]:
-    """Return the figures, the rows of the table, and the curves of urgent batches."""
+    """Return the figures, the table rows, and the curves of urgent batches."""
     from simulator.report import rows_of  # noqa: PLC0415
 
     return {
@@ -109,7 +109,7 @@ def as_result(comparison: RuleComparison) -> dict[str, object]:
 
 
 def curve(ends_s: tuple[float, ...], jobs: int) -> list[tuple[float, float]]:
-    """Return hours since submission with the share of jobs ended by then, thinned.
+    """Return pairs of hours since submission and the share of jobs ended by then, thinned out.
 
     >>> curve((7200.0, 3600.0), 4)
     [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5)]

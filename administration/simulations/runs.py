@@ -1,7 +1,7 @@
 """Runs simulations requested by pages and the API, each in its own process at the lowest priority.
 
-Any worker may be queried for the progress, so it is stored in the database. If a row has not been updated for a minute,
-its process has ended.
+Progress is stored in the database, because any worker may be queried for it. If a row has not been updated for a
+minute, its process has ended.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from simulator.run import Case, Ran
 
 PROGRAM = (sys.executable, "-m", "administration.simulations.process")
-MOST_LISTED = 20  # latest simulations
-AT_ONCE = 1  # in the whole cluster: each takes a CPU from the workers
+MOST_LISTED = 20  # maximum number of simulations listed, latest first
+AT_ONCE = 1  # in the whole cluster, because each takes a CPU from the workers
 NOTE_EVERY_S = 1.0
-LINE_BYTES = 2**24  # limit of a line, which may be a result
+LINE_BYTES = 2**24  # maximum length of a line, which may contain a result
 
 log = structlog.get_logger()
 
 
 class RequestedRun(Protocol):
-    """A run. `asked` is shown to users; it has at least `scenario`, `rules`, `seeds` and `changes`."""
+    """A run. `asked` is shown to users and contains at least `scenario`, `rules`, `seeds` and `changes`."""
 
     @property
     def asked(self) -> Mapping[str, object]: ...
@@ -44,12 +44,12 @@ class RequestedRun(Protocol):
     def cases(self) -> Sequence[Case]: ...
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """Return the result of the cases, given in their order."""
+        """Return the result from the completed cases, given in order."""
         ...
 
 
 class OutputLine(msgspec.Struct):
-    """A line of output of the process."""
+    """A line of the process's output."""
 
     done_fraction: float | None = None
     result: dict[str, object] | None = None
@@ -61,7 +61,7 @@ class SimulationsBusyError(ConflictError):
 
 
 class SimulationRuns:
-    """Runs simulations of one worker, and ends them when it closes."""
+    """Runs a worker's simulations, and ends them when the worker closes."""
 
     def __init__(self, simulations: PostgresSimulations, clock: Clock) -> None:
         self._simulations = simulations
@@ -69,14 +69,14 @@ class SimulationRuns:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def check_free(self) -> None:
-        """Check before long preparations. Raises SimulationsBusyError."""
+        """Raise SimulationsBusyError if no simulation can start; call before long preparations."""
         now = self._clock.now()
         latest = await self._simulations.simulations(MOST_LISTED)
         if sum(one.state is SimulationState.RUNNING and not one.is_lost(now) for one in latest) >= AT_ONCE:
             raise SimulationsBusyError
 
     async def start(self, work: RequestedRun, *, who: str) -> int:
-        """Start a simulation; return its id. Raises SimulationsBusyError."""
+        """Start a simulation and return its id. Raises SimulationsBusyError."""
         packed = await asyncio.to_thread(pickle.dumps, work)
         now = self._clock.now()
         simulation_id = await self._simulations.add(
@@ -130,7 +130,7 @@ class SimulationRuns:
             if self._clock.monotonic() - noted_s >= NOTE_EVERY_S:
                 noted_s = self._clock.monotonic()
                 if not await self._simulations.note(simulation_id, line_read.done_fraction, now=self._clock.now()):
-                    return  # it was cancelled
+                    return  # the simulation was cancelled
         await self._end(simulation_id, line_read)
 
     async def _end(self, simulation_id: int, line_read: OutputLine) -> None:
@@ -143,5 +143,5 @@ class SimulationRuns:
 
 
 def _last() -> None:
-    """Run at the lowest priority, after client requests."""
+    """Set the lowest priority, so that client requests come first."""
     os.nice(19)

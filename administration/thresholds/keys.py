@@ -1,4 +1,4 @@
-"""Names the settings that are thresholds, and the effect of raising or lowering each. Pure."""
+"""Lists the settings that are thresholds, with the effect of raising or lowering each. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from muster_client import shapes
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The unit of a setting, and the effects of a higher and a lower value."""
+    """A setting's unit, and the effects of a higher and a lower value."""
 
     unit: str
     higher: str
     lower: str
 
 
-# Every setting that decides which hosts may have a job, when it is due, or whether late jobs are copied.
+# All settings that affect which hosts may get a job, when it is due, or whether late jobs are copied.
 EFFECTS = {
     "deadline.p_afap": Effect(
         "percentile",
@@ -47,18 +47,19 @@ EFFECTS = {
     ),
     "ranking.min_rows": Effect(
         "rows of hosts",
-        "the bootstrap rule applies longer: P 0.5 without a failure, 0.9 for the fastest quarter",
-        "percentiles are computed from few hosts and are less meaningful",
+        "the bootstrap rule applies longer: P is 0.5 without a failure, 0.9 for the fastest quarter",
+        "percentiles are computed from fewer hosts and are less meaningful",
     ),
     "ranking.min_samples": Effect(
         "results, decayed",
-        "newcomers need more results before they get gated jobs; fewer pass by luck",
-        "newcomers are ranked sooner, on fewer results",
+        "newcomers need more results before they get gated jobs; fewer pass by chance",
+        "newcomers are ranked sooner, based on fewer results",
     ),
     "deadline.afap": Effect(
         "policy",
         "prompt: AFAP batches start on all hosts that finish soon, before deferrable work",
-        "table: only on good hosts before the first forecast, then with due dates that follow the forecast",
+        "table: AFAP batches run only on good hosts before the first forecast, then with due dates that follow the "
+        "forecast",
     ),
     "deadline.afap_turn_factor": Effect(
         "times the retry turnaround",
@@ -87,8 +88,8 @@ EFFECTS = {
     ),
     "deadline.reliability_quantile_z": Effect(
         "z of the normal distribution",
-        "tight due dates allow for slower days of a host: fewer retries, lost jobs are found later",
-        "working hosts miss more due dates; 0: half of them",
+        "tight due dates allow for a host's slower days: fewer retries, lost jobs are found later",
+        "working hosts miss more due dates; 0: half of their due dates",
     ),
     "ranking.active_s": Effect(
         "s",
@@ -102,7 +103,7 @@ EFFECTS = {
     ),
     "ranking.forgive_s": Effect(
         "s",
-        "a failure keeps a host below the gates for longer; 0: until it has returned enough valid results",
+        "a failure keeps a host below the gates longer; 0: until it has returned enough valid results",
         "failures are forgiven sooner",
     ),
     "ranking.consecutive_valid_infinite": Effect(
@@ -112,7 +113,7 @@ EFFECTS = {
     ),
     "scheduler.afap_first_fraction": Effect(
         "share of requests",
-        "AFAP batches are sent sooner to hosts that would take them in order",
+        "AFAP batches are sent sooner to hosts that would otherwise take them in order",
         "other batches keep more capacity under a steady stream of AFAP batches",
     ),
     "deadline.afap_due_factor": Effect(
@@ -123,7 +124,7 @@ EFFECTS = {
     "deadline.first_factor": Effect(
         "times the retry turnaround",
         "batches with a deadline are promoted sooner and have more time for retries",
-        "batches with a deadline stay in the usual order longer; 0: until they are gated",
+        "batches with a deadline keep their usual place in the order longer; 0: until they are gated",
     ),
     "scheduler.urgent_share_fraction": Effect(
         "share of a host's jobs",
@@ -132,8 +133,8 @@ EFFECTS = {
     ),
     "scheduler.newcomer_fraction": Effect(
         "last share of a batch's first instances",
-        "newcomers are ranked sooner when work is scarce; ranked hosts store less of it",
-        "ranked hosts store more of scarce work; 0: newcomers get only what ranked hosts leave",
+        "newcomers are ranked sooner when work is scarce; ranked hosts buffer less of it",
+        "ranked hosts buffer more of the scarce work; 0: newcomers get only what ranked hosts leave",
     ),
     "feeder.tail_fraction": Effect(
         "share of a batch's jobs",
@@ -152,7 +153,7 @@ EFFECTS = {
     ),
     "lifecycle.tail_overhead_fraction": Effect(
         "share of a batch's jobs",
-        "more copies: batches end slightly sooner, more work is computed twice",
+        "more copies: batches end slightly sooner, and more work is computed twice",
         "fewer copies; 0: none",
     ),
     "lifecycle.tail_late_factor": Effect(
@@ -168,7 +169,7 @@ EFFECTS = {
     "lifecycle.tail_interval_s": Effect(
         "s",
         "slow instances are found later",
-        "the last jobs of batches are read more often",
+        "the last jobs of batches are checked more often",
     ),
     "lifecycle.grace_fraction": Effect(
         "share of the time from dispatch to due date",
@@ -195,7 +196,7 @@ EFFECTS = {
 
 THRESHOLDS = tuple(EFFECTS)
 
-# Settings whose effect a preview computes from current hosts and work; others need time, or a simulation.
+# Settings whose effect can be previewed from current hosts and work; other settings need time or a simulation.
 FORESEEN = (
     "deadline.p_afap",
     "deadline.p_late",
@@ -209,7 +210,7 @@ NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
 
 
 def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
-    """Return the full key of a threshold named with or without its section. Raises InvalidInputError if not in `keys`.
+    """Return the full key of a threshold given with or without its section. Raises InvalidInputError if not in `keys`.
 
     >>> full_key("p_tight"), full_key("ranking.min_rows")
     ('deadline.p_tight', 'ranking.min_rows')
@@ -221,7 +222,7 @@ def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:
 
 
 def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRESHOLDS) -> Changes:
-    """Return new values by full key, each checked against its range. Raises InvalidInputError, also for duplicates.
+    """Return validated values by full key. Raises InvalidInputError, also for duplicates.
 
     >>> changes_of([("p_tight", 0.85), ("min_rows", 10)])
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
@@ -230,9 +231,9 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
 
 
 def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:
-    """Return every threshold with its value, meaning, effects, and last change; `latest`: newest first.
+    """Return all thresholds with value, meaning, effects and last change; `latest` changes are newest first.
 
-    `source` is "set" if the value differs from the default, else "default".
+    `source` is "set" if the value differs from the default, otherwise "default".
     """
     values, defaults = settings.as_mapping(), Settings().as_mapping()
     last: dict[str, SettingChange] = {}

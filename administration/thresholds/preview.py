@@ -1,7 +1,7 @@
-"""Previews a change of thresholds: hosts that pass each gate, their calls, and the jobs behind it with their wait.
+"""Previews a change of thresholds: hosts that pass each gate, their request rate, and waiting jobs with waiting time.
 
-The gate of a job depends on the requesting host. Here it is the gate for an idle host of the app's median speed. Jobs
-that such a host is sent in order have no gate (decision 0036). The rule itself is the scheduler's.
+A job's gate depends on the requesting host; the preview assumes an idle host of the app's median speed. Jobs sent to
+such a host in normal order have no gate (decision 0036). The deadline rule itself is the scheduler's code.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
-NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host every gate
+NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
 
 
 @dataclass(frozen=True, slots=True)
 class BehindGate:
-    """Jobs of one app behind one gate; `thresholds` are what hosts must reach on each processor type, old and new."""
+    """Jobs of one app behind one gate; `thresholds` are the old and new thresholds for each processor type."""
 
     app_id: AppId
     gate: Gate
@@ -46,7 +46,7 @@ class BehindGate:
 def behind_gates(
     waiting: Iterable[WaitingBatch], catalogue: Catalogue, old: DeadlineSettings, new: DeadlineSettings, *, now: Instant
 ) -> dict[BehindGate, int]:
-    """Return how many unsent instances wait behind each gate; ungated ones are left out."""
+    """Return how many unsent instances wait behind each gate; ungated instances are omitted."""
     counts: dict[BehindGate, int] = {}
     for one in waiting:
         firsts = one.batch.counts.unsent - one.retries_unsent
@@ -101,7 +101,7 @@ def _typical(
     is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
-    """Return the due date of an idle host of median speed, at the lowest percentile that qualifies."""
+    """Return the due date for an idle host of median speed, at the lowest percentile that qualifies."""
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
@@ -121,7 +121,7 @@ def _typical(
 
 
 def _job_class(one: WaitingBatch) -> JobClass:
-    """Return a class with the given delay bound, the only attribute that a due date depends on."""
+    """Return a job class with the batch's delay bound, the only attribute that a due date depends on."""
     return JobClass(JobClassId(0), one.batch.batch_id, Flop(1.0), Flop(1.0), 0.0, 0.0, one.delay_bound_s)
 
 
@@ -148,7 +148,7 @@ def types_of(catalogue: Catalogue) -> Sequence[TypeOf]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GateStanding:
-    """Hosts of one (app, processor type): rows (STANDING_FIELDS) of those that called recently, and newcomers."""
+    """Hosts of one (app, processor type): rows (STANDING_FIELDS) of recently active hosts, and newcomers."""
 
     table: Table
     cuts: CutPoints | None
@@ -167,7 +167,7 @@ class HostPopulationView:
         low_turnaround: frozenset[HostId] = frozenset(),
         ranked: Mapping[TypeOf, Floats] | None = None,
     ) -> None:
-        """`ranked` are the percentiles, if already computed."""
+        """Build the view; `ranked` are the percentiles, if already computed."""
         self._standings = standings
         self._now = now
         self._low_turnaround = low_turnaround
@@ -180,7 +180,7 @@ class HostPopulationView:
         }
 
     def under(self, settings: Settings) -> HostPopulationView:
-        """Return the same hosts under other settings; percentiles are recomputed only if ranking settings differ."""
+        """Return the same hosts under other settings. Percentiles are recomputed only if ranking settings differ."""
         ranked = self._p if settings.ranking == self.settings.ranking else None
         return HostPopulationView(
             self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked
@@ -192,7 +192,7 @@ class HostPopulationView:
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
-        """Return one gate on one processor type. Passing newcomers count in the calls, but not in `havs`."""
+        """Return one gate on one processor type. Passing newcomers count in the request rate, but not in `havs`."""
         settings = self.settings.deadline
         threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
         passed = self.passing({of_type: threshold})
@@ -205,9 +205,9 @@ class HostPopulationView:
         }
 
     def passing(self, thresholds: Mapping[TypeOf, float]) -> Passing:
-        """Return the rows that reach their threshold, and the calls of their hosts and of passing newcomers.
+        """Return the rows that reach their threshold, and the request rate of their hosts and of passing newcomers.
 
-        A newcomer to several processor types of an app calls once, so only the type with the most newcomers counts.
+        A newcomer on several processor types of an app sends one request, so only the type with most newcomers counts.
         """
         found = passing(
             (self._standings[of_type].table, opens(self._p[of_type], threshold, strict=self._strict))
@@ -217,12 +217,12 @@ class HostPopulationView:
         return replace(found, calls_per_hour=found.calls_per_hour + max(newcomers, default=0.0))
 
     def low_turnaround(self, types: Iterable[TypeOf]) -> Passing:
-        """Return the rows of the hosts that serve accelerated batches, and their calls."""
+        """Return the rows of hosts that serve accelerated batches, and the hosts' request rate."""
         tables = [self._standings[of_type].table for of_type in types]
         return passing((table, np.isin(table["host_id"], self._low)) for table in tables)
 
     def _newcomers(self, of_type: TypeOf, threshold: float) -> Newcomers:
-        """Return the newcomers that pass: the bootstrap rule gives hosts without a row 0.5."""
+        """Return the newcomers that pass: under the bootstrap rule, hosts without a row have P = 0.5."""
         enough = threshold < BOOTSTRAP_P if self._strict else threshold <= BOOTSTRAP_P
         return self._standings[of_type].newcomers if self.is_small(of_type) and enough else Newcomers()
 
@@ -233,7 +233,7 @@ def types_previewed(
     new: HostPopulationView,
     names: Mapping[AppId, str],
 ) -> list[shapes.TypePreviewed]:
-    """Return every gate of every (app, processor type), old and new."""
+    """Return each gate of each (app, processor type), before and after the change."""
     gates = gates_in_use(old.settings.deadline)
     return [
         {
@@ -253,7 +253,7 @@ def types_previewed(
 def waits_previewed(
     behind: Mapping[BehindGate, int], old: HostPopulationView, new: HostPopulationView, names: Mapping[AppId, str]
 ) -> list[shapes.WaitPreviewed]:
-    """Return how long sending the jobs behind each gate would take, old and new."""
+    """Return how long it would take to send the jobs behind each gate, before and after the change."""
     return [
         {
             "app": names[place.app_id],
@@ -267,7 +267,7 @@ def waits_previewed(
 
 
 def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Mapping[TypeOf, float]) -> shapes.WaitSide:
-    """Assumes one job per call. `send_s` is None if no host behind the gate calls."""
+    """Return the waiting time, assuming one job per request. `send_s` is None if no host that passes sends requests."""
     passed = population.low_turnaround(thresholds) if gate is Gate.LOW_TURNAROUND else population.passing(thresholds)
     rate = passed.calls_per_hour
     send_s = time_to_send_s(jobs, rate)
@@ -279,7 +279,7 @@ def _wait(population: HostPopulationView, gate: Gate, jobs: int, thresholds: Map
 
 
 def gates_in_use(settings: DeadlineSettings) -> Iterable[Gate]:
-    """Return the gates of a deadline rule.
+    """Return the gates that a deadline rule uses.
 
     >>> [gate.value for gate in gates_in_use(DeadlineSettings())]
     ['p_afap', 'p_late', 'p_retry', 'p_tight']
@@ -287,7 +287,7 @@ def gates_in_use(settings: DeadlineSettings) -> Iterable[Gate]:
     return tuple(gate for gate in traits_of(settings).gates if gate in gates_of(settings))
 
 
-KEPT_S = Seconds(60.0)  # an operator who tunes a threshold tries several values
+KEPT_S = Seconds(60.0)  # operators who tune a threshold try several values in a row
 MOST_KEPT = 200_000  # rows: 14 MB
 
 
@@ -299,7 +299,7 @@ class ReadsStandings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HostsRead:
-    """Hosts read from the database, by group of versions, and when."""
+    """Hosts read from the database by group of versions, and the time of the read."""
 
     read_at: Instant
     found: Sequence[tuple[Table, Newcomers]]
@@ -308,7 +308,7 @@ class HostsRead:
 async def standings_of(
     insight: ReadsStandings, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
 ) -> dict[TypeOf, GateStanding]:
-    """Return the recent rows, newcomers and cut points of these types."""
+    """Return the recent rows, newcomers and cut points of the given types."""
     if not types:
         return {}
     groups, active_since = _query_of(types, catalogue, now)
@@ -316,7 +316,7 @@ async def standings_of(
 
 
 class KeptStandings:
-    """Caches the last read for KEPT_S, if it has at most MOST_KEPT rows."""
+    """Caches the latest read for KEPT_S if it has at most MOST_KEPT rows."""
 
     def __init__(self, insight: ReadsStandings) -> None:
         self._insight = insight
@@ -326,7 +326,7 @@ class KeptStandings:
     async def of(
         self, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
     ) -> tuple[dict[TypeOf, GateStanding], Instant]:
-        """Return the result of `standings_of`, and the instant at which its hosts were read."""
+        """Return the result of `standings_of`, and when its hosts were read."""
         if not types:
             return {}, now
         hosts = await self.read(*_query_of(types, catalogue, now), now=now)
@@ -354,7 +354,7 @@ class KeptStandings:
 def _query_of(
     types: Sequence[TypeOf], catalogue: Catalogue, now: Instant
 ) -> tuple[Sequence[Sequence[AppVersion]], Instant]:
-    """Return the versions of each of these types, and the earliest last call of a host to include."""
+    """Return the versions of each type, and the earliest last request of a host to include."""
     groups = [
         [version for version in catalogue.current[app_id] if version.processor_type == kind] for app_id, kind in types
     ]

@@ -1,9 +1,9 @@
-"""Builds a simulation scenario of the project: its computers as recently measured, and the waiting work.
+"""Builds a simulation scenario of the project: its hosts as recently measured, and its waiting work.
 
-A computer without a record gets the median of the computers that have one. Shares of lost and failed instances are
-shrunk towards the overall share, with the weight of LIKE_ALL instances. A sample of the computers gets an equal share
-of the jobs. The scheduler starts without records: for the first days computers do deferrable work of the usual size,
-then the waiting batches arrive in their order. docs/operating.md lists the assumptions.
+A host without results gets the median of the measured hosts. Shares of lost and failed instances are shrunk towards the
+overall share, with the weight of LIKE_ALL instances. A sample of the hosts gets a proportional share of the jobs. The
+scheduler starts without statistics: for the first days hosts compute deferrable jobs of the usual size, then the
+waiting batches arrive in order. docs/operating.md lists the assumptions.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from store.postgres import PostgresStore
 LIKE_ALL = 20.0
 LEAST_STRETCH, MOST_STRETCH = 0.1, 10.0
 LEAST_ON_FRACTION = 0.05
-MOST_BUFFER_S = 10 * DAY_S  # the most that a client's preferences allow
+MOST_BUFFER_S = 10 * DAY_S  # the maximum in clients' preferences
 USUAL_BUFFER_S = 0.6 * DAY_S
 MOST_LOST_FRACTION = 0.9
 LEAST_EFFICIENCY = 1e-3
 
 Versions = Mapping[AppVersionId, AppVersion]
-Sizes = Mapping[AppId, Flop]  # of an app's usual job
+Sizes = Mapping[AppId, Flop]  # size of an app's usual job
 
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """Defaults for computers without a record."""
+    """Defaults for hosts without results."""
 
     stretch: float
     buffer_s: float
@@ -53,7 +53,7 @@ class _Usual:
 
 
 def measured_hosts(hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes) -> tuple[MeasuredHost, ...]:
-    """Return the computers as measured; those without a known platform are left out."""
+    """Return the hosts as measured; hosts without a known platform are omitted."""
     known = [one for one in hosts if one.host.platforms]
     counts = [_counts(one) for one in known]
     valid, failed, lost = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
@@ -90,12 +90,12 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
 
 
 def on_fraction_of(host: Host) -> float:
-    """Return the share of time in which a host computes, within plausible limits."""
+    """Return the fraction of time in which a host computes, within plausible limits."""
     return min(1.0, max(LEAST_ON_FRACTION, host.cpu_availability_fraction))
 
 
 def shrunk(part: int, whole: int, usual: float) -> float:
-    """Return a share, shrunk towards the usual one.
+    """Return the share `part / whole`, shrunk towards the usual share.
 
     >>> shrunk(0, 0, 0.05), shrunk(5, 80, 0.05)
     (0.05, 0.06)
@@ -104,13 +104,13 @@ def shrunk(part: int, whole: int, usual: float) -> float:
 
 
 def _counts(one: RecentHost) -> tuple[int, int, int]:
-    """Return its counts of valid, failed and timed-out instances."""
+    """Return the numbers of valid, failed and timed-out instances."""
     havs = one.havs
     return sum(h.n_valid for h in havs), sum(h.n_error for h in havs), sum(h.n_timeout for h in havs)
 
 
 def _stretch(one: RecentHost, versions: Versions) -> float | None:
-    """Return measured over estimated run time, for the CPU version with most results."""
+    """Return the ratio of measured to estimated run time, for the CPU version with most results."""
     best = _most_used(one, versions, lambda version: version.plan_class.gpu_type is None)
     if best is None:
         return None
@@ -120,7 +120,7 @@ def _stretch(one: RecentHost, versions: Versions) -> float | None:
 
 
 def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
-    """Return its usual turnaround less the run time of a usual job, in seconds: the work it has queued."""
+    """Return the host's usual turnaround minus a usual job's run time, in seconds: the length of its work queue."""
     best = _most_used(one, versions, lambda version: version.app_id in sizes)
     if best is None or best[0].log_n <= 0:
         return None
@@ -130,7 +130,7 @@ def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None
 
 
 def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
-    """Return its first kind of GPU, with the efficiency that its jobs reached."""
+    """Return the host's first type of GPU, with the efficiency measured for its jobs."""
     if not one.host.coprocessors:
         return None
     first = one.host.coprocessors[0]
@@ -150,7 +150,7 @@ def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
 def _most_used(
     one: RecentHost, versions: Versions, is_meant: Callable[[AppVersion], bool]
 ) -> tuple[HostAppVersion, AppVersion] | None:
-    """Return the matching record with most valid results, of those with a measured speed."""
+    """Return the matching record with most valid results, among records with a measured speed."""
     found = [
         (hav, versions[hav.app_version_id])
         for hav in one.havs
@@ -173,10 +173,10 @@ def _or(value: float | None, usual: float) -> float:
     return usual if value is None else value
 
 
-MOST_BATCHES = 200  # waiting batches, first in order
+MOST_BATCHES = 200  # maximum number of waiting batches, first in order
 LEARN_S = 7 * DAY_S
-LEARN_FRACTION = 0.8  # of the computers' capacity in that time
-MOST_TO_LEARN = 40  # jobs per computer: enough for a record
+LEARN_FRACTION = 0.8  # of the hosts' capacity in that time
+MOST_TO_LEARN = 40  # jobs per host, enough for its statistics
 LEAST_TO_LEARN = 4
 LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
 LEARNING = "learning"
@@ -185,7 +185,7 @@ SCENARIO = "recent"
 
 @dataclass(frozen=True, slots=True)
 class RecentSample:
-    """The sample: `hosts` of `hosts_active` computers, `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
+    """The sample: `hosts` of `hosts_active` hosts, and `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
 
     read_at: Instant
     hosts: int
@@ -197,7 +197,7 @@ class RecentSample:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The project as a scenario."""
+    """A simulation scenario of the project."""
 
     scenario: FileScenario
     catalogue: Catalogue
@@ -206,7 +206,7 @@ class Recent:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The data read. `usual` is the usual job of each app with waiting work, `changed` the stored settings."""
+    """The data read. `usual` is the usual job of each app with waiting work, `changed` are the stored settings."""
 
     catalogue: Catalogue
     now: Instant
@@ -221,9 +221,7 @@ class _Read:
 async def recent_project(store: PostgresStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
     """Read the project; `days` start with the waiting batches. Raises InvalidInputError without hosts or work."""
     read = await _read(store, clock, most_hosts)
-    return await asyncio.to_thread(
-        _recent, read, days
-    )  # many computers take long, and this process also serves clients
+    return await asyncio.to_thread(_recent, read, days)  # many hosts take long, and this process also serves clients
 
 
 async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
@@ -248,7 +246,7 @@ async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
 
 
 def _recent(read: _Read, days: float) -> Recent:
-    """Raises InvalidInputError like `recent_project`."""
+    """Build the scenario. Raises InvalidInputError as `recent_project` does."""
     catalogue, waiting, usual = read.catalogue, read.waiting, read.usual
     hosts = measured_hosts(read.sample.hosts, catalogue.versions, usual)
     if not hosts:
@@ -286,7 +284,7 @@ def _recent(read: _Read, days: float) -> Recent:
 async def _usual_sizes(
     store: PostgresStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
 ) -> dict[AppId, Flop]:
-    """Return the usual job of every app with waiting work: from its recent batches, else from its waiting batch."""
+    """Return each app's usual job size from its recent batches, or from its waiting batch without any."""
     found: dict[AppId, Flop] = {}
     for one in waiting:
         app_id = one.batch.app_id
@@ -297,7 +295,7 @@ async def _usual_sizes(
 
 
 def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
-    """Yield the open jobs of each batch, 1 s apart in their order."""
+    """Yield the open jobs of each batch; batches arrive 1 s apart, in their order."""
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - read.now))
@@ -318,7 +316,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:
-    """Yield deferrable work, an equal part for each app, that gives computers a record."""
+    """Yield deferrable work, an equal part for each app, from which the scheduler learns the hosts' statistics."""
     flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction for host in hosts)
     for app_id, flop in usual.items():
         fill = LEARN_FRACTION * flop_per_s * LEARN_S / (flop * len(usual))
@@ -339,7 +337,7 @@ def _learning_name(catalogue: Catalogue, app_id: AppId) -> str:
 
 
 def _app(app_id: AppId, catalogue: Catalogue) -> AppPlan:
-    """Return an app with its current versions, without their files."""
+    """Return an app with its current versions, without files."""
     versions = catalogue.current[app_id]
     on_cpus = [one.plan_class.ncpus for one in versions if one.processor_type == CPU]
     gpu_types = sorted({one.processor_type for one in versions} - {CPU})

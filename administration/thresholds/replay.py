@@ -1,7 +1,7 @@
-"""Simulates the project with and without changed thresholds, on the work that waits now.
+"""Simulates the project with and without changed thresholds, on the currently waiting work.
 
-Both sides have the same computers, batches and seeds. The project is not changed. A replay is prepared from the
-database, its cases run wherever there is capacity (simulator/sweep.py), and the results are compared.
+Both sides use the same hosts, batches and seeds. The project itself is not changed. A replay is prepared from the
+database, its cases run wherever capacity is available (simulator/sweep.py), and the results are compared.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from simulator.sweep import compared
 from store.postgres import PostgresStore
 
 NOW, CHANGED = "as it is", "as changed"
-MOST_ENDS = 20_000  # per side; a chart shows fewer
+MOST_ENDS = 20_000  # per side; charts show fewer
 
-Change = tuple[str, object, object]  # key, from, to
+Change = tuple[str, object, object]  # key, old value, new value
 
 
 class _Document(msgspec.Struct):
-    """The stored form. `ends` lacks a side that has no figures of urgent batches."""
+    """The stored form. `ends` omits a side without figures for urgent batches."""
 
     changes: list[dict[str, Any]]
     population: RecentSample
@@ -42,7 +42,7 @@ class _Document(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """Both sides' figures, medians over seeds, rounded to significant digits."""
+    """The figures of both sides: medians over seeds, rounded to significant digits."""
 
     sample: RecentSample
     changes: Sequence[Change]
@@ -50,12 +50,12 @@ class Replayed:
 
     @classmethod
     def of(cls, sample: RecentSample, changes: Sequence[Change], comparison: RuleComparison) -> Replayed:
-        """Return a replay with the precision of its stored form."""
+        """Return a replay rounded to the precision of its stored form."""
         return cls.read(cls(sample, changes, comparison).as_document())
 
     @classmethod
     def read(cls, document: Mapping[str, object]) -> Replayed:
-        """Return the replay that `as_document` wrote, with keys in any order."""
+        """Return the replay from a document written by `as_document`, with keys in any order."""
         found = msgspec.convert(document, _Document)
         figures = {NOW: _in_order(found.now), CHANGED: _in_order(found.changed)}
         ends = {name: found.ends[name] for name in figures if name in found.ends}
@@ -66,7 +66,7 @@ class Replayed:
         )
 
     def as_json(self) -> dict[str, object]:
-        """Return the JSON; `now` and `changed` have the figures of `muster simulate`."""
+        """Return the JSON; `now` and `changed` have the same figures as `muster simulate`."""
         rules = self.comparison.rules
         return {
             "changes": [{"key": key, "from": before, "to": after} for key, before, after in self.changes],
@@ -77,13 +77,13 @@ class Replayed:
         }
 
     def as_document(self) -> dict[str, object]:
-        """Return the JSON with the data of the charts: how urgent batches ended, by side."""
+        """Return the JSON with chart data: how urgent batches ended on each side."""
         ends = {name: asdict(thinned(one, MOST_ENDS)) for name, one in self.comparison.ends.items()}
         return {**self.as_json(), "ends": ends}
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
-    """Return at most `most` ends, evenly spaced; all jobs have ended only if all had.
+    """Return at most `most` ends, evenly spaced; they count as complete only if the given ones do.
 
     >>> thinned(BatchEnds((4.0, 1.0, 3.0, 2.0), 6), 2)
     BatchEnds(ends_s=(2.0, 4.0), jobs=3)
@@ -102,7 +102,7 @@ def _in_order(figures: Figures) -> Figures:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdReplay:
-    """A replay to run: `cases`, those with unchanged settings first. Satisfies simulations.runs.Work."""
+    """A replay to run. `cases` starts with the unchanged settings. Implements simulations.runs.RequestedRun."""
 
     asked: Mapping[str, object]
     sample: RecentSample
@@ -115,11 +115,11 @@ class ThresholdReplay:
         return (*self.now, *self.changed)
 
     def replayed(self, ran: Sequence[Ran]) -> Replayed:
-        """Return the comparison from the results of `cases`, in their order."""
+        """Return the comparison computed from the results of `cases`, in order."""
         return Replayed.of(self.sample, self.changes, self._compared(ran))
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """Return the result for a page, with the whole replay as `replayed`."""
+        """Return the result for a page, with the whole replay under `replayed`."""
         return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
 
     def _compared(self, ran: Sequence[Ran]) -> RuleComparison:
@@ -133,7 +133,7 @@ class ThresholdReplay:
 async def replay(
     store: PostgresStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
 ) -> ThresholdReplay:
-    """Prepare a replay. Raises InvalidInputError if no computer called recently, or no work waits."""
+    """Prepare a replay. Raises InvalidInputError if no host was recently active or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
     before = recent.catalogue.settings
     return ThresholdReplay(

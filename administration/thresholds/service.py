@@ -1,4 +1,4 @@
-"""Shows, previews and sets thresholds of a project."""
+"""Shows, previews and sets a project's thresholds."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from domain.units import HostId
 from muster_client import shapes
 from store.postgres import PostgresStore
 
-MOST_BATCHES = 2000  # waiting batches in a preview, first in order
-MOST_CHANGES = 10_000  # of the audit trail that are searched for the latest of each threshold
+MOST_BATCHES = 2000  # maximum number of waiting batches in a preview, first in order
+MOST_CHANGES = 10_000  # number of changes in the audit trail that are searched for each threshold's latest change
 
 
 class Thresholds:
-    """Thresholds for the command line, the API and the console. One per process, as it caches hosts."""
+    """Thresholds for the command line, the API and the console. One per process, because it caches hosts."""
 
     def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Thresholds:
         self._standings = KeptStandings(store.insight)
 
     async def show(self) -> list[shapes.ThresholdShown]:
-        """Return every threshold with its value and its last change, as JSON."""
+        """Return all thresholds with their values and latest changes, as JSON."""
         settings, _ = Settings.from_stored(await self._store.settings.settings())
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
@@ -44,9 +44,9 @@ class Thresholds:
         return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
     async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
-        """Return the effect of the changes on hosts that called recently and on waiting work. Changes nothing.
+        """Return the effect of the changes on recently active hosts and on waiting work. Stores nothing.
 
-        Hosts are as of `hosts_read_at`, which is up to a minute ago after an earlier preview.
+        Hosts are as of `hosts_read_at`, up to a minute ago if there was an earlier preview.
         """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any  # a JSON document's values
+from typing import TYPE_CHECKING, Any  # the values of a JSON document
 
 from domain.formatting import in_words
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def thresholds_as_text(rows: Sequence[Mapping[str, object]]) -> str:
-    """List every threshold (keys.thresholds_as_json): its value, its effect, and who changed it last.
+    """List all thresholds (keys.thresholds_as_json) with value, effects, and the user who last changed them.
 
     >>> row = {"key": "deadline.p_tight", "value": 0.8, "default": 0.9, "source": "set", "unit": "percentile"}
     >>> texts = {"meaning": "least percentile", "higher": "fewer hosts", "lower": "more hosts"}
@@ -41,7 +41,7 @@ def _plain(value: object) -> str:
 
 
 def preview_as_text(found: Mapping[str, Any]) -> str:
-    """Format a preview (service.py)."""
+    """Format a preview (service.py) as text."""
     return "\n".join(_lines(found))
 
 
@@ -52,7 +52,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
     read = f" (read {in_words(age_s)} ago)" if age_s >= 1.0 else ""
-    yield f"Hosts that called recently{read}, and calls per hour from hosts that pass:"
+    yield f"Recently active hosts{read}, and requests per hour from hosts that pass:"
     if not found["hosts"]:
         yield "  no app has a version yet"
     for one in found["hosts"]:
@@ -63,7 +63,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
         for gate in one["gates"]:
             yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
-    yield "Gated jobs waiting now, and the time to send them at one job per call:"
+    yield "Gated jobs waiting now, and the time to send them at one job per request:"
     if not found["waiting"]:
         yield "  none"
     for wait in found["waiting"]:
@@ -72,10 +72,10 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def replayed_in_words(found: Replayed) -> str:
-    """Describe what was simulated, above the table of figures."""
+    """Describe what was simulated; shown above the table of figures."""
     sample = found.sample
     simulated = (
-        f"{sample.hosts} of {sample.hosts_active} hosts that called recently, and {sample.jobs} of the "
+        f"{sample.hosts} of {sample.hosts_active} recently active hosts, and {sample.jobs} of the "
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
@@ -92,17 +92,17 @@ def _are_numbers(*values: object) -> bool:
 def _of_side(side: Mapping[str, Any]) -> str:
     lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
     passed = side["havs"] + side["newcomers"]
-    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} calls/h"
+    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
 
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
     if wait["send_s"] is None:
-        return f">= {wait['threshold']:g}: never, no passing host calls"
-    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} calls/h)"
+        return f">= {wait['threshold']:g}: never, no passing host makes requests"
+    return f">= {wait['threshold']:g}: {in_words(wait['send_s'])} ({wait['calls_per_hour']:.1f} requests/h)"
 
 
 def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[str]:
-    """Return one line for each set of cut points that is too old to use.
+    """Yield one line for each stale set of cut points.
 
     >>> list(stale_in_words([{"app": "pi", "processor_type": "cpu", "computed_at": 0.0}], 260_000.0))
     ['pi cpu: hosts were last ranked 3 d ago; too old, the bootstrap rule applies']

@@ -4,7 +4,8 @@
 embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in a process of
 its own. Every request opens a connection, as stock clients do (`--keep-alive`: not), reports the jobs its host received
 before and requests as many again. Each repeat loads the echo server and the node with 1, 16 and 64 clients at once
-(`--clients`), one after the other; with 64, also the echo server with 96.
+(`--clients`), one after the other; with 64, also the echo server with 96. With `--front` the node is behind HAProxy in
+the shipped configuration; the echo server is not.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from __future__ import annotations
 import argparse
 import json
 from contextlib import AsyncExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import asyncpg
+import psutil
 
 from administration.project import Project
 from benchmarks.dispatch.check import check, refill_s, troubles
 from benchmarks.dispatch.figures import Repeat, summary, table
+from benchmarks.dispatch.front import Front, front
 from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CLIENTS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
@@ -82,9 +85,17 @@ async def _run(
     async with AsyncExitStack() as stack:
         world_path = await described(world, project, options.jobs_per_request, port, folder)
         load = await stack.enter_async_context(generator(world_path))
+        own = free_port(options.workers) if options.front else None
         up = await stack.enter_async_context(
-            node(project, port=port, workers=options.workers, log_path=log_path, clock=clock)
+            node(project, port=port, workers=options.workers, log_path=log_path, clock=clock, worker_port=own)
         )
+        if own is not None:
+            haproxy, is_tls = Front(folder / "front"), options.front == "tls"
+            ports = range(own, own + options.workers)
+            process = psutil.Process(stack.enter_context(front(haproxy, workers=ports, nodes=[port])).pid)
+            entrance = haproxy.tls_port if is_tls else haproxy.http_port
+            certificate = str(haproxy.certificate) if is_tls else ""
+            up = replace(up, port=entrance, front=process, certificate=certificate)
         runs = {
             clients: Runs(up, load, world, connection, options, clock, clients=clients, keep_alive=options.keep_alive)
             for clients in options.clients
@@ -125,6 +136,7 @@ async def _run(
         "jobs_per_request": options.jobs_per_request,
         "connections": max(runs),
         "keep_alive": options.keep_alive,
+        "front": options.front or "none",
         "new_hosts": options.new_hosts,
         "void_check": "echo with 50 % more clients, in every repeat of 64 clients",
         "refill_s": refill_s(log_path),
@@ -165,6 +177,9 @@ def parsed() -> argparse.Namespace:
         "--clients", type=_counts, default=CLIENTS, metavar="N,...", help="clients at the same time; default 1,16,64"
     )
     parser.add_argument("--keep-alive", action="store_true", help="one connection per client, not per request")
+    parser.add_argument(
+        "--front", choices=("http", "tls"), nargs="?", const="http", default=None, help="behind HAProxy; default http"
+    )
     parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which use shared quotas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep, for profiling")

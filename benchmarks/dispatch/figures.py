@@ -23,11 +23,12 @@ class Repeat:
     p99_ms: float
     no_work_fraction: float
     failed: float
-    cpu_us_per_request: float  # of workers, background process and PostgreSQL; not of the load generator
+    cpu_us_per_request: float  # of workers, background process, PostgreSQL and front end; not of the load generator
     workers_cpu_us_per_request: float
     python_cpu_us_per_request: float  # of workers and background process
     background_cpu_us_per_request: float  # the validator, most of it
     postgres_cpu_us_per_request: float
+    front_cpu_us_per_request: float  # 0 without a front end
     echo_cpu_us_per_request: float
     generator_cpu_fraction: float
     unsettled_left: float  # jobs not yet validated when the load ended

@@ -1,11 +1,11 @@
 """Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null,
-"keep_alive": …}, with "latencies": PATH to save single latencies (an array of seconds), or {"save": PATH} for all jobs
-in the dispatch server's replies. Standard output: one line of JSON for each. Without a rate every client sends its next
-request when it has its reply. With a rate, requests start at random instants regardless of replies, and wait if no
-client is free: that is part of their latency. Each request opens a connection of its own, as stock clients do, and its
-latency counts from there, unless `keep_alive` is true.
+"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save single latencies
+(an array of seconds), or {"save": PATH} for all jobs in the dispatch server's replies. Standard output: one line of
+JSON for each. Without a rate every client sends its next request when it has its reply. With a rate, requests start at
+random instants regardless of replies, and wait if no client is free: that is part of their latency. Each request opens
+a connection of its own, as stock clients do, and its latency counts from there, unless `keep_alive` is true.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import gc
 import json
 import random
 import re
+import ssl
 import sys
 import time
 from collections import Counter, deque
@@ -28,6 +29,7 @@ import uvloop
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
 TICK_S = 0.001
+LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)  # a proxy may change the case
 MESSAGE = re.compile(rb"<message[^>]*>([^<]*)<")
 LAST_REPLIES_S = 30.0  # replies in flight at the end may take this long
 
@@ -85,6 +87,7 @@ class Connection(asyncio.Protocol):
     def close(self) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
+            transport.set_protocol(asyncio.Protocol())  # TLS closes later, when the next connection may be open
             transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -94,8 +97,10 @@ class Connection(asyncio.Protocol):
             if end < 0:
                 self._buffer = buffer
                 return
-            at = buffer.index(b"Content-Length: ") + 16
-            self._whole = end + 4 + int(buffer[at : buffer.index(b"\r", at)])
+            length = LENGTH.search(buffer, 0, end + 2)
+            if length is None:
+                raise ValueError(f"expected a reply with a Content-Length, got {buffer[:end]!r}")
+            self._whole = end + 4 + int(length[1])
         if len(buffer) < self._whole:
             self._buffer = buffer
             return
@@ -107,9 +112,17 @@ class Phase:
     """One phase of load on one server."""
 
     def __init__(
-        self, clients: Clients, *, dispatch: bool, seconds: float, rate_per_s: float | None, keep_alive: bool
+        self,
+        clients: Clients,
+        *,
+        dispatch: bool,
+        seconds: float,
+        rate_per_s: float | None,
+        keep_alive: bool,
+        certificate: str = "",
     ) -> None:
         self._clients = clients
+        self._tls = ssl.create_default_context(cafile=certificate) if certificate else None
         self._keep_alive = keep_alive
         self._port = 0
         self._connecting: set[asyncio.Task[None]] = set()
@@ -161,7 +174,8 @@ class Phase:
 
     async def _open(self, connection: Connection) -> None:
         try:
-            await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", self._port)
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: connection, "127.0.0.1", self._port, ssl=self._tls)
         except OSError as error:
             self.lost_connection(connection, error)
 
@@ -267,6 +281,7 @@ async def _phase(clients: Clients, command: dict[str, object]) -> dict[str, obje
         seconds=float(str(command["seconds"])),
         rate_per_s=None if command["rate_per_s"] is None else float(str(command["rate_per_s"])),
         keep_alive=bool(command["keep_alive"]),
+        certificate=str(command.get("certificate", "")),
     )
     figures = await phase.run(int(str(command["port"])), int(str(command["connections"])))
     if "latencies" in command:

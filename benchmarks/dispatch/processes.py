@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +23,21 @@ STOP_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A running `muster up` and the processes of its database."""
+    """A running `muster up` and the processes of its database.
+
+    `port` is where clients connect: that of the node, or that of the `front` end, which has the `certificate` for TLS.
+    """
 
     port: int
     workers: tuple[psutil.Process, ...]
     background: tuple[psutil.Process, ...]
     postmaster: psutil.Process
+    front: psutil.Process | None = None
+    certificate: str = ""
+
+    def front_cpu_s(self) -> float:
+        """Return the CPU seconds of the front end so far; 0 without one."""
+        return 0.0 if self.front is None else _cpu_s(self.front)
 
     def python_cpu_s(self) -> float:
         """Return the CPU seconds of the request workers and the background process so far."""
@@ -70,17 +79,29 @@ def cpu_s_of(pid: int) -> float:
     return _cpu_s(psutil.Process(pid))
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port(count: int = 1) -> int:
+    """Return the first of `count` free ports in a row."""
+    while True:
+        with ExitStack() as stack:
+            first = 0
+            try:
+                for number in range(count):
+                    probe = stack.enter_context(socket.socket())
+                    probe.bind(("127.0.0.1", first and first + number))
+                    first = first or int(probe.getsockname()[1])
+            except (OSError, OverflowError):  # taken, or above 65535
+                continue
+            return first
 
 
 @asynccontextmanager
-async def node(project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> AsyncIterator[Node]:
+async def node(
+    project: Project, *, port: int, workers: int, log_path: Path, clock: Clock, worker_port: int | None = None
+) -> AsyncIterator[Node]:
     """Run `muster up` as an operator would, until the context ends."""
     command = ["-m", "cli.run", "up", "--data-dir", str(project.data_dir)]
     command += ["--host", "127.0.0.1", "--port", str(port), "--workers", str(workers)]
+    command += [] if worker_port is None else ["--worker-port", str(worker_port)]
     async with _process(command, log_path) as process:
         await _said(b"serving on", process, log_path, clock)
         children = psutil.Process(process.pid).children(recursive=True)

@@ -66,6 +66,7 @@ class Runs:
                 seconds=seconds,
                 rate_per_s=rate_per_s,
                 keep_alive=self._keep_alive,
+                certificate=self._node.certificate,
             )
         finally:
             over.set()
@@ -93,7 +94,7 @@ class Runs:
         unsettled = await self._unsettled()
         rss_mib = self._node.rss_mib_per_worker()
         await self._settled()
-        workers_us, background_us, postgres_us = (
+        workers_us, background_us, postgres_us, front_us = (
             1e6 * (after - before) / done["requests"] for before, after in zip(used, self._used_s(), strict=True)
         )
         return Repeat(
@@ -106,11 +107,12 @@ class Runs:
             p99_ms=done["p99_ms"],
             no_work_fraction=(done["without_work"] + done["failed"]) / done["requests"],
             failed=done["failed"],
-            cpu_us_per_request=workers_us + background_us + postgres_us,
+            cpu_us_per_request=workers_us + background_us + postgres_us + front_us,
             workers_cpu_us_per_request=workers_us,
             python_cpu_us_per_request=workers_us + background_us,
             background_cpu_us_per_request=background_us,
             postgres_cpu_us_per_request=postgres_us,
+            front_cpu_us_per_request=front_us,
             echo_cpu_us_per_request=1e6 * echo_s / echoed["requests"],
             generator_cpu_fraction=max(done["generator_cpu_fraction"], echoed["generator_cpu_fraction"]),
             unsettled_left=unsettled,
@@ -126,10 +128,10 @@ class Runs:
             if await self._world.waiting() < wanted // 2:
                 await self._world.top_up(wanted, most=max(1000, wanted // 10))
 
-    def _used_s(self) -> tuple[float, float, float]:
-        """Return CPU seconds so far: the workers, the background process, and the database without our queries."""
+    def _used_s(self) -> tuple[float, float, float, float]:
+        """Return CPU seconds so far: workers, background process, database without our queries, front end."""
         postgres_s = self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
-        return self._node.workers_cpu_s(), self._node.background_cpu_s(), postgres_s
+        return self._node.workers_cpu_s(), self._node.background_cpu_s(), postgres_s, self._node.front_cpu_s()
 
     async def _unsettled(self) -> int:
         return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))

@@ -21,6 +21,7 @@ LEFT_OUT = {
     f"{CONSOLE}/static/manual/{{page}}": "a file of the manual",
     f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
     SITE: "leads to the same with a slash",
+    f"{SITE}/teams/{{id}}": "the benchmark's volunteers have no teams",
 }
 
 
@@ -94,6 +95,10 @@ def _own_pages(scene: Scene) -> list[str]:
         "/results",
         "/results?outcome=failed",
         f"/results?computer={own}&outcome=waiting",  # no such host
+        "/teams",
+        "/teams?q=a",
+        "/forgotten",
+        "/reset",
         "/preferences",
         "/account",
     ]
@@ -142,6 +147,7 @@ def _pages(scene: Scene) -> list[str]:
         "/simulate",
         f"/simulate/{scene.simulation}",
         f"/simulate/{scene.replay}",
+        "/news",
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",

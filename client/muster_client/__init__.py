@@ -1,4 +1,4 @@
-"""Typed client of a Muster server's JSON API, for scripts and notebooks.
+"""Typed client for the JSON API of a Muster server, for scripts and notebooks.
 
 >>> from muster_client import SyncClient
 >>> client = SyncClient("http://127.0.0.1:8080/", "a token")  # the first call connects

@@ -21,18 +21,18 @@ class SyncClient(LoopThread):
     """
 
     def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch: the keys of a batch file, with inputs by the names of uploaded files. Returns its id.
+        """Submit a batch and return its id. It has the keys of a batch file; inputs are names of uploaded files.
 
-        If the reply is lost, the request is repeated, and the batch submitted once.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
         """
         return self._run(self._client.submit(batch))
 
     def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
-        """Submit a batch, and return it with its forecast."""
+        """Submit a batch and return it with its forecast."""
         return self._run(self._client.submit_and_preview(batch))
 
     def preview(self, batch: Mapping[str, object]) -> shapes.PreviewShown:
-        """Forecast the batch as if submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
+        """Return the forecast for the batch if it were submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
         return self._run(self._client.preview(batch))
 
     def batch(self, batch_id: int) -> shapes.OneBatchShown:
@@ -40,11 +40,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.batch(batch_id))
 
     def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; None: all."""
+        """Return the newest batches, newest first. `limit` None: all."""
         return self._run(self._client.batches(limit=limit))
 
     def abort(self, batch_id: int) -> shapes.BatchShown:
-        """Abort a batch, and return it."""
+        """Abort a batch and return it."""
         return self._run(self._client.abort(batch_id))
 
     def set_batch(
@@ -60,8 +60,8 @@ class SyncClient(LoopThread):
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
-        The account can change until the first job is sent; the deadline only for batches that have one. `release`: it
-        waits for no other batch any more.
+        The account can change until the first job is sent, the deadline only if the batch has one. `release`: it no
+        longer waits for other batches.
         """
         return self._run(
             self._client.set_batch(
@@ -76,17 +76,17 @@ class SyncClient(LoopThread):
         )
 
     def watch(self, batch_id: int) -> Iterator[shapes.ProgressShown]:
-        """Yield a batch's progress on each change until it has ended. Reconnects if the stream breaks."""
+        """Yield a batch's progress after each change until it has ended. Reconnects if the stream breaks."""
         return self._iterate(self._client.watch(batch_id))
 
     def wait(self, batch_id: int) -> shapes.OneBatchShown:
-        """Wait until a batch has ended, and return it."""
+        """Wait until a batch has ended and return it."""
         return self._run(self._client.wait(batch_id))
 
     def jobs(
         self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.JobShown]:
-        """Return a batch's jobs by id, above the id `after`, in one `state` or all, without their instances."""
+        """Return a batch's jobs in order of id, starting after id `after`, in one `state` or all. Without instances."""
         return self._run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:
@@ -100,19 +100,19 @@ class SyncClient(LoopThread):
     def batch_results(
         self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.ResultShown]:
-        """Return the results of a batch's jobs above the id `after`: the outputs of each, or why there are none."""
+        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why there are none."""
         return self._run(self._client.batch_results(batch_id, after=after, limit=limit))
 
     def fetch_outputs(self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None) -> int:
-        """Download the outputs of a batch's valid jobs, of `limit` jobs above the id `after`, as a tar archive; returns
+        """Download the outputs of a batch's valid jobs as a tar archive, for `limit` jobs after job id `after`; return
         its size.
 
-        It has JOB/OUTPUT files, and at its end `missing.jsonl` with the missing ones. A partial file is removed.
+        It contains JOB/OUTPUT files and, at the end, `missing.jsonl` with the missing files. A partial file is removed.
         """
         return self._run(self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
 
     def fetch_output(self, job_id: int, name: str, to: StrPath) -> int:
-        """Download one output of a job, and return its size. A partial file is removed."""
+        """Download one output of a job and return its size. A partial file is removed."""
         return self._run(self._client.fetch_output(job_id, name, to))
 
     def instance(self, instance_id: int) -> shapes.OneInstance:
@@ -124,11 +124,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.instance_trickles(instance_id, limit=limit))
 
     def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
-        """Return a batch's `forecasts` in order of time, and the `accuracy` of its app's forecasts."""
+        """Return a batch's `forecasts` in chronological order, and the `accuracy` of its app's forecasts."""
         return self._run(self._client.forecasts(batch_id, limit=limit))
 
     def forecast_health(self) -> list[shapes.AppForecastsShown]:
-        """Return the state of forecasting by app: ages of the last forecasts, coverage and error."""
+        """Return the health of forecasts by app: ages of the latest forecasts, coverage and error."""
         return self._run(self._client.forecast_health())
 
     @overload
@@ -147,17 +147,17 @@ class SyncClient(LoopThread):
     def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained: ...
 
     def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained:
-        """Explain by a dry run why a host gets no work, why a batch or job waits, or how a due date was computed."""
+        """Explain, with a dry run, why a host gets no work, why a batch or job waits, or how a due date was set."""
         return self._run(self._client.explain(kind, identifier))
 
     def hosts(
         self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts by id, or only slow, failing or silent ones, as defined for `list_hosts` of the API."""
+        """Return hosts in order of id, or only slow, failing or silent hosts as defined by the API's `list_hosts`."""
         return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
 
     def host(self, host_id: int) -> shapes.HostDetail:
-        """Return a host with its statistics for each app version."""
+        """Return a host with its statistics per app version."""
         return self._run(self._client.host(host_id))
 
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
@@ -165,23 +165,23 @@ class SyncClient(LoopThread):
         return self._run(self._client.host_instances(host_id, limit=limit))
 
     def ranking(self) -> shapes.RankingRunShown | None:
-        """Return the last host ranking; None before the first one."""
+        """Return the latest host ranking, None before the first one."""
         return self._run(self._client.ranking())
 
     def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
-        """Return a host's percentiles for each app version; empty for hosts that are not ranked."""
+        """Return a host's percentile for each app version; empty if the host is not ranked."""
         return self._run(self._client.host_percentiles(host_id))
 
     def unschedulable(self) -> list[shapes.RefusedShown]:
-        """Return work that every recent host refused, with the reasons."""
+        """Return work that all recently active hosts refused, with the reasons."""
         return self._run(self._client.unschedulable())
 
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
-        """Return the last heartbeat of each process in the last minute; a worker's has its job array."""
+        """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return self._run(self._client.processes(limit=limit))
 
     def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
-        """Return applications with their current versions."""
+        """Return all applications with their current versions."""
         return self._run(self._client.apps(limit=limit))
 
     def app(self, name: str) -> shapes.AppDetail:
@@ -193,7 +193,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.add_app(name, **more))
 
     def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more` as in `add_app`, or deprecated."""
+        """Change an application; `more` as in `add_app`, and deprecated."""
         return self._run(self._client.set_app(name, **more))
 
     def app_versions(self, app: str, *, limit: int | None = 1000) -> list[shapes.VersionShown]:
@@ -227,7 +227,7 @@ class SyncClient(LoopThread):
         plan_class: str = "",
         api_version: str = "7.5.0",
     ) -> int:
-        """Add an app version (100 is 1.00), and return its id. `signature`: the program's, from `muster sign`."""
+        """Add an app version (100 means 1.00) and return its id. `muster sign` makes the program's `signature`."""
         return self._run(
             self._client.add_version(
                 app,
@@ -241,15 +241,15 @@ class SyncClient(LoopThread):
         )
 
     def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
-        """Upload a file for use as an input of batches."""
+        """Upload a file to be used as an input of batches."""
         return self._run(self._client.put_file(path, name=name))
 
     def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
-        """Return `batches` in the order of the last ordering pass, with reasons, and the `unordered` ones."""
+        """Return `batches` in the order of the last ordering pass, with reasons, and the `unordered` batches."""
         return self._run(self._client.order(limit=limit))
 
     def priorities(self, *, limit: int = 100) -> list[shapes.PriorityShown]:
-        """Return batches in the order of the last ordering pass, with the terms whose points sum to `total`."""
+        """Return batches in the order of the last ordering pass, with the terms whose points add up to `total`."""
         return self._run(self._client.priorities(limit=limit))
 
     def priority(self, batch_id: int) -> shapes.PriorityShown:
@@ -275,7 +275,7 @@ class SyncClient(LoopThread):
         return self._run(self._client.fairshare())
 
     def usage_windows(self) -> shapes.WindowsShown:
-        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        """Return recent usage of users, groups, accounts and levels, compared with their targets."""
         return self._run(self._client.usage_windows())
 
     def set_shares(
@@ -285,7 +285,7 @@ class SyncClient(LoopThread):
         self._run(self._client.set_shares(kind, name, shares, account=account))
 
     def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
-        """Set recorded usage to 0, of all submitters or some; returns the number of records. Grants stay."""
+        """Reset recorded usage, of all submitters or some; return the number of records changed. Grants are kept."""
         return self._run(self._client.reset_usage(why=why, submitter=submitter, account=account))
 
     def permit(self, kind: Literal["account", "submitter"], name: str, permissions: Sequence[str]) -> None:
@@ -293,7 +293,7 @@ class SyncClient(LoopThread):
         self._run(self._client.permit(kind, name, permissions))
 
     def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
-        """Compute another system's fair-share for a tree: `columns` and `rows`, as printed."""
+        """Compute another system's fair-share for a tree: `columns` and `rows`, as that system prints them."""
         return self._run(self._client.emulate_fairshare(system, document))
 
     def grants(self, *, limit: int | None = 1000) -> list[shapes.GrantShown]:
@@ -301,11 +301,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.grants(limit=limit))
 
     def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
-        """Grant an account service units per period; units used in this period stay used."""
+        """Set an account's service units per period. Units already used in this period still count."""
         return self._run(self._client.set_grant(account, granted_su=granted_su, period_s=period_s))
 
     def take_grant(self, account: str) -> None:
-        """Remove an account's grant; it no longer limits the account."""
+        """Remove an account's grant, so that it no longer limits the account."""
         self._run(self._client.take_grant(account))
 
     def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
@@ -321,7 +321,7 @@ class SyncClient(LoopThread):
         soft: float | None = None,
         hard: float | None = None,
     ) -> shapes.LimitShown:
-        """Set a limit for one name, or the default for all that have no limit of their own."""
+        """Set a limit for one name, or the default for all names without a limit of their own."""
         return self._run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
 
     def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
@@ -329,23 +329,23 @@ class SyncClient(LoopThread):
         self._run(self._client.lift_limit(scope, quantity, name=name))
 
     def settings(self) -> dict[str, Any]:
-        """Return all values by key."""
+        """Return all settings' values by key."""
         return self._run(self._client.settings())
 
     def setting(self, key: str) -> shapes.SettingShown:
-        """Return a setting with its default and description."""
+        """Return a setting with its default and meaning."""
         return self._run(self._client.setting(key))
 
     def setting_details(self) -> list[shapes.SettingShown]:
-        """Return all settings with their defaults and descriptions."""
+        """Return all settings with their defaults and meanings."""
         return self._run(self._client.setting_details())
 
     def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting; running services apply it within seconds. Returns the stored value."""
+        """Change a setting and return the stored value. Running services apply it within seconds."""
         return self._run(self._client.set_setting(key, value, why=why, by=by))
 
     def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Reset a setting to its default, and return the default."""
+        """Reset a setting to its default and return the default."""
         return self._run(self._client.reset_setting(key, why=why, by=by))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
@@ -367,7 +367,7 @@ class SyncClient(LoopThread):
     def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its current thresholds and with these; `simulation` returns the progress."""
+        """Simulate the project with its current thresholds and with these. Call `simulation` for the progress."""
         return self._run(self._client.simulate_thresholds(values, seeds=seeds, hosts=hosts, days=days))
 
     def simulation(self, simulation_id: int) -> shapes.SimulationShown:
@@ -395,8 +395,8 @@ class SyncClient(LoopThread):
         parent: str | None = None,
         new_name: str | None = None,
     ) -> shapes.AccountStanding:
-        """Change an account's shares, parent (empty: the top level) or name, and the permissions of all submitters in
-        it or below it; None keeps a value.
+        """Change an account's shares, name, parent (empty: the top level), and the permissions of all submitters at or
+        below it; None keeps a value.
         """
         return self._run(
             self._client.set_account(name, shares=shares, permissions=permissions, parent=parent, new_name=new_name)
@@ -425,21 +425,21 @@ class SyncClient(LoopThread):
         )
 
     def account_tree(self) -> list[shapes.TreeRowShown]:
-        """Return accounts, parents first, then submitters, then their further accounts."""
+        """Return accounts, parents first, then submitters, then submitters' memberships in further accounts."""
         return self._run(self._client.account_tree())
 
     def load_account_tree(
         self, rows: Sequence[Mapping[str, object]], *, dry_run: bool = False
     ) -> list[shapes.TreeRowShown]:
-        """Add and change accounts and submitters, all rows or none; returns the rows that differed."""
+        """Add and change accounts and submitters, all rows or none, and return the rows that differed."""
         return self._run(self._client.load_account_tree(rows, dry_run=dry_run))
 
     def delete_account(self, name: str) -> None:
-        """Delete an account without accounts, submitters or batches."""
+        """Delete an account that has no accounts, submitters or batches."""
         self._run(self._client.delete_account(name))
 
     def delete_submitter(self, name: str) -> None:
-        """Delete a submitter without batches."""
+        """Delete a submitter that has no batches."""
         self._run(self._client.delete_submitter(name))
 
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
@@ -461,7 +461,7 @@ class SyncClient(LoopThread):
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """Change a volunteer's preferences. None keeps a value; an empty `apps` accepts all apps."""
+        """Change a volunteer's preferences. None keeps a value; an empty `apps` selects all apps."""
         return self._run(
             self._client.set_volunteer(
                 email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=apps
@@ -469,33 +469,33 @@ class SyncClient(LoopThread):
         )
 
     def me(self) -> shapes.WhoShown:
-        """Return the owner and scopes of this token."""
+        """Return the owner and the scopes of this token."""
         return self._run(self._client.me())
 
     def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Return operator, submitter and viewer accounts."""
+        """Return the accounts of operators, submitters and viewers."""
         return self._run(self._client.people(limit=limit))
 
     def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add an operator, submitter or viewer account. The one-time password is shown only once."""
+        """Add an account for an operator, submitter or viewer. The one-time password is shown only once."""
         return self._run(self._client.add_person(name, role=role, submitter=submitter))
 
     def set_person(
         self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
     ) -> shapes.PersonShown:
-        """Change a person's role, or disable the account (`active` False)."""
+        """Change a user's role, or disable the account (`active` False)."""
         return self._run(self._client.set_person(name, role=role, submitter=submitter, active=active))
 
     def invite_again(self, name: str) -> shapes.InvitedShown:
-        """Issue a new one-time password, for a person who has forgotten theirs."""
+        """Issue a new one-time password for a user who has forgotten the password."""
         return self._run(self._client.invite_again(name))
 
     def end_sessions(self, name: str) -> int:
-        """End all sessions of a person, and return their number."""
+        """End all sessions of a user and return their number."""
         return self._run(self._client.end_sessions(name))
 
     def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
-        """Return the caller's tokens; for operators, all tokens."""
+        """Return the caller's tokens, or all tokens if the caller is an operator."""
         return self._run(self._client.tokens(limit=limit))
 
     def add_token(
@@ -509,5 +509,5 @@ class SyncClient(LoopThread):
         return self._run(self._client.revoke_token(token_id))
 
     def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first. Changes of settings are in `setting_changes`."""
+        """Return the audit trail, newest first. `setting_changes` returns changes of settings."""
         return self._run(self._client.audit(limit=limit))

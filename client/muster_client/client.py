@@ -1,4 +1,4 @@
-"""The client for programs that use asyncio."""
+"""The asyncio client."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from muster_client.work import Work
 class Client(Work, Ordering, Administration):
     """A client of one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    It is bound to the event loop of its first call until closed.
+    Until closed, it is bound to the event loop of its first call.
     """

@@ -1,6 +1,6 @@
-"""Runs the calls of a blocking client on an event loop in a separate thread.
+"""Runs the calls of the blocking client on an event loop in a separate thread.
 
-The caller may be inside a running event loop (a notebook) or in any of several threads.
+The caller may be inside a running event loop (in a notebook) or in one of several threads.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from muster_client.client import Client
 
-POLL_S = 1.0  # how often a waiting call checks that the thread lives; on Windows, Ctrl-C is noticed then
-CANCEL_S = 2.0  # longest wait for a cancelled request to clean up
-CLOSE_S = 5.0  # longest wait for connections to close
+POLL_S = 1.0  # how often a waiting call checks that the thread is alive; also how soon Windows notices Ctrl-C
+CANCEL_S = 2.0  # maximum time for a cancelled request to clean up
+CLOSE_S = 5.0  # maximum time for closing connections
 
 T = TypeVar("T")
 
@@ -35,23 +35,23 @@ class ClosedError(RuntimeError):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Running:
-    """A thread and the event loop that runs in it. It must not refer to the blocking client, which ends it."""
+    """A thread and its event loop. It must not refer to the blocking client, which ends it."""
 
     loop: asyncio.AbstractEventLoop
     stop: asyncio.Event
     thread: threading.Thread
 
     def end(self) -> None:
-        """Ask the thread to close its connections and end, without waiting: this may run in any thread."""
-        with suppress(RuntimeError):  # the loop is closed already
+        """Tell the thread to close its connections and end, without waiting, because this may run in any thread."""
+        with suppress(RuntimeError):  # the loop is already closed
             self.loop.call_soon_threadsafe(self.stop.set)
 
 
 class LoopThread:
-    """Base of the blocking client: an asynchronous client and the thread that runs it.
+    """Base class of the blocking client: an asynchronous client, and the thread that runs it.
 
-    The first call starts the thread. It ends with `close`, with `with`, when the client is garbage-collected, and when
-    the interpreter exits. A forked process starts its own thread and connections.
+    The first call starts the thread. The thread ends on `close`, at the end of a `with` block, when the client is
+    garbage-collected, and when the interpreter exits. A forked process starts its own thread and connections.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -61,7 +61,7 @@ class LoopThread:
         LIVE.add(self)
 
     def _reset(self) -> None:
-        """Begin without a thread and without connections."""
+        """Start without a thread and without connections."""
         self._client = Client(self._url, self._token)
         self._lock = threading.Lock()
         self._running: Running | None = None
@@ -76,7 +76,7 @@ class LoopThread:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread. Calls that wait in other threads fail with ClosedError."""
+        """Close the connections and end the thread. Calls waiting in other threads fail with ClosedError."""
         with self._lock:
             self._closed = True
             running, self._running = self._running, None
@@ -86,14 +86,14 @@ class LoopThread:
                 running.thread.join(CLOSE_S)
 
     def _forked(self) -> None:
-        """Forget the thread and the connections of the parent process; the next call opens new ones."""
+        """Discard the thread and connections of the parent process; the next call opens new ones."""
         if self._collected is not None:
             self._collected.detach()
         self._client._detach()  # noqa: SLF001  # the two are one thing
         self._reset()
 
     def _start(self) -> Running:
-        """Return the thread, starting it if needed."""
+        """Return the thread, started if necessary."""
         with self._lock:
             if self._closed:
                 raise ClosedError
@@ -108,7 +108,7 @@ class LoopThread:
             return self._running
 
     def _run(self, request: Coroutine[Any, Any, T]) -> T:
-        """Return what the request returns, or raise what it raises. An interrupt of this thread cancels the request."""
+        """Return the request's result or raise its exception. An interrupt of this thread cancels the request."""
         try:
             running = self._start()
             if threading.current_thread() is running.thread:
@@ -120,22 +120,22 @@ class LoopThread:
         try:
             return call.result()
         finally:
-            del call  # an exception it raised refers to this frame: no cycle
+            del call  # its exception refers to this frame: avoid a reference cycle
 
     def _iterate(self, items: AsyncIterator[T]) -> Iterator[T]:
-        """Yield the items, each awaited when it is asked for. Ending the iteration early ends its request."""
+        """Yield the items, awaiting each on demand. Ending the iteration early cancels its request."""
         try:
             while found := self._run(_next(items)):
                 yield found[0]
         finally:
             running = self._running
             if running is not None and isinstance(items, AsyncGenerator):
-                with suppress(RuntimeError):  # without waiting: a garbage collection may run this in any thread
+                with suppress(RuntimeError):  # does not wait, because garbage collection may run this in any thread
                     running.loop.call_soon_threadsafe(_close_later, running.loop, items)
 
 
 class _Call(Generic[T]):
-    """One request: a task in the thread, and a caller that waits for its outcome."""
+    """One request: a task in the thread, and a caller waiting for its result."""
 
     def __init__(self, request: Coroutine[Any, Any, T], running: Running) -> None:
         self._request = request
@@ -144,7 +144,7 @@ class _Call(Generic[T]):
         self._task: asyncio.Task[T] | None = None
 
     def result(self) -> T:
-        """Run the request and wait for its outcome. Raises ClosedError if the client is closed meanwhile."""
+        """Run the request and wait for its result. Raises ClosedError if the client is closed in the meantime."""
         try:
             self._in_thread(self._begin)
             while not wait([self._outcome], POLL_S).done:
@@ -155,13 +155,13 @@ class _Call(Generic[T]):
             self._request.close()
             raise ClosedError from None
         except BaseException:
-            if not self._outcome.done():  # an interrupt: cancel the request, and let it clean up
+            if not self._outcome.done():  # interrupted: cancel the request and let it clean up
                 self._in_thread(self._cancel)
                 wait([self._outcome], CANCEL_S)
             raise
 
     def _in_thread(self, step: Callable[[], object]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: `result` notices that the thread has ended
+        with suppress(RuntimeError):  # the loop is closed: `result` will notice that the thread has ended
             self._running.loop.call_soon_threadsafe(step)
 
     def _begin(self) -> None:
@@ -182,7 +182,7 @@ class _Call(Generic[T]):
 
 
 async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
-    """Return the next item, or nothing at the end."""
+    """Return the next item, or an empty tuple at the end."""
     try:
         return (await anext(items),)
     except StopAsyncIteration:
@@ -190,7 +190,7 @@ async def _next(items: AsyncIterator[T]) -> tuple[T, ...]:
 
 
 def _close_later(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[Any, Any]) -> None:
-    """Close a generator in its loop; one that is still running is closed by its cancellation."""
+    """Close a generator in its loop; a generator that is still running is closed by its cancellation."""
 
     async def close() -> None:
         with suppress(RuntimeError):
@@ -201,7 +201,7 @@ def _close_later(loop: asyncio.AbstractEventLoop, items: AsyncGenerator[Any, Any
 
 
 def _serve(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, client: Client) -> None:
-    """Run the loop until it is asked to stop, then close everything."""
+    """Run the loop until told to stop, then close everything."""
     try:
         loop.run_until_complete(_until(stop, client))
         loop.run_until_complete(loop.shutdown_asyncgens())
@@ -211,7 +211,7 @@ def _serve(loop: asyncio.AbstractEventLoop, stop: asyncio.Event, client: Client)
 
 
 async def _until(stop: asyncio.Event, client: Client) -> None:
-    """Wait for the stop, then cancel all requests and close the connections."""
+    """Wait for `stop`, then cancel all requests and close the connections."""
     await stop.wait()
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
         for one in others:
@@ -221,7 +221,7 @@ async def _until(stop: asyncio.Event, client: Client) -> None:
 
 
 LIVE: weakref.WeakSet[LoopThread] = weakref.WeakSet()
-CLOSING: set[asyncio.Task[None]] = set()  # the event loop refers to tasks weakly
+CLOSING: set[asyncio.Task[None]] = set()  # keeps tasks alive, because the event loop refers to them weakly
 
 
 @atexit.register

@@ -1,4 +1,4 @@
-"""The order of batches, shares, grants and limits."""
+"""Client methods for the order of batches, shares, grants and limits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from muster_client.transport import Transport, part
 
 class Ordering(Transport):
     async def order(self, *, limit: int = 100) -> shapes.PrioritiesShown:
-        """Return `batches` in the order of the last ordering pass, with reasons, and the `unordered` ones."""
+        """Return `batches` in the order of the last ordering pass, with reasons, and the `unordered` batches."""
         found: shapes.PrioritiesShown = await self._call("GET", "priority", query={"limit": limit})
         return found
 
     async def priorities(self, *, limit: int = 100) -> list[shapes.PriorityShown]:
-        """Return batches in the order of the last ordering pass, with the terms whose points sum to `total`."""
+        """Return batches in the order of the last ordering pass, with the terms whose points add up to `total`."""
         return (await self.order(limit=limit))["batches"]
 
     async def priority(self, batch_id: int) -> shapes.PriorityShown:
@@ -49,7 +49,7 @@ class Ordering(Transport):
         return found
 
     async def usage_windows(self) -> shapes.WindowsShown:
-        """Return the usage of users, groups, accounts and levels in the last windows, beside their targets."""
+        """Return recent usage of users, groups, accounts and levels, compared with their targets."""
         found: shapes.WindowsShown = await self._call("GET", "fairshare/windows")
         return found
 
@@ -60,7 +60,7 @@ class Ordering(Transport):
         await self._call("PUT", "fairshare", {"kind": kind, "name": name, "shares": shares, "account": account})
 
     async def reset_usage(self, *, why: str, submitter: str | None = None, account: str | None = None) -> int:
-        """Set recorded usage to 0, of all submitters or some; returns the number of records. Grants stay."""
+        """Reset recorded usage, of all submitters or some; return the number of records changed. Grants are kept."""
         body = {"why": why, "submitter": submitter, "account": account}
         records: int = (await self._call("POST", "fairshare/reset", body))["records"]
         return records
@@ -70,7 +70,7 @@ class Ordering(Transport):
         await self._call("PUT", "permissions", {"kind": kind, "name": name, "permissions": list(permissions)})
 
     async def emulate_fairshare(self, system: str, document: object) -> shapes.TableShown:
-        """Compute another system's fair-share for a tree: `columns` and `rows`, as printed."""
+        """Compute another system's fair-share for a tree: `columns` and `rows`, as that system prints them."""
         body = {"system": system, "document": document}
         found: shapes.TableShown = await self._call("POST", "fairshare/emulate", body)
         return found
@@ -80,13 +80,13 @@ class Ordering(Transport):
         return await self._list("grants", "grants", limit=limit)
 
     async def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
-        """Grant an account service units per period; units used in this period stay used."""
+        """Set an account's service units per period. Units already used in this period still count."""
         body = {"account": account, "granted_su": granted_su, "period_s": period_s}
         found: shapes.GrantShown = await self._call("PUT", "grants", body)
         return found
 
     async def take_grant(self, account: str) -> None:
-        """Remove an account's grant; it no longer limits the account."""
+        """Remove an account's grant, so that it no longer limits the account."""
         await self._call("DELETE", f"grants/{part(account)}")
 
     async def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
@@ -102,7 +102,7 @@ class Ordering(Transport):
         soft: float | None = None,
         hard: float | None = None,
     ) -> shapes.LimitShown:
-        """Set a limit for one name, or the default for all that have no limit of their own."""
+        """Set a limit for one name, or the default for all names without a limit of their own."""
         body = {"scope": scope, "quantity": quantity, "name": name, "soft": soft, "hard": hard}
         found: shapes.LimitShown = await self._call("PUT", "limits", body)
         return found

@@ -1,4 +1,4 @@
-"""Settings, thresholds, accounts and the audit trail."""
+"""Client methods for settings, thresholds, accounts and the audit trail."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from muster_client.transport import Transport, part
 
 class Administration(Transport):
     async def settings(self) -> dict[str, Any]:
-        """Return all values by key."""
+        """Return all settings' values by key."""
         found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
         return found
 
     async def setting(self, key: str) -> shapes.SettingShown:
-        """Return a setting with its default and description."""
+        """Return a setting with its default and meaning."""
         found: shapes.SettingShown = await self._call("GET", f"settings/{part(key)}")
         return found
 
     async def setting_details(self) -> list[shapes.SettingShown]:
-        """Return all settings with their defaults and descriptions."""
+        """Return all settings with their defaults and meanings."""
         found: list[shapes.SettingShown] = (await self._call("GET", "settings"))["details"]
         return found
 
     async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting; running services apply it within seconds. Returns the stored value."""
+        """Change a setting and return the stored value. Running services apply it within seconds."""
         return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
 
     async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Reset a setting to its default, and return the default."""
+        """Reset a setting to its default and return the default."""
         return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
@@ -58,7 +58,7 @@ class Administration(Transport):
     async def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
     ) -> shapes.SimulationShown:
-        """Simulate the project with its current thresholds and with these; `simulation` returns the progress."""
+        """Simulate the project with its current thresholds and with these. Call `simulation` for the progress."""
         body = {"values": values, "seeds": seeds, "hosts": hosts, "days": days}
         found: shapes.SimulationShown = await self._call("POST", "thresholds/simulations", body)
         return found
@@ -92,8 +92,8 @@ class Administration(Transport):
         parent: str | None = None,
         new_name: str | None = None,
     ) -> shapes.AccountStanding:
-        """Change an account's shares, parent (empty: the top level) or name, and the permissions of all submitters in
-        it or below it; None keeps a value.
+        """Change an account's shares, name, parent (empty: the top level), and the permissions of all submitters at or
+        below it; None keeps a value.
         """
         body = {"shares": shares, "permissions": permissions, "parent": parent, "name": new_name}
         found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
@@ -124,24 +124,24 @@ class Administration(Transport):
         return found
 
     async def account_tree(self) -> list[shapes.TreeRowShown]:
-        """Return accounts, parents first, then submitters, then their further accounts."""
+        """Return accounts, parents first, then submitters, then submitters' memberships in further accounts."""
         rows: list[shapes.TreeRowShown] = (await self._call("GET", "account-tree"))["rows"]
         return rows
 
     async def load_account_tree(
         self, rows: Sequence[Mapping[str, object]], *, dry_run: bool = False
     ) -> list[shapes.TreeRowShown]:
-        """Add and change accounts and submitters, all rows or none; returns the rows that differed."""
+        """Add and change accounts and submitters, all rows or none, and return the rows that differed."""
         body = {"rows": list(rows), "dry_run": dry_run}
         changed: list[shapes.TreeRowShown] = (await self._call("PUT", "account-tree", body))["rows"]
         return changed
 
     async def delete_account(self, name: str) -> None:
-        """Delete an account without accounts, submitters or batches."""
+        """Delete an account that has no accounts, submitters or batches."""
         await self._call("DELETE", f"accounts/{part(name)}")
 
     async def delete_submitter(self, name: str) -> None:
-        """Delete a submitter without batches."""
+        """Delete a submitter that has no batches."""
         await self._call("DELETE", f"submitters/{part(name)}")
 
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
@@ -165,22 +165,22 @@ class Administration(Transport):
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
     ) -> shapes.VolunteerShown:
-        """Change a volunteer's preferences. None keeps a value; an empty `apps` accepts all apps."""
+        """Change a volunteer's preferences. None keeps a value; an empty `apps` selects all apps."""
         body = {"beta": beta, "cpu": cpu, "gpu": gpu, "max_jobs": max_jobs, "max_cpus": max_cpus, "apps": apps}
         found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
         return found
 
     async def me(self) -> shapes.WhoShown:
-        """Return the owner and scopes of this token."""
+        """Return the owner and the scopes of this token."""
         found: shapes.WhoShown = await self._call("GET", "me")
         return found
 
     async def people(self, *, limit: int | None = 1000) -> list[shapes.PersonShown]:
-        """Return operator, submitter and viewer accounts."""
+        """Return the accounts of operators, submitters and viewers."""
         return await self._list("people", "people", limit=limit)
 
     async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
-        """Add an operator, submitter or viewer account. The one-time password is shown only once."""
+        """Add an account for an operator, submitter or viewer. The one-time password is shown only once."""
         body = {"name": name, "role": role, "submitter": submitter}
         found: shapes.InvitedShown = await self._call("POST", "people", body)
         return found
@@ -188,22 +188,22 @@ class Administration(Transport):
     async def set_person(
         self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
     ) -> shapes.PersonShown:
-        """Change a person's role, or disable the account (`active` False)."""
+        """Change a user's role, or disable the account (`active` False)."""
         body = {"role": role, "submitter": submitter, "active": active}
         found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body)
         return found
 
     async def invite_again(self, name: str) -> shapes.InvitedShown:
-        """Issue a new one-time password, for a person who has forgotten theirs."""
+        """Issue a new one-time password for a user who has forgotten the password."""
         found: shapes.InvitedShown = await self._call("POST", f"people/{part(name)}/password")
         return found
 
     async def end_sessions(self, name: str) -> int:
-        """End all sessions of a person, and return their number."""
+        """End all sessions of a user and return their number."""
         return int((await self._call("DELETE", f"people/{part(name)}/sessions"))["ended"])
 
     async def tokens(self, *, limit: int | None = 1000) -> list[shapes.TokenShown]:
-        """Return the caller's tokens; for operators, all tokens."""
+        """Return the caller's tokens, or all tokens if the caller is an operator."""
         return await self._list("tokens", "tokens", limit=limit)
 
     async def add_token(
@@ -220,5 +220,5 @@ class Administration(Transport):
         return found
 
     async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first. Changes of settings are in `setting_changes`."""
+        """Return the audit trail, newest first. `setting_changes` returns changes of settings."""
         return await self._list("audit", "acts", limit=limit)

@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import msgspec
 
-TIMEOUT_S = 600.0  # a batch of a million jobs is one request
-SILENT_S = 60.0  # a stream of events that is silent for this long is dead
+TIMEOUT_S = 600.0  # enough to submit a batch of a million jobs in one request
+SILENT_S = 60.0  # an event stream that is silent for this long is considered dead
 TRIES = 3  # attempts for a submission whose reply was lost
 PAGE = 1000
 PIECE_BYTES = 1 << 18
@@ -42,12 +42,12 @@ class ApiError(MusterClientError):
         super().__init__(str(problem.get("detail") or problem.get("title") or f"HTTP status {status}"))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the arguments, not the text: errors cross processes."""
+        """Pickle the arguments, not the message, because errors are passed between processes."""
         return type(self), (self.status, dict(self.problem), self.retry_s)
 
     @property
     def field(self) -> str | None:
-        """The invalid input field, if there is one."""
+        """Return the name of the invalid input field, or None."""
         found = self.problem.get("field")
         return found if isinstance(found, str) else None
 
@@ -57,7 +57,7 @@ class UnreachableError(MusterClientError):
 
 
 class Connector(aiohttp.TCPConnector):
-    """A connection pool that a forked process does not close, because that would break the parent's pool."""
+    """A connection pool that a forked process does not close, which would break the parent's connections."""
 
     def __init__(self) -> None:
         self._process_id = os.getpid()
@@ -71,7 +71,7 @@ class Connector(aiohttp.TCPConnector):
 class Transport:
     """A connection to one project's API. Raises ApiError if the server refuses, UnreachableError if it does not reply.
 
-    The first call opens it; `async with` or `close` closes it.
+    The first call opens it. `async with` or `close` closes it.
     """
 
     def __init__(self, url: str, token: str) -> None:
@@ -95,14 +95,14 @@ class Transport:
             await session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """Return the connections of the running loop, opening them if needed."""
+        """Return the session of the running event loop, opened if necessary."""
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(connector=Connector(), headers=self._headers, timeout=timeout)
         return self._session
 
     def _detach(self) -> None:
-        """Drop the connections without closing them, in a process forked from the one that uses them."""
+        """Drop the connections without closing them, in a process forked from the process that uses them."""
         session, self._session = self._session, None
         if session is not None:
             session.detach()
@@ -133,7 +133,7 @@ class Transport:
             raise UnreachableError(f"the reply of {self._url} is not from Muster: check the project's URL") from None
 
     async def _submit(self, path: str, body: object) -> Any:
-        """Call with an idempotency key: retried if the reply is lost, executed once."""
+        """Call with an idempotency key, so that the call is repeated if the reply is lost, but executed once."""
         headers = {"Idempotency-Key": secrets.token_hex(16)}
         for _ in range(TRIES - 1):
             try:
@@ -145,7 +145,7 @@ class Transport:
     async def _list(
         self, path: str, kind: str, *, limit: int | None, query: Mapping[str, object] | None = None
     ) -> list[Any]:
-        """Return the first `limit` entries of a list, or all if None."""
+        """Return the first `limit` entries of a list, or all entries if None."""
         found: list[Any] = []
         cursor: str | None = None
         while limit is None or len(found) < limit:
@@ -158,7 +158,7 @@ class Transport:
         return found
 
     async def _events(self, path: str) -> AsyncIterator[tuple[str, Any]]:
-        """Yield names and data of a stream's events until it ends."""
+        """Yield the name and data of each event until the stream ends."""
         timeout = aiohttp.ClientTimeout(total=None, sock_read=SILENT_S)
         try:
             async with self._opened().get(f"{self._url}/{path}", timeout=timeout) as response:
@@ -192,7 +192,7 @@ class Transport:
 
 
 def part(name: object) -> str:
-    """Return a name quoted for a path.
+    """Return a name quoted for use in a URL path.
 
     >>> part("Ada's/group")
     'Ada%27s%2Fgroup'
@@ -216,7 +216,7 @@ def query_of(query: Mapping[str, object] | None) -> str:
 
 @contextmanager
 def _removed_on_failure(path: Path) -> Iterator[None]:
-    """Remove a file that was not written completely."""
+    """Remove the file if it was not written completely."""
     try:
         yield
     except BaseException:

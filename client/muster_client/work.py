@@ -1,4 +1,4 @@
-"""Batches, jobs, hosts and applications."""
+"""Client methods for batches, jobs, hosts and applications."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ HostListKind = Literal["slow", "failing", "silent"]  # kinds of host lists
 
 class Work(Transport):
     async def submit(self, batch: Mapping[str, object]) -> int:
-        """Submit a batch: the keys of a batch file, with inputs by the names of uploaded files. Returns its id.
+        """Submit a batch and return its id. It has the keys of a batch file; inputs are names of uploaded files.
 
-        If the reply is lost, the request is repeated, and the batch submitted once.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
         """
         return int((await self._submit("batches", batch))["batch_id"])
 
     async def submit_and_preview(self, batch: Mapping[str, object]) -> shapes.Submitted:
-        """Submit a batch, and return it with its forecast."""
+        """Submit a batch and return it with its forecast."""
         found: shapes.Submitted = await self._submit("batches", batch)
         return found
 
     async def preview(self, batch: Mapping[str, object]) -> shapes.PreviewShown:
-        """Forecast the batch as if submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
+        """Return the forecast for the batch if it were submitted now: `q50_at`, `q90_at`, …. Nothing is stored."""
         found: shapes.PreviewShown = (await self._call("POST", "batches?preview=true", batch))["forecast"]
         return found
 
@@ -38,11 +38,11 @@ class Work(Transport):
         return found
 
     async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; None: all."""
+        """Return the newest batches, newest first. `limit` None: all."""
         return await self._list("batches", "batches", limit=limit)
 
     async def abort(self, batch_id: int) -> shapes.BatchShown:
-        """Abort a batch, and return it."""
+        """Abort a batch and return it."""
         found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort")
         return found
 
@@ -59,8 +59,8 @@ class Work(Transport):
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
-        The account can change until the first job is sent; the deadline only for batches that have one. `release`: it
-        waits for no other batch any more.
+        The account can change until the first job is sent, the deadline only if the batch has one. `release`: it no
+        longer waits for other batches.
         """
         body = {
             "user_priority": user_priority,
@@ -74,7 +74,7 @@ class Work(Transport):
         return found
 
     async def watch(self, batch_id: int) -> AsyncIterator[shapes.ProgressShown]:
-        """Yield a batch's progress on each change until it has ended. Reconnects if the stream breaks."""
+        """Yield a batch's progress after each change until it has ended. Reconnects if the stream breaks."""
         broken = 0
         while True:
             try:
@@ -89,7 +89,7 @@ class Work(Transport):
                     raise
 
     async def wait(self, batch_id: int) -> shapes.OneBatchShown:
-        """Wait until a batch has ended, and return it."""
+        """Wait until a batch has ended and return it."""
         async for _ in self.watch(batch_id):
             pass
         return await self.batch(batch_id)
@@ -97,7 +97,7 @@ class Work(Transport):
     async def jobs(
         self, batch_id: int, *, state: str | None = None, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.JobShown]:
-        """Return a batch's jobs by id, above the id `after`, in one `state` or all, without their instances."""
+        """Return a batch's jobs in order of id, starting after id `after`, in one `state` or all. Without instances."""
         return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state, "after": after})
 
     async def job(self, job_id: int) -> shapes.JobShown:
@@ -113,21 +113,21 @@ class Work(Transport):
     async def batch_results(
         self, batch_id: int, *, after: int | None = None, limit: int | None = 1000
     ) -> list[shapes.ResultShown]:
-        """Return the results of a batch's jobs above the id `after`: the outputs of each, or why there are none."""
+        """Return the results of a batch's jobs after job id `after`: each job's outputs, or why there are none."""
         return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
 
     async def fetch_outputs(
         self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None
     ) -> int:
-        """Download the outputs of a batch's valid jobs, of `limit` jobs above the id `after`, as a tar archive; returns
+        """Download the outputs of a batch's valid jobs as a tar archive, for `limit` jobs after job id `after`; return
         its size.
 
-        It has JOB/OUTPUT files, and at its end `missing.jsonl` with the missing ones. A partial file is removed.
+        It contains JOB/OUTPUT files and, at the end, `missing.jsonl` with the missing files. A partial file is removed.
         """
         return await self._fetch(f"batches/{batch_id}/outputs{query_of({'after': after, 'limit': limit})}", Path(to))
 
     async def fetch_output(self, job_id: int, name: str, to: StrPath) -> int:
-        """Download one output of a job, and return its size. A partial file is removed."""
+        """Download one output of a job and return its size. A partial file is removed."""
         return await self._fetch(f"jobs/{job_id}/outputs/{part(name)}", Path(to))
 
     async def instance(self, instance_id: int) -> shapes.OneInstance:
@@ -140,13 +140,13 @@ class Work(Transport):
         return await self._list(f"instances/{instance_id}/trickles", "trickles", limit=limit)
 
     async def forecasts(self, batch_id: int, *, limit: int = 100) -> shapes.ForecastsShown:
-        """Return a batch's `forecasts` in order of time, and the `accuracy` of its app's forecasts."""
+        """Return a batch's `forecasts` in chronological order, and the `accuracy` of its app's forecasts."""
         path = f"batches/{batch_id}/forecasts"
         found: shapes.ForecastsShown = await self._call("GET", path, query={"limit": limit})
         return found
 
     async def forecast_health(self) -> list[shapes.AppForecastsShown]:
-        """Return the state of forecasting by app: ages of the last forecasts, coverage and error."""
+        """Return the health of forecasts by app: ages of the latest forecasts, coverage and error."""
         found: list[shapes.AppForecastsShown] = (await self._call("GET", "forecasts"))["apps"]
         return found
 
@@ -162,18 +162,18 @@ class Work(Transport):
     async def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained: ...
 
     async def explain(self, kind: ExplainedKind, identifier: int) -> shapes.Explained:
-        """Explain by a dry run why a host gets no work, why a batch or job waits, or how a due date was computed."""
+        """Explain, with a dry run, why a host gets no work, why a batch or job waits, or how a due date was set."""
         found: shapes.Explained = await self._call("GET", f"explain/{kind}/{identifier}")
         return found
 
     async def hosts(
         self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts by id, or only slow, failing or silent ones, as defined for `list_hosts` of the API."""
+        """Return hosts in order of id, or only slow, failing or silent hosts as defined by the API's `list_hosts`."""
         return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})
 
     async def host(self, host_id: int) -> shapes.HostDetail:
-        """Return a host with its statistics for each app version."""
+        """Return a host with its statistics per app version."""
         found: shapes.HostDetail = await self._call("GET", f"hosts/{host_id}")
         return found
 
@@ -182,26 +182,26 @@ class Work(Transport):
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
 
     async def ranking(self) -> shapes.RankingRunShown | None:
-        """Return the last host ranking; None before the first one."""
+        """Return the latest host ranking, None before the first one."""
         found: shapes.RankingRunShown | None = (await self._call("GET", "ranking"))["run"]
         return found
 
     async def host_percentiles(self, host_id: int) -> list[shapes.PercentileShown]:
-        """Return a host's percentiles for each app version; empty for hosts that are not ranked."""
+        """Return a host's percentile for each app version; empty if the host is not ranked."""
         found: list[shapes.PercentileShown] = (await self._call("GET", f"hosts/{host_id}/percentiles"))["percentiles"]
         return found
 
     async def unschedulable(self) -> list[shapes.RefusedShown]:
-        """Return work that every recent host refused, with the reasons."""
+        """Return work that all recently active hosts refused, with the reasons."""
         found: list[shapes.RefusedShown] = (await self._call("GET", "unschedulable"))["refused"]
         return found
 
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
-        """Return the last heartbeat of each process in the last minute; a worker's has its job array."""
+        """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return await self._list("processes", "processes", limit=limit)
 
     async def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
-        """Return applications with their current versions."""
+        """Return all applications with their current versions."""
         return await self._list("apps", "apps", limit=limit)
 
     async def app(self, name: str) -> shapes.AppDetail:
@@ -215,7 +215,7 @@ class Work(Transport):
         return found
 
     async def set_app(self, name: str, **more: Any) -> shapes.AppShown:
-        """Change an application; `more` as in `add_app`, or deprecated."""
+        """Change an application; `more` as in `add_app`, and deprecated."""
         found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
         return found
 
@@ -253,7 +253,7 @@ class Work(Transport):
         plan_class: str = "",
         api_version: str = "7.5.0",
     ) -> int:
-        """Add an app version (100 is 1.00), and return its id. `signature`: the program's, from `muster sign`."""
+        """Add an app version (100 means 1.00) and return its id. `muster sign` makes the program's `signature`."""
         executable = Path(program)
         query = {
             "platform": platform,
@@ -268,7 +268,7 @@ class Work(Transport):
         return int(found["app_version_id"])
 
     async def put_file(self, path: StrPath, *, name: str | None = None) -> shapes.FileShown:
-        """Upload a file for use as an input of batches."""
+        """Upload a file to be used as an input of batches."""
         local = Path(path)
         with await asyncio.to_thread(local.open, "rb") as file:
             found: shapes.FileShown = await self._call("PUT", f"files/{part(name or local.name)}", data=file)

@@ -1,1 +1,1 @@
-"""Load generator: simulated volunteers that speak the client's protocol over HTTP and run the real application."""
+"""Load generator: simulated volunteers that use the client's protocol over HTTP and run the real application."""

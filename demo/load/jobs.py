@@ -1,6 +1,6 @@
-"""Computes a simulated volunteer's job: download and check files, run the application in a slot folder, upload.
+"""Computes a simulated volunteer's job: downloads and checks files, runs the application in a slot directory, uploads.
 
-All simulated hosts share one folder of files; each file is downloaded once.
+All simulated hosts share one directory of files, so each file is downloaded once.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ class VolunteerTask:
     result: ResultElement
     workunit: WorkunitElement
     main_program: str  # by file name
-    max_bytes: dict[str, int]  # of each output, by file name
+    max_bytes: dict[str, int]  # maximum size of each output, by file name
     tokens: dict[str, str]
     upload_url: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The outcome of a task; `outputs` by file name, in the order of the task's file_refs."""
+    """The outcome of a task. `outputs` are by file name, in the order of the task's file_refs."""
 
     task: VolunteerTask
     exit_status: int
@@ -70,7 +70,7 @@ class TaskRunner:
         self._turns = asyncio.Semaphore(at_once)
 
     async def run(self, task: VolunteerTask, profile: Profile, draw: random.Random) -> Finished:
-        """Compute the task; takes at least as long as on a host of that speed."""
+        """Compute the task, taking at least as long as a host of that speed would."""
         started_s = self._clock.monotonic()
         slot = self._slots / task.result.name
         slot.mkdir(parents=True)
@@ -111,7 +111,7 @@ class TaskRunner:
         try:
             _, stderr = await process.communicate()
         finally:
-            if process.returncode is None:  # the task was aborted, or the run ends
+            if process.returncode is None:  # the task was aborted, or the run is ending
                 process.kill()
                 await process.wait()
         return process.returncode or 0, stderr[-STDERR_BYTES:].decode(errors="replace")
@@ -130,7 +130,7 @@ def _collect(task: VolunteerTask, slot: Path) -> dict[str, bytes]:
 class Profile:
     """The behaviour of one simulated volunteer.
 
-    `flop_per_s` is the reported speed and, except for `stretch`, the real one: a job takes fpops_est / flop_per_s *
+    `flop_per_s` is the reported speed and, apart from `stretch`, the real one: a job takes fpops_est / flop_per_s *
     stretch seconds. The fractions are the probabilities that a job fails, is never returned, or returns wrong content.
     """
 
@@ -145,7 +145,7 @@ class Profile:
 
     @property
     def kind(self) -> str:
-        """One word for tables."""
+        """Return one word for use in tables."""
         if self.garbage_fraction > 0:
             return "cheat"
         if self.vanish_fraction > 0.5:
@@ -156,9 +156,9 @@ class Profile:
 
 
 def draw_profiles(count: int, *, seed: int) -> list[Profile]:
-    """Draw profiles: log-normal speeds; one in 12 faulty, one in 15 leaves, one in 20 cheats.
+    """Draw profiles with log-normal speeds: one in 12 is faulty, one in 15 leaves, one in 20 cheats.
 
-    The others leave after one reply in 250, which loses some jobs but keeps most hosts.
+    The remaining ones leave after one reply in 250, which loses some jobs but keeps most hosts.
 
     >>> [p.kind for p in draw_profiles(40, seed=1)].count("cheat")
     2
@@ -189,7 +189,7 @@ class BadDownloadError(MusterError):
 
 
 class FileCache:
-    """Downloaded and checked files by name."""
+    """The downloaded and verified files, by name."""
 
     def __init__(self, session: aiohttp.ClientSession, folder: Path) -> None:
         self._session = session
@@ -200,7 +200,7 @@ class FileCache:
         return self._folder / name
 
     async def fetch(self, element: DownloadElement, key: PublicKey) -> Path:
-        """Return the path of the file, downloaded on first use. Raises BadDownloadError."""
+        """Return the path of the file, downloading it on first use. Raises BadDownloadError."""
         path = self.path(element.name)
         async with self._locks.setdefault(element.name, asyncio.Lock()):
             if not path.exists():
@@ -235,7 +235,7 @@ class UploadFailedError(MusterError):
 async def upload_output(
     session: aiohttp.ClientSession, clock: Clock, task: VolunteerTask, name: str, content: bytes
 ) -> ReportedFile:
-    """Upload one output; retry while the server asks the client to. Raises UploadFailedError."""
+    """Upload one output, retrying as long as the server asks for it. Raises UploadFailedError."""
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     why = ""
     for attempt in range(TRIES):

@@ -1,4 +1,4 @@
-"""Simulated volunteers over HTTP: each requests work, computes, uploads and reports until stopped."""
+"""Simulated volunteers over HTTP. Each requests work, computes, uploads and reports until it is stopped."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from wire.signing import PublicKey, parse_public_key_text
 
 PLATFORM = "x86_64-pc-linux-gnu"
 RETRY_S = Seconds(2.0)
-DOWNLOAD_FAILED = -186  # exit status that a client reports for a job whose downloads failed
+DOWNLOAD_FAILED = -186  # the exit status that clients report for a job whose downloads failed
 
 log = structlog.get_logger()
 
 
 @dataclass(slots=True)
 class Tally:
-    """Counts of one volunteer's events."""
+    """Counts the events of one volunteer."""
 
     requests: int = 0
     jobs: int = 0
@@ -83,7 +83,7 @@ class LoadVolunteer:
         return bool(self._finished) or len(self._running) < self.profile.ncpus
 
     async def _call(self) -> Seconds:
-        """Send one scheduler request; return the seconds until the next."""
+        """Send one scheduler request and return the seconds until the next one."""
         request = self._request()
         self._seqno += 1
         self.tally.requests += 1
@@ -139,7 +139,7 @@ class LoadVolunteer:
         if not reply.results:
             return
         if self.draw.random() < self.profile.vanish_fraction:
-            self.tally.left = True  # with the jobs of this reply
+            self.tally.left = True  # leaves with the jobs of this reply
             return
         for task in tasks_of(reply):
             if task.result.name not in self._running:
@@ -198,7 +198,7 @@ class LoadVolunteer:
 
 
 def tasks_of(reply: SchedulerReply) -> list[VolunteerTask]:
-    """Return the tasks of a reply, each with the elements it refers to."""
+    """Return the tasks in a reply, each with the elements it refers to."""
     workunits = {workunit.name: workunit for workunit in reply.workunits}
     uploads = {upload.name: upload for upload in reply.uploads}
     mains = {
@@ -226,12 +226,12 @@ def tasks_of(reply: SchedulerReply) -> list[VolunteerTask]:
 
 CONNECTIONS = 64
 TIMEOUT_S = 30.0
-JOIN_OVER_S = 3.0  # all volunteers start within this
+JOIN_OVER_S = 3.0  # all volunteers start within this time
 
 
 @dataclass(frozen=True, slots=True)
 class LoadMember:
-    """A profile and the account key to attach with."""
+    """A profile, and the account key used to attach."""
 
     profile: Profile
     authenticator: str

@@ -1,1 +1,1 @@
-"""Orders batches: a periodic task."""
+"""Orders batches. Periodic task."""

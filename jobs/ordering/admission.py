@@ -1,4 +1,4 @@
-"""Decides whether a batch may be submitted, which grant pays for it, and its place until the next pass. Pure."""
+"""Decides whether a batch may be submitted, which grant pays, and its place until the next ordering pass. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from priority.scheme import PolicyContext, request_pe
 
 
 class Grants:
-    """The accounts' grants in their current periods. An account without a grant uses that of its nearest ancestor."""
+    """The accounts' grants for their current periods. Accounts without a grant use that of the nearest ancestor."""
 
     def __init__(self, accounts: Iterable[Account], stored: Sequence[Grant], now: Instant) -> None:
         self._parents = {account.account_id: account.parent_id for account in accounts}
@@ -29,14 +29,14 @@ class Grants:
         self._reserved = dict.fromkeys(self._grants, 0.0)
 
     def payer(self, account_id: AccountId) -> AccountId | None:
-        """Return the account whose grant is charged, or None."""
+        """Return the account whose grant is charged, None without one."""
         found: AccountId | None = account_id
         while found is not None and found not in self._grants:
             found = self._parents.get(found)
         return found
 
     def queue_of(self, name: str, account_id: AccountId, queues: Mapping[str, Queue]) -> tuple[Queue, str]:
-        """Return the batch's effective queue and the reason. A queue that no longer exists counts as normal."""
+        """Return the batch's effective queue and the reason. A queue that no longer exists is treated as normal."""
         payer = self.payer(account_id)
         try:
             return queue_of(name, None if payer is None else self._grants[payer], queues)
@@ -45,14 +45,14 @@ class Grants:
             return plain, f"{name}: this queue no longer exists; charged 1"
 
     def take(self, account_id: AccountId, *, used_su: float, reserved_su: float) -> None:
-        """Charge the account of a batch."""
+        """Charge the account of a batch, or the ancestor whose grant it uses."""
         payer = self.payer(account_id)
         if payer is not None:
             self._grants[payer] = self._grants[payer].charged(used_su)
             self._reserved[payer] += reserved_su
 
     def charged(self) -> Sequence[Grant]:
-        """Return the grants that differ from their stored values."""
+        """Return the grants that differ from the stored ones."""
         found = []
         for account_id, grant in sorted(self._grants.items()):
             new = replace(grant, reserved_su=self._reserved[account_id])
@@ -71,7 +71,7 @@ class SubmissionPlace:
 
 
 def permissions_of(submitter: Submitter | Member, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
-    """Return the submitter's permissions in this account: its own, the account's, and those of all ancestors.
+    """Return the submitter's permissions in an account: its own, the account's, and those of all ancestors.
 
     >>> lab = Account(AccountId(1), "lab", permissions=("expedite",))
     >>> ada = Submitter(1, "ada", AccountId(2), permissions=("raise",))
@@ -90,7 +90,7 @@ def permissions_of(submitter: Submitter | Member, account_id: AccountId, account
 
 
 def permitted(members: Iterable[Member], accounts: Sequence[Account], permission: Permission) -> frozenset[LeafId]:
-    """Return the (submitter, account) pairs that have a permission.
+    """Return the (submitter, account) pairs that have the permission.
 
     >>> lab, other = Account(AccountId(1), "lab", permissions=("deadline",)), Account(AccountId(2), "other")
     >>> ada = [Member(1, "ada", AccountId(1)), Member(1, "ada", AccountId(2))]
@@ -103,7 +103,7 @@ def permitted(members: Iterable[Member], accounts: Sequence[Account], permission
 
 
 def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[str]) -> None:
-    """Raise InvalidInputError if the service level or user priority needs a permission that was not granted.
+    """Raise InvalidInputError if the service level or the user priority requires a missing permission.
 
     >>> check_rights(ServiceLevel.STANDBY, -5, ())
     """
@@ -124,9 +124,9 @@ def place(
     settings: OrderingSettings,
     pool_flop_per_s: float,
 ) -> SubmissionPlace:
-    """Place a new batch by the results of the last ordering pass, unless a hard limit rejects it.
+    """Return a new batch's place, based on the last ordering pass, unless a hard limit rejects the batch.
 
-    `facts.queue` is the requested queue. Raises InvalidInputError naming the queue, or every exceeded limit.
+    `facts.queue` is the requested queue. Raises InvalidInputError naming the queue, or all exceeded limits.
     """
     by_name, now = queues(settings.queues), facts.submitted_at
     grant = None if known.grant is None else known.grant.at(now)

@@ -1,8 +1,8 @@
-"""Computes quota headroom: which batches limits block, and how many jobs the others may send before the next pass.
+"""Computes quota headroom: which batches limits block, and how many jobs the rest may send before the next pass.
 
-Batches are handled in order, and the jobs granted to one are counted before the next. The feeder gets the bound as a
-ceiling for the batch's counter of sent instances, so limits hold between passes. A cap on recent usage blocks batches
-above it while others wait.
+Batches are handled in order, and the jobs granted to one batch count for all later ones. The feeder uses the headroom
+as an upper bound for the batch's counter of sent instances, so limits also hold between passes. A cap on recent usage
+blocks batches above it while others wait.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ Totals = dict[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class QuotaClaim:
-    """A batch that may have jobs to send: its owner, the size of one job, and the number of unsent jobs.
+    """A batch that may have jobs to send: its owner, the size of a job, and the number of unsent jobs.
 
-    `others` are further reasons that block it; `in_progress` counts its instances in progress.
+    `others` are further reasons why it is blocked; `in_progress` counts its instances in progress.
     """
 
     batch_id: BatchId
@@ -51,13 +51,13 @@ class QuotaClaim:
     others: tuple[str, ...] = ()
 
     def asked(self) -> RequestedAmounts:
-        """Return the amounts that one more of its jobs would use."""
+        """Return the amounts that one more job would use."""
         return RequestedAmounts(self.names, amounts_of(self.size), standby=self.level is ServiceLevel.STANDBY)
 
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """Why a batch is blocked (None: it is not), and how many of its jobs may be sent (None: any number)."""
+    """Why a batch is blocked (None: not blocked), and how many of its jobs may be sent (None: no limit)."""
 
     hold: str | None
     jobs: int | None
@@ -67,7 +67,7 @@ UNBOUNDED = Headroom(None, None)
 
 
 def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
-    """Return how much one job adds to each limited quantity."""
+    """Return the amount of each limited quantity that one job uses."""
     return {
         Quantity.JOBS: 1.0,
         Quantity.PE: size.pe,
@@ -78,7 +78,7 @@ def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
 
 
 def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
-    """Return the amounts in progress by scope, name and quantity. Size limits apply to single jobs and are left out."""
+    """Return the amounts in progress by scope, name and quantity, without size limits, which apply to single jobs."""
     totals: Totals = {}
     for claim in claims:
         if claim.in_progress > 0:
@@ -87,12 +87,12 @@ def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
 
 
 def soft_sentences(claim: QuotaClaim, limits: Sequence[Limit], totals: Totals) -> tuple[str, ...]:
-    """Return the soft limits that the batch exceeds with the work in progress now."""
+    """Return descriptions of the soft limits that the batch exceeds with its current work in progress."""
     return tuple(hold.sentence() for hold in holds(claim.asked(), limits, totals).soft)
 
 
 def headrooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Totals) -> dict[BatchId, Headroom]:
-    """Return the headroom of each batch; `claims` are in order of place, `totals` are the amounts in progress."""
+    """Return each batch's headroom. `claims` are in batch order; `totals` are the amounts in progress."""
     totals = dict(totals)
     found = dict[BatchId, Headroom]()
     for claim in claims:
@@ -110,7 +110,7 @@ def headrooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Tot
 
 
 def _most(asked: RequestedAmounts, limits: Sequence[Limit], totals: Totals) -> int | None:
-    """Return how many more jobs fit under every hard limit; None: any number."""
+    """Return how many more jobs fit under all hard limits, None for any number."""
     fits = [
         (limit.hard - totals.get((limit.scope, name, limit.quantity), 0.0)) / amount
         for limit, name in limits_of(asked, limits)
@@ -130,9 +130,9 @@ def _add(totals: Totals, claim: QuotaClaim, jobs: int) -> None:
 
 
 def idle_holds(claims: Iterable[QuotaClaim], *, slots: int, fraction: float, least: int) -> frozenset[BatchId]:
-    """Return the batches with no job in their submitter's part of the job array: they earn no queue time.
+    """Return the batches without a job in their submitter's part of the job array, which earn no queue time.
 
-    Each submitter's batches, in order, fill max(least, fraction of the slots); one job inside is enough.
+    Each submitter's batches, in order, fill max(least, fraction of the slots). One job inside is enough.
     """
     most = max(least, int(slots * fraction))
     inside: dict[str, int] = {}
@@ -150,7 +150,7 @@ Windows = Mapping[int, float]
 
 
 class Caps:
-    """The usage caps among the targets, and the usage against them. Without caps nothing is computed."""
+    """The usage caps among the targets, and the usage they apply to. Without caps, nothing is computed."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Orders all batches: computes places, limits, charges and breakdowns from the database's state; and the periodic task.
+"""Orders all batches: computes places, limits, charges and breakdowns from the stored state. Also the periodic task.
 
-1 size every batch's jobs and charge the changes since the last pass; 2 compute usage; 3 order; 4 block batches that
-exceed limits, in that order; 5 store the results. Only the periodic task does input and output.
+Steps: 1 compute each batch's job size and its charges since the last pass; 2 compute usage; 3 order the batches; 4
+block, in that order, batches that exceed limits; 5 store the results. Only the periodic task does input and output.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from priority.standings import LeafStandings, standings
 
 @dataclass(frozen=True, slots=True)
 class OrderingPass:
-    """The result of one pass: charges, changed places, and the batches whose breakdowns are to be stored."""
+    """The result of one pass: charges, changed places, and which batches' breakdowns to store."""
 
     charges: OrderingCharges
     places: Sequence[StoredPlace]
@@ -66,7 +66,7 @@ class OrderingPass:
     found: Mapping[BatchId, Headroom] = field(repr=False)
 
     def records(self, batch_ids: Sequence[BatchId]) -> dict[BatchId, dict[str, object]]:
-        """Return the stored form of these batches' breakdowns."""
+        """Return the breakdowns of these batches as stored."""
         return {batch_id: self._record(batch_id) for batch_id in batch_ids}
 
     def _record(self, batch_id: BatchId) -> dict[str, object]:
@@ -75,7 +75,7 @@ class OrderingPass:
 
 
 def record_of(breakdown: Breakdown, *, queue: str, hold: str | None) -> dict[str, object]:
-    """Return a breakdown in its stored form, with the effective queue, the reason for it, and the blocking limits."""
+    """Return a breakdown as stored, with the effective queue, the reason for it, and the blocking limits."""
     return {**breakdown.as_record(), "queue": queue, "hold": hold}
 
 
@@ -90,13 +90,13 @@ def order_all(
 ) -> OrderingPass:
     """Order all batches. Raises InvalidInputError for inconsistent settings.
 
-    `sampled` are used / estimated of some batches' jobs; `changed`: the settings differ from the last pass.
+    `sampled` has the used / estimated ratios of some batches' jobs. `changed`: the settings differ from the last pass.
     """
     return _Ordering(view, reference, catalogue, sampled, now=now, changed=changed).run()
 
 
 class _Ordering:
-    """The steps of a pass, each using the results of the earlier ones."""
+    """The steps of a pass; each uses the results of earlier ones."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class _Ordering:
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
         self._may_date = permitted(view.members, view.accounts, Permission.DEADLINE)
-        # Many batches share these values, so each is computed once.
+        # Many batches share these values, so each value is computed only once.
         self._names = cache(partial(names_of, names_by_scope(view, catalogue)))
         self._size = cache(partial(_size_of, catalogue, reference))
         self._queue = cache(partial(self._grants.queue_of, queues=self._queues))
@@ -154,7 +154,7 @@ class _Ordering:
             found,
         )
 
-    # ------------------------------------------------------------ every batch by itself
+    # ------------------------------------------------------------ each batch on its own
 
     def _row(self, one: OrderedBatch) -> BatchRow:
         size = self._size(one.batch.app_id, one.request, one.job_flop)
@@ -174,7 +174,7 @@ class _Ordering:
         return QuotaClaim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
 
     def _held_pe(self) -> dict[LeafId, float]:
-        """Return the processor equivalents in progress, by leaf."""
+        """Return the processor equivalents in progress by leaf."""
         held: dict[LeafId, float] = {}
         for row in self._rows:
             held[row.leaf] = held.get(row.leaf, 0.0) + max(0, row.one.batch.counts.in_progress) * row.size.pe
@@ -234,10 +234,10 @@ class _Ordering:
             claims.append(replace(claim, others=others) if others else claim)
         return {row.batch_id: UNBOUNDED for row in in_order} | headrooms(claims, self._view.limits, self._totals)
 
-    # ------------------------------------------------------------ note
+    # ------------------------------------------------------------ stored state
 
     def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Headroom]) -> dict[BatchId, OrderNotes]:
-        """Return the notes kept for each batch: its clock runs while it could be sent."""
+        """Return the state to store for each batch. Its clock runs while it could be sent."""
         free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
         idle = idle_holds(
             [self._claims[row.batch_id] for row in free],
@@ -294,8 +294,8 @@ def _place(tier: int, key: float, row: BatchRow, found: Mapping[BatchId, Headroo
     return StoredPlace(row.batch_id, tier, key, headroom.hold, sent_most, row.queue.is_unpaid, row.size.pe)
 
 
-REFERENCE_S = HOUR_S  # how long a reference host is kept, unless hosts double: computing it reads all hosts
-MOST_SAMPLED = 100  # batches whose results are sampled per pass
+REFERENCE_S = HOUR_S  # maximum age of a reference host, unless the number of hosts doubles: computing reads all hosts
+MOST_SAMPLED = 100  # maximum number of batches whose results are sampled per pass
 EXPLAINED_AT_ONCE = 200  # breakdowns stored before other periodic tasks get a turn
 
 NEW = OrderNotes()
@@ -309,23 +309,23 @@ class OrderingReport:
     batches: int
     moved: int
     held: int
-    charged: int  # submitters whose usage changed
+    charged: int  # number of submitters whose usage changed
     explained: int
     took_s: Seconds
     late: bool = False
 
 
 class Orderer:
-    """Orders all batches by the current policy. Runs once per cluster; a concurrent second one does no harm."""
+    """Orders all batches by the current policy. Runs once per cluster; a second instance does no harm."""
 
     def __init__(self, work: OrderedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
         self._catalogue = catalogue
         self._clock = clock
-        self._explained_by: OrderingSettings | None = None  # the settings of the last pass that was explained
+        self._explained_by: OrderingSettings | None = None  # the settings at the last pass whose breakdowns were stored
 
     async def run_once(self) -> OrderingReport:
-        """Run one pass. Charges are written first: the next pass computes unwritten places again."""
+        """Run one pass. Charges are written first; places not written are computed again by the next pass."""
         now, started_s, catalogue = self._clock.now(), self._clock.monotonic(), self._catalogue()
         view = await self._work.view()
         reference = await self._reference(view, now)
@@ -351,8 +351,8 @@ class Orderer:
         )
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
-        """Return the stored reference host, or a new one: after an hour, for the first host, and as their number
-        doubles.
+        """Return the stored reference host, or a new one after an hour, for the first host, and when the number of
+        hosts has doubled.
         """
         known, newest = view.reference, view.newest_host_id
         if known is not None and 0.0 <= now - known.at < REFERENCE_S and newest < max(1, 2 * known.newest_host_id):
@@ -360,7 +360,7 @@ class Orderer:
         return await self._work.reference(active_since=Instant(now - ACTIVE_HOST_S), now=now)
 
     async def _sampled(self, view: OrderingView) -> Mapping[BatchId, Sequence[float]]:
-        """Return the used fractions of job estimates, for some batches with enough new results."""
+        """Return the used / estimated ratios of some batches with enough new results."""
         wanted = islice((one for one in view.batches if wants_sample(one, one.notes or NEW)), MOST_SAMPLED)
         batch_ids = [one.batch.batch_id for one in wanted]
         found = await self._work.used_fractions(batch_ids) if batch_ids else {}

@@ -1,6 +1,6 @@
-"""A batch in an ordering pass: size, queue, charges, names for limits, previous place, and when it is explained. Pure.
+"""One batch in an ordering pass: size, queue, charges, names for limits, previous place, when to explain it. Pure.
 
-Breakdowns change with every pass while most places do not, so most are stored in turns.
+Breakdowns change with each pass while most places do not, so most breakdowns are stored in turns.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def names_by_scope(view: OrderingView, catalogue: Catalogue) -> NamesByScope:
 
 
 def names_of(known: NamesByScope, submitter_id: int, account_id: int, app_id: int, queue: str) -> Mapping[Scope, str]:
-    """Return the names that apply to one batch, "" for deleted ones.
+    """Return the names that apply to one batch, "" for deleted objects.
 
     >>> names_of({Scope.SUBMITTER: {7: "ada"}, Scope.ACCOUNT: {}, Scope.APP: {}}, 7, 1, 1, "normal")[Scope.SUBMITTER]
     'ada'
@@ -72,7 +72,7 @@ class BatchRow:
 
 
 def differs(place: StoredPlace, one: OrderedBatch) -> bool:
-    """Return whether the place differs from the batch's row."""
+    """Return whether the place differs from the batch's stored one."""
     batch = one.batch
     return (place.tier, place.key, place.hold, place.sent_most, place.unpaid, place.job_pe) != (
         batch.order_tier,
@@ -85,7 +85,7 @@ def differs(place: StoredPlace, one: OrderedBatch) -> bool:
 
 
 def passed_over(rows: Sequence[BatchRow]) -> list[BatchRow]:
-    """Return the rows with updated counts of being passed over: later batches of the same app were sent first."""
+    """Return the rows with updated counts of being passed over, when later batches of the same app were sent first."""
     made: dict[BatchId, BatchRow] = {}
     served = set[AppId]()
     for row in sorted(rows, key=stood, reverse=True):
@@ -98,21 +98,21 @@ def passed_over(rows: Sequence[BatchRow]) -> list[BatchRow]:
 
 
 def stood(row: BatchRow) -> tuple[int, float, BatchId]:
-    """Return the sort key of the batch's previous place, first in order first."""
+    """Return the sort key of the batch's previous place; smaller keys come first."""
     return row.one.batch.order_tier, row.one.batch.order_key, row.batch_id
 
 
-TURNS: Final = 10  # passes in which every batch is explained at least once
+TURNS: Final = 10  # within this many passes, each batch is explained at least once
 
 
 def to_explain(
     in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
 ) -> list[BatchId]:
-    """Return the batches to explain, in order: those without an explanation, one in TURNS of all, and of those with a
-    changed place all that follow another batch than before, or are in another tier or blocked differently.
+    """Return the batches to explain, in order: those without an explanation, one in TURNS of all, and, of those whose
+    place changed, the batches with a new predecessor, a new tier or new blocking limits.
 
-    With `changed` all with a changed place, because the policy or its weights differ. No breakdown is therefore older
-    than TURNS passes.
+    With `changed` (the policy or its weights differ), all batches whose place changed. So no breakdown is older than
+    TURNS passes.
     """
     behind = {row.batch_id: other.batch_id for other, row in pairwise(sorted(in_order, key=stood))}
     now_behind = {row.batch_id: other.batch_id for other, row in pairwise(in_order)}

@@ -1,4 +1,4 @@
-"""Estimates the size of one job of a batch on the reference host. Pure."""
+"""Estimates the size of a batch's jobs on the reference host. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from domain.usage import Amounts
 from priority.charging import service_units
 from priority.scheme import request_pe
 
-LEAST_CORES = 1e-3  # assumed for a job that requests none
+LEAST_CORES = 1e-3  # assumed for a job that requests no cores
 _REQUEST_BOUNDS = tuple(BOUNDS[name] for name in ("ncpus", "memory_bytes", "disk_bytes"))
 
 
 @dataclass(frozen=True, slots=True)
 class JobFootprint:
-    """The estimated size of one instance: resource request, runtime, processor equivalents and usage amounts."""
+    """The estimated size of one instance: requested resources, runtime, processor equivalents and amounts used."""
 
     request: Request
     runtime_s: Seconds
@@ -28,7 +28,7 @@ class JobFootprint:
     amounts: Amounts
 
     def units(self, rate: float) -> float:
-        """Return the service units of one instance: rate * PE * hours.
+        """Return the service units of an instance: rate * PE * hours.
 
         >>> JobFootprint(Request(2.0), Seconds(1800.0), 2.0, Amounts()).units(3.0)
         3.0
@@ -37,10 +37,10 @@ class JobFootprint:
 
 
 def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: ProcessorType | None = None) -> JobFootprint:
-    """Return the size of a batch's jobs: runtime = estimate / (speed of the reference host's core * requested cores).
+    """Return the size of a batch's jobs: runtime = estimate / (speed per core of the reference host * requested cores).
 
-    With `gpu` they run only on a GPU of that type, for the same time. A batch that was stored before a field was
-    bounded counts as requesting the bound.
+    With `gpu`, the jobs run only on a GPU of that type, for the same time. A stored batch that exceeds a bound
+    introduced later counts as requesting the bound.
 
     >>> reference = Reference(0.0, Request(4.0, memory_bytes=8e9), flop_per_s=1e9)
     >>> size = job_size(Request(2.0, memory_bytes=1e9), Flop(8e12), reference)
@@ -65,12 +65,12 @@ def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: Proces
 def _within_bounds(request: Request) -> Request:
     asked = request.cores, request.memory_bytes, request.disk_bytes
     if all(bound.high >= one for bound, one in zip(_REQUEST_BOUNDS, asked, strict=True)):
-        return request  # as in nearly all requests
+        return request  # true for nearly all requests
     cores, memory_bytes, disk_bytes = (min(bound.high, one) for bound, one in zip(_REQUEST_BOUNDS, asked, strict=True))
     return replace(request, cores=cores, memory_bytes=memory_bytes, disk_bytes=disk_bytes)
 
 
 def gpu_of(catalogue: Catalogue, app_id: AppId) -> ProcessorType | None:
-    """Return the GPU type an app's jobs need; None if it has a CPU version, or no version."""
+    """Return the GPU type an app's jobs need; None if the app has a CPU version, or no version."""
     types = catalogue.processor_types(app_id)
     return min(types) if types and CPU not in types else None

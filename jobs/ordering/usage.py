@@ -1,8 +1,8 @@
-"""The usage ledger of an ordering pass: changes of each batch since the last pass, and their charges. Pure.
+"""The usage ledger of an ordering pass: changes to each batch since the last pass, and their charges. Pure.
 
-Jobs of a batch are alike, and its counters hold the instances sent, returned and lost: a charge is the difference times
-the estimate of one. Work is charged by estimate when sent, corrected when returned, and refunded if a volunteer failed,
-always as of the time it was sent. Scheduler requests do none of this work.
+The jobs of a batch are equal, and its counters have the numbers of instances sent, returned and lost: a charge is the
+difference times the estimate for one instance. Work is charged by estimate when sent, corrected when returned, and
+refunded if a volunteer failed, always as of the time when it was sent. Scheduler requests do none of this.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from priority.logical_time import InstanceTally, counted
 from priority.measures import ACCURACY_JOBS
 from priority.standings import MOST_WINDOWS, Submitting, window_of
 
-MOST_FRACTION = 10.0  # cap on used / estimated: volunteers' claims are bounded
+MOST_FRACTION = 10.0  # cap on used / estimated, because volunteers report the usage
 
 
 def charges_of(
     one: OrderedBatch, notes: OrderNotes, size: JobFootprint, *, rate: float, fraction: float, now: Instant
 ) -> tuple[OrderNotes, Sequence[Charge]]:
-    """Return the updated notes and the charges since `notes`; an instance uses `fraction` of its estimate.
+    """Return the updated state and the charges since `notes`; an instance uses `fraction` of its estimate.
 
-    Newly sent work is charged by estimate as of now. Lost work is refunded as of the mean time of the charged work, at
-    most by the charged amount; returned work is corrected as of then. `rate` is the price of newly sent work.
+    Newly sent work is charged by estimate as of now. Lost work is refunded, and returned work corrected, as of the mean
+    time of the charged work; a refund is at most the charged amount. `rate` is the price of newly sent work.
     """
     found = counted(one)
     sent = one.batch.counts.sent - notes.sent
     if not sent and (found.charged, found.used, fraction) == (notes.charged, notes.used, notes.used_fraction):
-        return notes, []  # no change, as for most batches
+        return notes, []  # no change, the usual case
     lost = notes.charged + sent - found.charged
     rate = _mean_rate(notes, sent=max(0, sent), rate=rate)
     charges = list(_charges(notes, size, found, sent=sent, lost=lost, rate=rate, fraction=fraction, now=now))
@@ -61,7 +61,7 @@ def charges_of(
 
 
 def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
-    """Return the mean price in service units per PE-hour of the work in progress, each at its price when sent.
+    """Return the mean price, in service units per PE-hour, of the work in progress, with each price as of sending.
 
     >>> _mean_rate(OrderNotes(charged=4, used=1, rate=3.0), sent=3, rate=0.0)
     1.5
@@ -93,14 +93,14 @@ def _charges(
         yield Charge(before, usage, used_su=size.units(rate) * (used - notes.used * notes.used_fraction))
 
 
-ENOUGH = 5  # results that stand for all of a batch
+ENOUGH = 5  # this many results represent the whole batch
 
 
 def fraction_of(sampled: Sequence[float], old: float, *, used: int) -> float:
-    """Return the mean fraction of its estimate that a returned instance uses, of `used` instances.
+    """Return the mean ratio of actual to estimated usage over `used` returned instances.
 
-    It is the median of the sampled ones, so that one host has little effect. Fewer than ENOUGH stand only for
-    themselves; the others count with their estimate.
+    It is the median of the sampled ratios, so that one host has little effect. Fewer than ENOUGH results represent only
+    themselves; the remaining instances count with their estimate.
 
     >>> fraction_of([0.5, 0.7, 900.0, 0.6, 0.8], 1.0, used=80), fraction_of([], 1.0, used=3)
     (0.7, 1.0)
@@ -117,15 +117,15 @@ def fraction_of(sampled: Sequence[float], old: float, *, used: int) -> float:
 
 
 def wants_sample(one: OrderedBatch, notes: OrderNotes) -> bool:
-    """Return whether to sample runtimes: after each of the first valid jobs, and each time their number has grown by
-    half.
+    """Return whether to sample runtimes: after each of the first valid jobs, and then whenever their number has grown
+    by half.
     """
     valid = one.batch.counts.jobs_validated
     return valid > notes.sampled and (valid <= ENOUGH or valid >= 1.5 * notes.sampled)
 
 
 def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) -> OrderNotes:
-    """Return the notes with the updated count of being passed over: later batches were sent, but none of this one."""
+    """Return the state with an updated count of being passed over: later batches were sent, but not this one."""
     waits = one.batch.counts.unsent > 0 and notes.clock.since is not None
     if sent > 0:
         return replace(notes, bypassed=0) if notes.bypassed else notes
@@ -133,7 +133,7 @@ def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) 
 
 
 def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
-    """Return the queue clock: it runs while jobs of the batch could be sent, and is paused otherwise.
+    """Return the queue clock, running while jobs of the batch could be sent and paused otherwise.
 
     >>> clocked(QueueClock(since=Instant(10.0)), eligible=False, now=Instant(70.0))
     QueueClock(accrued_s=60.0, since=None)
@@ -143,11 +143,11 @@ def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
     return clock.pauses(now) if clock.since is not None else clock
 
 
-WindowKey = tuple[LeafId, ServiceLevel, int]  # with the number of the window
+WindowKey = tuple[LeafId, ServiceLevel, int]  # a leaf, a level, and the number of the window
 
 
 class UsageLedger:
-    """Usage by leaf and by window. A stored window of a different length counts in the window of its midpoint."""
+    """Usage by leaf and by window. A stored window of another length counts in the window containing its midpoint."""
 
     def __init__(self, view: OrderingView, settings: OrderingSettings, now: Instant) -> None:
         self._members = view.members
@@ -160,12 +160,12 @@ class UsageLedger:
 
     @property
     def windows_from(self) -> Instant:
-        """The start of the oldest window that any setting can use."""
+        """Return the start of the oldest window that any setting can use."""
         longest_s = max([self._settings.window_s, *(one.length_s for one in self._stored)])
         return Instant(self._now - (MOST_WINDOWS + 1) * longest_s)
 
     def take(self, leaf: LeafId, level: ServiceLevel, charges: Iterable[Charge], sampled: Sequence[float]) -> None:
-        """Add the charges of one batch, and the sampled fractions of its jobs' estimates."""
+        """Add the charges of one batch, and the sampled ratios of its jobs."""
         for one in charges:
             old = self._usage.get(leaf, LeafUsage(leaf))
             usage = old.usage.charged(one.usage, since=one.since, half_life_s=self._settings.half_life_s)
@@ -177,7 +177,7 @@ class UsageLedger:
             self._added[key] = self._added.get(key, 0.0) + one.usage.flop
 
     def submitting(self, held_pe: Mapping[LeafId, float]) -> list[Submitting]:
-        """Return every submitter in each of its accounts, with the new charges included."""
+        """Return each submitter in each of its accounts, with the new charges included."""
         weights, half_life_s = usage_weights(self._settings.usage_weights), self._settings.half_life_s
         windows: dict[LeafId, dict[int, float]] = {}
         for (leaf, _, number), flop in self._by_window().items():
@@ -199,7 +199,7 @@ class UsageLedger:
         return found
 
     def level_windows(self) -> dict[ServiceLevel, dict[int, float]]:
-        """Return the usage of each service level, by window."""
+        """Return each service level's usage by window."""
         found: dict[ServiceLevel, dict[int, float]] = {level: {} for level in ServiceLevel}
         for (_, level, number), flop in self._by_window().items():
             found[level][number] = found[level].get(number, 0.0) + max(0.0, flop)
@@ -209,7 +209,7 @@ class UsageLedger:
         return [self._usage[leaf] for leaf in sorted(self._changed)]
 
     def changed_windows(self) -> list[WindowUsage]:
-        """Return the amounts to add to each window."""
+        """Return the amount to add to each window."""
         length_s = self._settings.window_s
         return [
             WindowUsage(leaf, level, Instant(number * length_s), length_s, flop)

@@ -1,1 +1,1 @@
-"""Metrics and health pages of a node, for monitoring systems and load balancers."""
+"""A node's metrics and health pages, for monitoring systems and load balancers."""

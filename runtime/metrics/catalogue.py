@@ -1,4 +1,4 @@
-"""Defines every metric: name, kind, labels, help text, and aggregation over a node's processes. docs/metrics.md."""
+"""Defines all metrics: name, kind, labels, help text, and aggregation over a node's processes. docs/metrics.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-# One number; for a histogram the count of each bucket (the last one without a bound), then the sum.
+# One number; for a histogram the count in each bucket (the last one is unbounded), then the sum.
 Value: TypeAlias = tuple[float, ...]
 
 
@@ -18,16 +18,16 @@ class MetricKind(StrEnum):
 
 
 class Across(StrEnum):
-    """Aggregation over processes."""
+    """How a metric is aggregated over processes."""
 
     SUM = "sum"
     MOST = "most"
-    EACH = "each"  # distinguished by the label `process`
+    EACH = "each"  # separate values, distinguished by the label `process`
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One metric. `bounds` are the upper bounds of a histogram's buckets, except the last, which has none."""
+    """A metric. `bounds` are the upper bounds of a histogram's buckets, except the last bucket, which has none."""
 
     name: str
     kind: MetricKind
@@ -38,11 +38,11 @@ class Metric:
 
     @property
     def shown_labels(self) -> tuple[str, ...]:
-        """The labels in the output."""
+        """Return the labels shown in the output."""
         return (*self.labels, "process") if self.across is Across.EACH else self.labels
 
     def of(self, *labels: str, value: float) -> MetricSample:
-        """Return a sample of one number.
+        """Return a sample with one number.
 
         >>> Metric("muster_x", MetricKind.GAUGE, "An x.", ("app",)).of("pi", value=2).value
         (2.0,)
@@ -51,7 +51,7 @@ class Metric:
         return MetricSample(self, labels, (float(value),))
 
     def counted(self, *labels: str, buckets: Iterable[float], total: float) -> MetricSample:
-        """Return a histogram sample: the count of each bucket, and the sum."""
+        """Return a histogram sample: the count in each bucket, and the sum."""
         value = (*map(float, buckets), float(total))
         assert len(value) == len(self.bounds) + 2, self.name
         return MetricSample(self, labels, value)
@@ -59,7 +59,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class MetricSample:
-    """The value of a metric for one set of labels."""
+    """A metric's value for one set of labels."""
 
     metric: Metric
     labels: tuple[str, ...]
@@ -70,7 +70,7 @@ Source: TypeAlias = Callable[[], Iterable[MetricSample]]
 
 
 LATENCY_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-GROUP_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # and 64, the maximum
+GROUP_SIZES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # plus 64, the maximum
 
 
 def _counter(name: str, meaning: str, *labels: str, across: Across = Across.SUM) -> Metric:
@@ -85,7 +85,7 @@ def _histogram(name: str, meaning: str, bounds: tuple[float, ...], *labels: str)
     return Metric(f"muster_{name}", MetricKind.HISTOGRAM, meaning, labels, bounds=bounds)
 
 
-# ------------------------------------------------------------ requests of clients
+# ------------------------------------------------------------ client requests
 REQUESTS = _counter("requests", "Scheduler requests, by HTTP status.", "status")
 JOBS_SENT = _counter("jobs_sent", "Instances sent to hosts.")
 JOBS_RESENT = _counter("jobs_resent", "Instances sent again after the host lost them.")
@@ -128,11 +128,11 @@ SCORED_BATCHES = _forecast("scored_batches", "Ended batches used to score foreca
 COVERAGE = _forecast("coverage_ratio", "Fraction of scored batches that ended by the quantile.", "quantile")
 MEDIAN_ERROR = _forecast("median_error_ratio", "Median error of q50 relative to total duration.")
 REMAINING_ERROR = _forecast("median_remaining_error_ratio", "Median error of q50 relative to remaining time.")
-BIAS = _forecast("bias_ratio", "Median of q50 minus the end, relative to total duration.")
+BIAS = _forecast("bias_ratio", "Median signed error of q50 relative to total duration; positive if q50 was too late.")
 PINBALL = _forecast("pinball_bounds", "Mean pinball loss, in delay bounds.")
 SPREAD = _forecast("spread", "Calibration factor applied to the spread of forecasts.")
 
-# ------------------------------------------------------------ work that waits
+# ------------------------------------------------------------ waiting work
 QUEUED_BATCHES = _gauge("queue_batches", "Active batches.", "app", "qos", across=Across.MOST)
 HELD_BATCHES = _gauge("queue_held_batches", "Active batches blocked by a limit.", "app", "qos", across=Across.MOST)
 QUEUED = _gauge("queue_unsent_instances", "Unsent instances of active batches.", "app", "qos", across=Across.MOST)
@@ -143,10 +143,14 @@ BATCH_UNSENT = _gauge(
     "batch",
     across=Across.MOST,
 )
-BATCH_RETRIES = _gauge("batch_unsent_retries", "Unsent retries of these batches.", "batch", across=Across.MOST)
-BATCH_AGE = _gauge("batch_age_seconds", "Time since submission of these batches.", "batch", across=Across.MOST)
+BATCH_RETRIES = _gauge(
+    "batch_unsent_retries", "Unsent retries of the first batches in the order.", "batch", across=Across.MOST
+)
+BATCH_AGE = _gauge(
+    "batch_age_seconds", "Time since the first batches in the order were submitted.", "batch", across=Across.MOST
+)
 
-# ------------------------------------------------------------ background duties
+# ------------------------------------------------------------ periodic tasks
 DUTY_RUNS = _counter("duty_runs", "Successful rounds of a periodic task.", "duty")
 DUTY_FAILURES = _counter("duty_failures", "Failed rounds of a periodic task.", "duty")
 DUTY_LAST = _gauge(
@@ -166,18 +170,18 @@ DUTY_OVERDUE = _gauge(
 
 # ------------------------------------------------------------ the database
 DATABASE_UP = _gauge("database_up", "1 if the process reaches the database.", across=Across.EACH)
-ROUND_TRIP = _gauge("database_round_trip_seconds", "Duration of the last trivial query.", across=Across.EACH)
+ROUND_TRIP = _gauge("database_round_trip_seconds", "Duration of the process's last probe query.", across=Across.EACH)
 POOL = _gauge("database_pool_connections", "Connections of the pool, by state: idle or busy.", "state")
 POOL_MOST = _gauge("database_pool_most_connections", "Maximum connections of the pools.")
-CALLS = _counter("database_calls", "Statements and transactions through the pool.")
+CALLS = _counter("database_calls", "Statements and transactions run through the pool.")
 GROUPS = _histogram(
     "database_group_size", "Requests that shared one round trip (read) or transaction (write).", GROUP_SIZES, "kind"
 )
 GROUP_WAITING = _gauge("database_group_waiting", "Requests waiting for the next group.", "kind")
-LANES = _gauge("database_group_connections", "Connections used by groups.", "kind")
+LANES = _gauge("database_group_connections", "Connections used by request groups.", "kind")
 LOCKS_SILENT = _gauge(
     "database_locks_silent_seconds",
-    "Time since the last answer on a worker's lock connection.",
+    "Time since a worker's lock connection last answered.",
     across=Across.EACH,
 )
 SHARDS = _gauge("shards", "Shards held by this node's workers, of 64.")

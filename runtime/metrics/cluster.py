@@ -1,6 +1,6 @@
-"""Measures what is common to all nodes, every 15 s: unsent work, forecasts, ranking, the database.
+"""Measures, every 15 s, what is common to all nodes: unsent work, forecasts, ranking, the database.
 
-The background process runs these queries, so that a request for /metrics never does.
+The background process runs these queries, so that requests for /metrics never do.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from store.postgres import PostgresStore
 
 ASK_EVERY_S = Seconds(15.0)
 KEPT_S = Seconds(60.0)  # a value that could not be refreshed is reported for this long
-MOST_BATCHES = 20  # batches reported individually: the first in the order
-RUNS_LOOKED_AT = 50  # ranking runs read: a day's refreshes of the cut points, and the full run before them
+MOST_BATCHES = 20  # number of batches reported individually, first in order
+RUNS_LOOKED_AT = 50  # number of ranking runs read: a day's refreshes of the cut points, and the full run before them
 
 log = structlog.get_logger()
 
 
 class Cluster:
-    """Queries the database and keeps the last values. `database_up`: whether the last round succeeded."""
+    """Queries the database and keeps the last values. `database_up`: the last round succeeded."""
 
     def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._store = store
@@ -35,7 +35,7 @@ class Cluster:
         self.database_up = False
 
     async def ask_once(self) -> None:
-        """Run every query once; one that fails keeps its last value for a while."""
+        """Run all queries once. A query that fails keeps its last value for a while."""
         self.database_up = True
         for name, ask in QUERIES.items():
             now = self._clock.now()
@@ -124,7 +124,7 @@ QUERIES: Mapping[str, Callable[[PostgresStore, Instant], Awaitable[Iterable[Metr
 
 
 def of_forecasts(apps: Sequence[ForecastHealth], now: Instant) -> Iterator[MetricSample]:
-    """Return forecast metrics at `now`. An app without scored batches has no accuracy."""
+    """Return forecast metrics as of `now`. An app without scored batches has no accuracy."""
     for app in apps:
         name = app.app_name
         yield metric.ACTIVE_BATCHES.of(name, value=app.active_batches)

@@ -1,4 +1,4 @@
-"""The metrics store: one small file of readings per process of a node, aggregated in Prometheus text formats."""
+"""The metrics store: one small file of readings per process of a node, aggregated into Prometheus text formats."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from prometheus_client.registry import Collector
 from domain.units import Instant
 from runtime.metrics.catalogue import BY_NAME, Across, Metric, MetricKind, MetricSample, Value
 
-FRESH_S = 15.0  # a process without a reading for this long has ended or hangs: its gauges are dropped
+FRESH_S = 15.0  # a process without a reading for this long has ended or hangs, so its gauges are dropped
 
 Key: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 class MetricReading(msgspec.Struct, frozen=True, array_like=True):
-    """One process's measurements: (metric, labels, value) of each sample."""
+    """The measurements of one process: (metric, labels, value) of each sample."""
 
     process: str
     at: float
@@ -33,9 +33,9 @@ class MetricReading(msgspec.Struct, frozen=True, array_like=True):
 
 
 def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier: Mapping[Key, Value]) -> MetricReading:
-    """Return a process's samples with the counts of its predecessors of the same name added.
+    """Return a process's samples, with the counts of its predecessors with the same name added.
 
-    Counters therefore never decrease when a process is restarted.
+    So counters never decrease when a process is restarted.
     """
     found: dict[Key, Value] = {(sample.metric.name, sample.labels): sample.value for sample in samples}
     for key, value in earlier.items():
@@ -44,7 +44,7 @@ def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier:
 
 
 def counts(earlier: MetricReading) -> dict[Key, Value]:
-    """Return the counters of a reading, which continue in the next process; gauges do not."""
+    """Return a reading's counters, which continue in the next process. Gauges do not."""
     return {
         (name, labels): value
         for name, labels, value in earlier.samples
@@ -53,9 +53,9 @@ def counts(earlier: MetricReading) -> dict[Key, Value]:
 
 
 def together(readings: Sequence[MetricReading], now: Instant) -> dict[Metric, dict[tuple[str, ...], Value]]:
-    """Return every metric that has samples, in the catalogue's order, with its values by label.
+    """Return all metrics with samples, in the catalogue's order, with their values by label.
 
-    Counters of an ended process are kept; its gauges are left out.
+    The counters of an ended process are kept; its gauges are omitted.
     """
     found: dict[Metric, dict[tuple[str, ...], Value]] = {}
     for one in sorted(readings, key=lambda one: one.process):
@@ -77,7 +77,7 @@ def _put_together(metric: Metric, before: Value | None, value: Value) -> Value:
 
 
 def _added(left: Value, right: Value) -> Value:
-    if len(left) != len(right):  # buckets of another version
+    if len(left) != len(right):  # buckets from another version
         return left
     return tuple(a + b for a, b in zip(left, right, strict=True))
 
@@ -86,7 +86,7 @@ log = structlog.get_logger()
 
 
 class OwnBoard:
-    """The metrics store of a single process, in memory: the last reading of each process by name."""
+    """The metrics store of a single process, in memory: each process's last reading by name."""
 
     def __init__(self) -> None:
         self._readings: dict[str, MetricReading] = {}
@@ -102,13 +102,13 @@ class OwnBoard:
 
 
 class FolderBoard:
-    """One file per process in a folder, replaced atomically."""
+    """One file per process in a directory, replaced atomically."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def put(self, reading: MetricReading) -> None:
-        """Write the reading. A full or missing folder is logged and otherwise ignored."""
+        """Write the reading. A full or missing directory is logged and otherwise ignored."""
         path = self._path(reading.process)
         new = path.with_suffix(".new")
         try:
@@ -141,7 +141,7 @@ Values = Mapping[tuple[str, ...], Value]
 
 
 def exposition(readings: Sequence[MetricReading], now: Instant, accept: str = "") -> tuple[bytes, str]:
-    """Return the text and its content type: OpenMetrics if accepted, else the plain format.
+    """Return the text and its content type: OpenMetrics if the client accepts it, otherwise the plain format.
 
     >>> from runtime.metrics.catalogue import JOBS_SENT
     >>> taken = MetricReading("worker 0", 0.0, ((JOBS_SENT.name, (), (3.0,)),))
@@ -157,7 +157,7 @@ def exposition(readings: Sequence[MetricReading], now: Instant, accept: str = ""
 
 
 class _Collected(Collector):
-    """Passes the readings to the Prometheus library."""
+    """Passes readings to the Prometheus library."""
 
     def __init__(self, found: Mapping[Metric, Values]) -> None:
         self._found = found

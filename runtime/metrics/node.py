@@ -1,6 +1,6 @@
-"""Metrics of the supervisor about its node, and its own port that serves them.
+"""The supervisor's metrics about its node, and the separate port that serves them.
 
-The port answers even if no worker does, which is when monitoring needs it most.
+The port responds even if no worker does, which is when monitoring needs it most.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class MetricsPortError(MusterError):
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Create a folder for the node's processes, removed at the end; in memory if a service manager provides one."""
+    """Create a directory for the node's processes, removed at the end; in memory if a service manager provides one."""
     parent = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     folder = Path(tempfile.mkdtemp(prefix="muster-", dir=parent or None))
     try:
@@ -61,7 +61,7 @@ class NodeStatus:
 
 
 def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
-    """Return which processes run, and how often each was restarted."""
+    """Yield which processes are running, and how often each was restarted."""
     for child in children:
         yield metric.PROCESS_UP.of(child.name, value=child.runs())
         yield metric.RESTARTS.of(child.name, value=child.restarts)
@@ -69,7 +69,7 @@ def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
 
 @asynccontextmanager
 async def telling(pages: StatusPages, host: str, port: int, *, must: bool) -> AsyncIterator[None]:
-    """Serve the pages inside the block, unless the port is 0. A port in use is an error if `must` is set."""
+    """Serve the pages inside the block, unless the port is 0. If `must` is set, a port in use is an error."""
     if port == 0:
         yield
         return

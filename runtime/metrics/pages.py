@@ -1,4 +1,4 @@
-"""The pages for monitoring and load balancers: /metrics, /healthz, /readyz and /duties."""
+"""Pages for monitoring and load balancers: /metrics, /healthz, /readyz and /duties."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from feeder.refill import Refill
 from runtime.metrics.catalogue import DUTY_OVERDUE
 from runtime.metrics.metrics_store import FRESH_S, MetricReading, MetricsStore, exposition, together
 
-KEPT_S = Seconds(1.0)  # seconds for which a response is cached
+KEPT_S = Seconds(1.0)  # how long a response is cached
 ARRAY_STALE_S = Seconds(30.0)
 
-Troubles = Callable[[], Mapping[str, str]]  # a sentence per subject in trouble
-Refuses = Callable[[web.Request], str | None]  # why a client may not read metrics; None: it may
+Troubles = Callable[[], Mapping[str, str]]  # a sentence per subject with a problem
+Refuses = Callable[[web.Request], str | None]  # why a client may not read metrics; None if it may
 
 
 class StatusPages:
-    """The pages of one process about its whole node. Without `refuses` metrics are open to all clients."""
+    """The pages that each process serves about its whole node. Without `refuses`, all clients may read metrics."""
 
     def __init__(
         self, board: MetricsStore, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None
@@ -45,7 +45,7 @@ class StatusPages:
         ]
 
     async def metrics(self, request: web.Request) -> web.Response:
-        """Return the metrics of the node's processes, at most a few seconds old; 403 without permission."""
+        """Return the metrics of the node's processes, at most a few seconds old, or 403 without permission."""
         refusal = self._refuses(request) if self._refuses is not None else None
         if refusal is not None:
             return web.Response(status=403, text=f"{refusal}\n")
@@ -56,18 +56,18 @@ class StatusPages:
         return _json(200, {"healthy": True})
 
     async def readiness(self, request: web.Request) -> web.Response:
-        """Return 200, or 503 with a reason per problem."""
+        """Return 200, or 503 with a reason for each problem."""
         troubles = dict(self._troubles())
         return _json(503 if troubles else 200, {"ready": not troubles, "troubles": troubles})
 
     async def duties(self, request: web.Request) -> web.Response:
-        """Return 200, or 503 with a reason per periodic task that is overdue in the cluster."""
+        """Return 200, or 503 with a reason for each periodic task that is overdue in the cluster."""
         troubles = duty_troubles(self._board.all(), self._clock.now())
         return _json(503 if troubles else 200, {"in_time": not troubles, "troubles": troubles})
 
     def _text(self, accept: str) -> tuple[bytes, str]:
         asked_s = self._clock.monotonic()
-        accept = "openmetrics" if "openmetrics" in accept else ""  # at most two cached responses
+        accept = "openmetrics" if "openmetrics" in accept else ""  # so that at most two responses are cached
         kept = self._kept.get(accept)
         if kept is None or asked_s - kept[0] >= KEPT_S:
             wanted = "application/openmetrics-text; version=1.0.0" if accept else ""
@@ -84,7 +84,7 @@ class Readers:
         self._networks = Networks(setting="server.metrics_networks")
 
     def refusal(self, request: web.Request) -> str | None:
-        """Return None, or why the client may not read metrics."""
+        """Return why the client may not read metrics, or None."""
         listed, address = self._listed(), address_of(request)
         self._networks.follow(listed)
         if self._networks.has(address):
@@ -95,7 +95,7 @@ class Readers:
 
 
 def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instant) -> dict[str, str]:
-    """Return what keeps a worker from handing out work: its database, its clock, or a stale job array."""
+    """Return what prevents a worker from sending work: its database, its clock, or a stale job array."""
     troubles = {"work": refuses} if refuses is not None else {}
     if last_refill is None:
         troubles["job array"] = "never filled"
@@ -105,7 +105,7 @@ def worker_troubles(refuses: str | None, last_refill: Refill | None, now: Instan
 
 
 def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now: Instant) -> dict[str, str]:
-    """Return which of a node's processes do not run or do not report.
+    """Return which of a node's processes are not running or not reporting.
 
     >>> node_troubles({"worker 0": False, "background": True}, {"background": 0.0}, Instant(20.0))
     {'worker 0': 'not running or not ready yet', 'background': 'no report for 20 s'}
@@ -120,7 +120,7 @@ def node_troubles(ready: Mapping[str, bool], heard_at: Mapping[str, float], now:
 
 
 def duty_troubles(readings: Sequence[MetricReading], now: Instant) -> dict[str, str]:
-    """Return which periodic tasks are overdue, as the workers of this node last read it.
+    """Return which periodic tasks are overdue, as last read by this node's workers.
 
     >>> late_s = [("sweeper", 0.0), ("gates", 70.0)]
     >>> taken = tuple((DUTY_OVERDUE.name, (duty,), (late,)) for duty, late in late_s)
@@ -140,7 +140,7 @@ def _json(status: int, value: object) -> web.Response:
 
 @cache
 def muster_version() -> str:
-    """Return the installed version, or "unknown" if not installed."""
+    """Return the installed version, or "unknown" if Muster is not installed."""
     try:
         return version("muster")
     except PackageNotFoundError:

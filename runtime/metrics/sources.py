@@ -1,4 +1,4 @@
-"""Measures a process every two seconds, without a query, and writes the readings to the node's metrics store."""
+"""Measures a process every two seconds, without queries, and writes the readings to the node's metrics store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PAGE_BYTES = resource.getpagesize()
 
 
 def of_requests(counters: RequestCounters) -> Iterator[MetricSample]:
-    """Scheduler requests since the process started."""
+    """Yield metrics of scheduler requests since the process started."""
     failed = {name[7:]: n for name, n in counters.totals.items() if name.startswith("status_")}
     answered = counters.totals["requests"] - sum(failed.values())
     for status, n in {"200": answered, **failed}.items():
@@ -45,7 +45,7 @@ def of_requests(counters: RequestCounters) -> Iterator[MetricSample]:
 
 
 def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
-    """Other requests."""
+    """Yield metrics of all other requests."""
     for (area, status), n in counters.replies.items():
         yield metric.PAGES.of(area, status, value=n)
     for area, took_s in counters.took_s.items():
@@ -53,7 +53,7 @@ def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
 
 
 def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
-    """Content of the job array: an app's slots count for each processor type that it has a version for."""
+    """Yield the contents of the job array. An app's slots count for each processor type that it has a version for."""
     slots: Counter[AppId] = Counter()
     urgent = 0
     for group in feeder.array.each_group():
@@ -68,7 +68,7 @@ def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
 
 
 def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterator[MetricSample]:
-    """Refills of the job array."""
+    """Yield metrics of refills of the job array."""
     yield metric.REFILLS.of(value=sum(refills.latency))
     yield metric.REFILL_SECONDS.counted(buckets=refills.latency, total=refills.took_s)
     yield metric.REFILLED.of(value=refills.placed)
@@ -78,7 +78,7 @@ def of_refills(feeder: Feeder, refills: RefillCounters, now: Instant) -> Iterato
 
 
 def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
-    """Age of the cut points, including those too old to use."""
+    """Yield the age of the cut points, including stale ones."""
     computed = {key: cuts.computed_at for key, cuts in catalogue.cut_points.items()} | dict(catalogue.stale_since)
     for (app_id, processor_type), at in sorted(computed.items()):
         if app_id in catalogue.apps:
@@ -87,7 +87,7 @@ def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
 
 
 def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
-    """Connections, and the number of requests per round trip."""
+    """Yield metrics of connections, and the number of requests per round trip."""
     pool = figures.pool()
     yield metric.POOL.of("idle", value=pool.idle)
     yield metric.POOL.of("busy", value=pool.connections - pool.idle)
@@ -100,7 +100,7 @@ def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
 
 
 def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: Instant) -> Iterator[MetricSample]:
-    """Whether a worker may hand out work, and its view of the database."""
+    """Yield whether a worker may send work, and its view of the database."""
     yield metric.SERVING.of(value=pauses.refuse_work_because(now) is None)
     yield metric.CLOCK_OFFSET.of(value=check.drift_s)
     yield metric.DATABASE_UP.of(value=check.answered and not shards.in_doubt())
@@ -111,7 +111,7 @@ def of_node(pauses: NodePauses, check: ClockCheck, shards: PostgresShards, now: 
 
 
 def of_duties(duties: Sequence[PeriodicTask]) -> Iterator[MetricSample]:
-    """Periodic tasks: time and duration of their last rounds."""
+    """Yield the time and duration of each periodic task's last round."""
     for duty in duties:
         yield metric.DUTY_RUNS.of(duty.name, value=duty.runs)
         yield metric.DUTY_FAILURES.of(duty.name, value=duty.failures)
@@ -122,13 +122,13 @@ def of_duties(duties: Sequence[PeriodicTask]) -> Iterator[MetricSample]:
 
 
 def of_overdue(watch: DutyWatch) -> Iterator[MetricSample]:
-    """Periodic tasks that are overdue in the cluster."""
+    """Yield by how much periodic tasks are overdue in the cluster."""
     for duty, late_s in watch.late_s().items():
         yield metric.DUTY_OVERDUE.of(duty, value=late_s)
 
 
 def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[MetricSample]]:
-    """CPU time and memory of this process."""
+    """Return a source of this process's CPU time and memory."""
 
     def measure() -> Iterator[MetricSample]:
         times = os.times()
@@ -136,14 +136,14 @@ def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Metri
         yield metric.STARTED.of(value=started_at)
         yield metric.CPU.of(value=times.user + times.system)
         statm = Path("/proc/self/statm")
-        if statm.exists():  # on Linux
+        if statm.exists():  # Linux only
             yield metric.MEMORY.of(value=int(statm.read_text().split()[1]) * PAGE_BYTES)
 
     return measure
 
 
 def _by_size(sizes: Mapping[int, int]) -> list[int]:
-    """Return the groups in the catalogue's buckets.
+    """Return the number of groups in each of the catalogue's buckets.
 
     >>> _by_size({1: 5, 3: 2, 4: 1, 64: 1})
     [5, 0, 3, 0, 0, 0, 1]
@@ -164,7 +164,7 @@ log = structlog.get_logger()
 
 
 class Reporter:
-    """Reports one process's metrics. Counters continue from the previous process of the same name."""
+    """Reports the metrics of one process. Counters continue from the previous process with the same name."""
 
     def __init__(self, process: str, board: MetricsStore, sources: Sequence[Source], clock: Clock) -> None:
         self.board = board
@@ -176,13 +176,13 @@ class Reporter:
         self._earlier = counts(earlier) if earlier is not None else {}
 
     def report_once(self) -> MetricReading:
-        """Measure now."""
+        """Take one reading, store it and return it."""
         taken = reading(self._process, self._clock.now(), self._samples(), self._earlier)
         self.board.put(taken)
         return taken
 
     async def run(self) -> None:
-        """Measure forever, and a last time when the process stops."""
+        """Measure forever, and once more when the process stops."""
         try:
             while True:
                 self.report_once()
@@ -199,7 +199,7 @@ class Reporter:
 
 
 def _measured(source: Callable[[], Iterable[MetricSample]]) -> Sequence[MetricSample]:
-    """Return the samples of a source; one that fails is logged and does not affect the others."""
+    """Return a source's samples. A source that fails is logged and does not affect other sources."""
     try:
         return list(source())
     except Exception:

@@ -1,1 +1,1 @@
-"""Limits that protect a worker: rate of requests, number of connections, size of bodies."""
+"""Limits that protect a worker: request rate, number of connections, body size."""

@@ -1,18 +1,18 @@
-"""Limits the connections of a worker's port; further clients get 503 with Retry-After."""
+"""Limits the connections of a worker; further clients get 503 with Retry-After."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import ceil
 from typing import cast
 
 import structlog
 from aiohttp import web
 
-OTHER_FILES = 256  # reserved for the database, logs, and served files
-GOODBYE_S = 1.0  # time to read the refusal before the connection is closed
+OTHER_FILES = 256  # reserved for the database, logs, and files being served
+GOODBYE_S = 1.0  # time for the client to read the refusal before the connection is closed
 BACKLOG = 1024
 LOG_EVERY = 1000
 MANY = 0.9  # fraction of the limit
@@ -27,27 +27,36 @@ log = structlog.get_logger()
 
 
 class BoundedSite(web.BaseSite):
-    """Serves an application on a port shared by workers, with at most `most()` connections."""
+    """Serves an application on ports that other workers may share, with at most `most()` connections together."""
 
-    def __init__(self, runner: web.AppRunner, host: str, port: int, *, most: Callable[[], int]) -> None:
+    def __init__(self, runner: web.AppRunner, host: str, ports: Sequence[int], *, most: Callable[[], int]) -> None:
         super().__init__(runner)
         self._host = host
-        self._port = port
+        self._ports = ports
         self._most = most
+        self._servers: list[asyncio.Server] = []
         self._room = files_at_most() - OTHER_FILES
         self._there: dict[web.RequestHandler, None] = {}  # in order of arrival
-        self._leaving: set[web.RequestHandler] = set()  # closed after their current response
+        self._leaving: set[web.RequestHandler] = set()  # will be closed after their current response
         self.refused = 0
 
     @property
     def name(self) -> str:
-        return f"http://{self._host}:{self._port}"
+        return f"http://{self._host}:{self._ports[0]}"
 
     async def start(self) -> None:
         await super().start()
         self._hear_of_those_who_go()
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self.protocol, self._host, self._port, reuse_port=True, backlog=BACKLOG)
+        for port in self._ports:
+            self._servers.append(
+                await loop.create_server(self.protocol, self._host, port, reuse_port=True, backlog=BACKLOG)
+            )
+
+    async def stop(self) -> None:
+        for server in self._servers:
+            server.close()
+        await super().stop()
 
     def protocol(self) -> asyncio.Protocol:
         """Return the protocol for the next connection."""
@@ -66,7 +75,7 @@ class BoundedSite(web.BaseSite):
         return ConnectionsInUse()
 
     def _held(self) -> int:
-        """Return the connections that count: new ones from their setup on, without those being closed."""
+        """Return the number of connections that count: new ones from set-up on, except those being closed."""
         return len(self._there) + len(self._leaving)
 
     def _hear_of_those_who_go(self) -> None:
@@ -79,16 +88,16 @@ class BoundedSite(web.BaseSite):
             self._leaving.discard(handler)
             tell(handler, exc)
 
-        server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to hear of it
+        server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to be notified
 
     def _let_go_of(self, surplus: int) -> None:
-        """Close this many idle connections, oldest first; else close one with an open request after its response.
+        """Close `surplus` idle connections, oldest first, or otherwise one with an open request after its response.
 
-        A connection that is still being set up cannot be closed.
+        A connection that is being set up cannot be closed.
         """
         chosen: list[web.RequestHandler] = []
         for one in self._there:
-            # The private waiter tells whether a request is open; no public attribute does.
+            # The private waiter shows whether a request is open; no public attribute does.
             if one.transport is None:
                 continue
             waiter = one._waiter  # noqa: SLF001
@@ -105,12 +114,12 @@ class BoundedSite(web.BaseSite):
 
 
 class ConnectionsInUse(asyncio.Protocol):
-    """Refuses every request for lack of connections, then closes."""
+    """Refuses every request because there are too many connections, then closes the connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(BUSY)
-        # Closing at once, with the request unread, could lose the response.
+        # Closing immediately, with the request unread, could lose the response.
         asyncio.get_running_loop().call_later(GOODBYE_S, self._transport.abort)
 
     def data_received(self, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Limits per host and network: request rate of a host, and new computers per volunteer or network and day.
+"""Limits per host and network: a host's request rate, and new computers per volunteer or network and day.
 
 Known computers do not count as new.
 """
@@ -19,14 +19,14 @@ from web.rate_limit import Buckets
 
 
 class HostLimit:
-    """Limits the scheduler requests of hosts; `settings()` returns the current settings."""
+    """Limits the scheduler requests of each host; `settings()` returns the current settings."""
 
     def __init__(self, buckets: Buckets, settings: Callable[[], ServerSettings]) -> None:
         self._buckets = buckets
         self._settings = settings
 
     def wait_s(self, authenticator: str, host_id: int) -> Seconds:
-        """Return the seconds to wait; 0: the host may request now."""
+        """Return the seconds to wait; 0 means that the host may send a request now."""
         settings = self._settings()
         return self._buckets.wait_s(
             (authenticator, host_id), per_s=settings.host_requests_per_s, burst=settings.host_burst
@@ -38,12 +38,12 @@ log = structlog.get_logger()
 
 class ArrivalCounts(Protocol):
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host for every key in `most`, or return the first key at its limit and count nothing."""
+        """Count a new host under each key in `most`, or return the first key at its limit and count nothing."""
         ...
 
 
 class NewcomerLimit:
-    """Days are in UTC; `settings()` returns the current settings."""
+    """Limits new hosts per day (UTC). `settings()` returns the current settings."""
 
     def __init__(self, arrivals: ArrivalCounts, settings: Callable[[], ServerSettings], clock: Clock) -> None:
         self._arrivals = arrivals
@@ -70,7 +70,7 @@ class NewcomerLimit:
             )
 
     def network(self) -> str:
-        """Return the network of this task's request: an address, or a /64 of IPv6; empty for a trusted proxy."""
+        """Return the network of the current request: an IPv4 address or IPv6 /64, empty for a trusted proxy."""
         self._proxies.follow(self._settings().trusted_proxies)
         address = ASKED_FROM.get()
         return network_of(address) if address and not self._proxies.has(address) else ""

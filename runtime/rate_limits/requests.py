@@ -1,6 +1,6 @@
-"""The first checks of a request: rate limit of its address, size and speed of the body, malformed HTTP.
+"""The first checks of a request: its address's rate limit, size and speed of the body, and malformed HTTP.
 
-The HTTP library answers a malformed request with status 400 and the reason. Many are summarised in one log line.
+The HTTP library replies to a malformed request with status 400 and the reason. Many of them share one log line.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from domain.settings import ServerSettings
 from domain.units import Seconds
 from web.rate_limit import Buckets
 
-MOST_FORM_BYTES = 1024 * 1024  # for forms, which are read into memory; other areas have their own limits
+MOST_FORM_BYTES = 1024 * 1024  # for forms, which are read into memory; other areas have limits of their own
 LEAST_BYTES_PER_S = 10_000  # minimum speed of a body
 OWN_LIMITS = frozenset({"api", "scheduler", "upload"})
 FORM = "application/x-www-form-urlencoded"
 HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{0,5})?")
-MOST_SHOWN = 100  # characters
+MOST_SHOWN = 100  # maximum number of characters shown
 NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
 
 log = structlog.get_logger()
 
 
 class RequestLimits:
-    """The middleware of a worker's web application. `failed(status)` counts refused scheduler requests."""
+    """The middleware for request limits. `failed(status)` counts refused scheduler requests."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class RequestLimits:
         return enter
 
     def _wait_s(self, request: web.Request, area: str, settings: ServerSettings) -> Seconds:
-        """Return the seconds to wait. Proxies without a client address and health checks are not limited."""
+        """Return the seconds to wait. Health checks, and proxies without a client address, are not limited."""
         if area in NOT_COUNTED or self._proxies.has(request[ADDRESS]):
             return Seconds(0.0)
         return self._buckets.wait_s(
@@ -117,7 +117,7 @@ def _check_host(request: web.Request) -> None:
 
 
 async def _check_form(request: web.Request) -> None:
-    """Read a page's form, so that its handler finds it parsed; refuse other content types and undecodable text."""
+    """Read a page's form before its handler does; refuse other content types and text that cannot be decoded."""
     if request.method != hdrs.METH_POST:
         return
     if request.content_type == "multipart/form-data":
@@ -127,14 +127,14 @@ async def _check_form(request: web.Request) -> None:
         try:
             codecs.lookup(charset)
             await request.post()
-        except (LookupError, ValueError):  # includes text that does not match its encoding
+        except (LookupError, ValueError):  # including text that does not match its declared encoding
             shown = ascii(charset[:MOST_SHOWN])
             raise web.HTTPUnsupportedMediaType(text=f"form: expected text in a known encoding, got {shown}\n") from None
 
 
 @contextmanager
 def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
-    """Close the connection if the body takes too long. Uploads have their own rule: None."""
+    """Close the connection if the body takes too long. None: no limit, as for uploads, which have their own."""
     if timeout_s is None:
         yield
         return
@@ -152,16 +152,16 @@ def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
         timer.cancel()
 
 
-AREA: Final = "malformed"  # label value of muster_pages_total
+AREA: Final = "malformed"  # value of a label of muster_pages_total
 LINE_EVERY_S: Final = Seconds(10.0)
 MOST_CHARS: Final = 200  # maximum length of a log text
 
 
 class MalformedRequests(logging.Handler):
-    """Handles the HTTP library's log through `logger`. `count` is called for each malformed request.
+    """Handles log messages of the HTTP library through `logger`, and calls `count` for each malformed request.
 
-    Logs at most one line per LINE_EVERY_S, with the number of malformed requests since the previous line. Errors of our
-    own handlers are logged with their location.
+    It logs at most one line per LINE_EVERY_S, with the number of malformed requests since the previous line. Errors in
+    our own handlers are logged with their location.
     """
 
     def __init__(self, count: Callable[[], None], clock: Clock) -> None:

@@ -1,6 +1,6 @@
-"""The rule `accelerated`: due dates as in `fixed`, plus the batch acceleration of the BOINC reference server. Pure.
+"""The rule `accelerated`: due dates as with `fixed`, plus batch acceleration as in the BOINC reference server. Pure.
 
-domain/acceleration.py defines its hosts, apps and batches, lifecycle/tail.py its extra copies.
+domain/acceleration.py defines its hosts, apps and batches; lifecycle/tail.py its extra copies.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NOT_LOW = "accelerated: the batch is nearly complete; its jobs go only to low-tu
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """Reserve jobs of an accelerated batch of an accelerable app for low-turnaround hosts; due dates do not change.
+    """Reserve jobs of an accelerated batch of an accelerable app for low-turnaround hosts. Due dates do not change.
 
     >>> from dataclasses import replace
     >>> from domain.batches import QoS

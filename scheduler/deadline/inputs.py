@@ -1,4 +1,4 @@
-"""Types of the deadline rules: the host's state, the job, and the result, a due date with its terms or a refusal. Pure.
+"""Types of the deadline rules: host state, job, and the result (a due date with its terms, or a refusal). Pure.
 
 All times are absolute. `start` and `queue` are the host's busy times (scheduler/busy.py), R and R_q its runtimes
 (scheduler/runtime.py), D the job's delay bound, C the target completion time of the batch, T_retry the duration of a
@@ -20,10 +20,10 @@ from domain.units import Instant, Seconds
 
 @quick_dataclass(frozen=True, slots=True)
 class Moment:
-    """The state of a host with one app version, as far as due dates depend on it.
+    """The state of a host with one app version, as far as it affects due dates.
 
     `start_s` is the busy time of endangered work, `queue_s` of all work, both in seconds from now. `alone_s` is how
-    long the host must be able to compute without another request.
+    long the host's work must last without another request.
     """
 
     now: Instant
@@ -35,7 +35,7 @@ class Moment:
 
 @quick_dataclass(frozen=True, slots=True)
 class DueInputs:
-    """A job, as far as its due date on one host and version depends on it.
+    """A job, as far as it affects its due date on one host and version.
 
     `runtime_s` is R, `safe_runtime_s` R_q, `bound_s` D, `complete_at` C, `retry_s` T_retry. `retry`: an earlier
     instance of the job ended without a usable result. `low_turnaround`: for jobs of accelerated batches, whether the
@@ -52,7 +52,7 @@ class DueInputs:
     low_turnaround: bool | None = None
 
 
-RETRY_FRACTION = 0.5  # of D: T_retry until good hosts have been measured
+RETRY_FRACTION = 0.5  # of D: assumed T_retry until it is measured on good hosts
 
 
 def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
@@ -72,7 +72,7 @@ def due_inputs(
     retry: bool,
     low_turnaround: bool | None = None,
 ) -> DueInputs:
-    """Return the inputs for jobs of a class; `cuts` are the cut points of the app on the processor type."""
+    """Return the inputs for jobs of a class. `cuts` are the cut points of the app on this processor type."""
     bound_s = job_class.delay_bound_s
     target, retry_s = complete_at(batch, bound_s), retry_turnaround_s(cuts, bound_s)
     return DueInputs(batch.qos, target, bound_s, runtime_s, safe_runtime_s, retry_s, retry, low_turnaround)
@@ -82,7 +82,7 @@ def due_inputs(
 class Due:
     """A due date and the terms it follows from.
 
-    `row` has the sentence in which `numbers` are inserted. `threshold` is 0 if `gate` is none. `retry`: the host also
+    `row` has the sentence into which `numbers` are inserted. `threshold` is 0 if `gate` is none. `retry`: the host also
     passed the gate for retries.
     """
 
@@ -96,7 +96,7 @@ class Due:
 
     @property
     def because(self) -> str:
-        """The reason as a sentence with its terms; times are relative to now."""
+        """Return the reason as a sentence with its terms; times are relative to now."""
         return self.row.because(self.numbers, retry=self.retry)
 
 

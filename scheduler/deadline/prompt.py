@@ -1,4 +1,4 @@
-"""The default rule: AFAP batches get due dates of their own, all other batches use the table. Pure.
+"""The default rule: AFAP batches get their own due dates, all other batches use the table. Pure.
 
 AFAP batches have two rows, with or without C (decision 0036):
 
@@ -23,9 +23,9 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
     """Return the due date or the refusal.
 
-    Hosts below the gate get an AFAP job only if y is at most `afap_turn_factor` T_retry ahead, regardless of C: C moves
-    as jobs are sent (decision 0061). Example: an idle host with R_q = 10 h below the gate, T_retry = 12 h: finishes in
-    queue order within 10 h, due after 11 h.
+    Hosts below the gate get an AFAP job only if y is at most `afap_turn_factor` T_retry ahead, regardless of C, because
+    C moves as jobs are sent (decision 0061). Example: an idle host below the gate with R_q = 10 h and T_retry = 12 h
+    finishes in queue order within 10 h, so the job is due after 11 h.
 
     >>> from domain.batches import QoS
     >>> from domain.units import Seconds
@@ -62,7 +62,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 
 
 def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Due | Refusal:
-    """Apply p_retry to a retry of an AFAP job in addition to its row's gate."""
+    """Apply p_retry to a retry of an AFAP job, in addition to the gate of its row."""
     passed = table.behind_gate(found, percentile)
     if isinstance(passed, Refusal):
         return passed

@@ -1,7 +1,7 @@
-"""The due date table for all kinds of batches, with the gate of each row. Pure. docs/formulas.md.
+"""The due date table for all kinds of batches, with the gate in each row. Pure. docs/formulas.md.
 
-Every row requires now + start + R <= now + D. x and all due dates are capped at now + D, so that no host stays idle
-that is likely to finish by then (decision 0062):
+All rows require now + start + R <= now + D. x and all due dates are capped at now + D, so that a host that will
+probably finish by then does not stay idle (decision 0062):
 
     row  batch                    gate          due_at
     1    throughput               none          now + D, if now + queue + R <= now + D
@@ -31,7 +31,7 @@ NOT_YET = "host already has {0:length} of work; retries are sent only below {1:l
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """Return the due date by the table above, or the refusal. A retry keeps its row's due date and gate.
+    """Return the due date from the table above, or the refusal. A retry keeps the due date and gate of its row.
 
     Example: an idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2
     days.
@@ -81,7 +81,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 
 
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
-    """Return the due date if the host passes the gate of its row, else the refusal."""
+    """Return the due date if the host passes the gate of its row, otherwise the refusal."""
     if due.gate is not NO_GATE and not percentile.passes(due.threshold):
         return below_gate(percentile, due.gate, due.threshold, f"row {due.row.number}")
     return due

@@ -197,6 +197,7 @@ class MemoryVolunteers(OnTables):
             now,
             email_hash=hashlib.md5(email.encode(), usedforsecurity=False).hexdigest(),
             cross_project_id=cross_project_id,
+            external_cpid=hashlib.md5((cross_project_id + email).encode(), usedforsecurity=False).hexdigest(),
             beta=beta,
         )
         registry.volunteers[volunteer.volunteer_id] = VolunteerRecord(volunteer, email, credentials)

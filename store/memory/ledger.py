@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from domain.apps import App, Spread, spread_of
 from domain.batches import BatchState
+from domain.credit import NO_CREDIT, CreditKind, Standing
 from domain.dispatch import (
     Assignment,
     AssignmentFate,
@@ -83,8 +84,9 @@ class MemoryLedger:
         if network is None:
             network = self._work.quotas.network(stored.host.host_id) if stored is not None else ""
         quotas = self._work.quotas.drawn_on(volunteer_id, network)
+        own = self._work.credit.get((CreditKind.VOLUNTEER, volunteer_id), NO_CREDIT)
         if stored is None:
-            return RequestView(volunteer, network=network, quotas=quotas)
+            return RequestView(volunteer, network=network, quotas=quotas, standing=Standing(volunteer=own))
         return RequestView(
             volunteer,
             stored.host,
@@ -93,6 +95,7 @@ class MemoryLedger:
             reported=self._reported(stored, key.instance_ids, of_computer=key.of_computer) if key.instance_ids else {},
             network=network,
             quotas=quotas,
+            standing=Standing(self._work.credit.get((CreditKind.HOST, stored.host.host_id), NO_CREDIT), own),
         )
 
     def _host(self, key: RequestKey, volunteer_id: VolunteerId) -> StoredHost | None:

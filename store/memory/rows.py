@@ -272,6 +272,7 @@ class StoredInstance:
     stderr: str = ""
     turnaround_sample: float | None = None
     copied_because: str = ""
+    credit: float | None = None
     gated: bool = False
     uploads: tuple[Upload, ...] = ()
     created_at: Instant | None = None  # None: with its batch

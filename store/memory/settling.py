@@ -12,9 +12,19 @@ from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import InstanceStep
 from domain.havs import HavEvent
 from domain.hosts import HostAppVersion
-from domain.jobs import JobState
+from domain.jobs import JobState, ValidatorKind
 from domain.ranking import SHRINKAGE
-from domain.settlement import CopyUse, ExtraCopy, InstanceFacts, JobFacts, JobSettlement, TailInstance, TailJob
+from domain.settlement import (
+    ALL_JOBS,
+    CopyUse,
+    ExtraCopy,
+    InstanceFacts,
+    JobFacts,
+    JobSettlement,
+    JobShare,
+    TailInstance,
+    TailJob,
+)
 from domain.units import DAY_S, BatchId, Instant, JobId, Seconds, later
 from lifecycle.states import UNDECIDED
 from store.binary_copy import Table
@@ -24,18 +34,26 @@ from store.memory.work import OnTables, Work
 
 
 class MemoryUnsettled(OnTables):
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         waiting = self._work.compared_until
-        todo = islice(((id_, serial) for id_, serial in self._work.todo.items() if waiting.get(id_, now) <= now), limit)
-        return [_job_facts(self._work.jobs[job_id - 1], serial) for job_id, serial in todo]
+        todo = (
+            (job_id, serial)
+            for job_id, serial in self._work.todo.items()
+            if waiting.get(job_id, now) <= now
+            and job_id % share.of == share.part
+            and (with_content or self._work.jobs[job_id - 1].job_class.validator is not ValidatorKind.TOLERANCE)
+        )
+        return [_job_facts(self._work.jobs[job_id - 1], serial) for job_id, serial in islice(todo, limit)]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        attempts = self._work.comparison_attempts
-        for job_id in job_ids:
-            if job_id in self._work.todo:
-                self._work.compared_until[job_id] = later(now, min(DAY_S, 60.0 * 4.0 ** attempts.get(job_id, 0)))
-                attempts[job_id] = attempts.get(job_id, 0) + 1
-        return {job_id: attempts[job_id] for job_id in job_ids if job_id in self._work.todo}
+        attempts, until = self._work.comparison_attempts, self._work.compared_until
+        free = [job_id for job_id in job_ids if job_id in self._work.todo and until.get(job_id, now) <= now]
+        for job_id in free:
+            until[job_id] = later(now, min(DAY_S, 60.0 * 4.0 ** attempts.get(job_id, 0)))
+            attempts[job_id] = attempts.get(job_id, 0) + 1
+        return {job_id: attempts[job_id] for job_id in free}
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
         settled = 0
@@ -45,6 +63,8 @@ class MemoryUnsettled(OnTables):
                 events.extend(self._settle(settlement))
                 settled += 1
         self._work.apply_events(events)
+        if self._work.granted:
+            self._work.grant_credit(now=max(settlement.settled_at for settlement in settlements))
         return settled
 
     def _is_current(self, settlement: JobSettlement) -> bool:
@@ -89,6 +109,9 @@ def make_step(work: Work, step: InstanceStep) -> bool:
         row.turnaround_sample = step.turnaround_sample
     if step.reason:
         row.reason = step.reason
+    if step.credit is not None:
+        row.credit = step.credit
+        work.granted.append(row)
     return True
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from heapq import heappush
 
 from domain.batches import BatchCounts, BatchState
+from domain.credit import NO_CREDIT, Credit, CreditKind
 from domain.dispatch import Assignment
 from domain.forecasts import ForecastRecord
 from domain.havs import HavEvent, applied, combine
@@ -170,6 +171,8 @@ class Work:
         self.purged: set[JobId] = set()  # purged ones among them
         self.months: dict[str, Instant | None] = {}  # of the history, with the time of their last purge
         self.forecasts: dict[BatchId, list[ForecastRecord]] = {}  # in order of time
+        self.granted: list[StoredInstance] = []  # with new credit, not yet added to its owners'
+        self.credit: dict[tuple[CreditKind, int], Credit] = {}
 
     # ------------------------------------------------------------ look-up
 
@@ -232,6 +235,16 @@ class Work:
             row = self.hosts[delta.host_id].havs.get(delta.app_version_id)
             row = row or HostAppVersion(delta.host_id, delta.app_version_id)
             self.put_hav(applied(row, delta, quota_start=scheduler.daily_quota_start))
+
+    def grant_credit(self, *, now: Instant) -> None:
+        """Add the new credit of results to that of their hosts and volunteers."""
+        owed: dict[tuple[CreditKind, int], float] = {}
+        for row in self.granted:
+            for owner in ((CreditKind.HOST, row.host_id or 0), (CreditKind.VOLUNTEER, row.volunteer_id or 0)):
+                owed[owner] = owed.get(owner, 0.0) + (row.credit or 0.0)
+        for owner, credit in owed.items():
+            self.credit[owner] = self.credit.get(owner, NO_CREDIT).plus(credit, now)
+        self.granted.clear()
 
     def put_hav(self, row: HostAppVersion) -> None:
         """Insert or replace the statistics of a host's app version."""

@@ -173,7 +173,7 @@ LIMIT $3;
 --   there is no such host or it is another volunteer's;
 --   the host's rows of host_app_version (versions); its instances in progress (held) by id, with the data to check a report,
 --   including uploads (JSON): records of the columns store/ledger.py HELD; the network (asked_network), and the quotas of
---   account and network.
+--   account and network; the credit of host and volunteer, and the volunteer's team (each null: none).
 SELECT
     asked.position, volunteer.volunteer_id AS v_volunteer_id, volunteer.name AS v_name, volunteer.email AS v_email,
     volunteer.created_at AS v_created_at, volunteer.cross_project_id AS v_cross_project_id, volunteer.beta AS v_beta,
@@ -212,7 +212,15 @@ SELECT
         WHERE quota.name IN (
             'volunteer ' || volunteer.volunteer_id, 'address ' || coalesce(asked.network, host.network, '')
         )
-    ) AS quotas
+    ) AS quotas,
+    (SELECT credit FROM credit WHERE credit.kind = 'host' AND credit.id = host.host_id) AS host_credit,
+    (SELECT credit FROM credit WHERE credit.kind = 'volunteer' AND credit.id = volunteer.volunteer_id) AS own_credit,
+    (
+        SELECT ROW(team.team_id, team.name)
+        FROM participation
+        JOIN team ON team.team_id = participation.team_id
+        WHERE participation.volunteer_id = volunteer.volunteer_id
+    ) AS team
 FROM unnest($1::bytea[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS asked (
     authenticator_hash, host_id, host_cpid, network, position
 )

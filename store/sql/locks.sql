@@ -23,9 +23,23 @@ SELECT true AS alive;
 SELECT extract(epoch FROM clock_timestamp())::double precision AS database_now;
 
 
+-- name: duty_holders
+-- Purpose: return the sessions that hold the lock of a periodic task.
+-- Arguments: $1 name of the task.
+-- Result: pids, an array of the sessions' process ids, ascending.
+SELECT coalesce(array_agg(pid ORDER BY pid), '{}') AS pids
+FROM pg_locks
+WHERE locktype = 'advisory'
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND classid = 1297437780
+    AND objid::bigint = hashtext($1)::bigint & 4294967295
+    AND objsubid = 2
+    AND granted;
+
+
 -- name: enter_duty
 -- Purpose: return whether a session still holds the lock of a periodic task; until the end of the transaction no
---   other session can take it (try_duty_lock.sql). The shared lock is taken before the holders are read.
+--   other session can take it alone (try_duty_lock.sql). The shared lock is taken before the holders are read.
 -- Arguments: $1 name of the task; $2 process id of the session.
 -- Result: held.
 SELECT entered.is_free AND EXISTS (
@@ -44,9 +58,12 @@ FROM (SELECT pg_try_advisory_xact_lock_shared(1297437781, hashtext($1)) AS is_fr
 
 -- name: give_up_duty
 -- Purpose: release the session lock of a periodic task.
--- Arguments: $1 name of the task.
+-- Arguments: $1 name of the task, $2 whether it is shared.
 -- Result: given_up, false where this connection did not hold it.
-SELECT pg_advisory_unlock(1297437780, hashtext($1)) AS given_up;
+SELECT CASE
+    WHEN $2::boolean THEN pg_advisory_unlock_shared(1297437780, hashtext($1))
+    ELSE pg_advisory_unlock(1297437780, hashtext($1))
+END AS given_up;
 
 
 -- name: release_claim
@@ -73,10 +90,11 @@ SELECT pg_try_advisory_lock(1297437781, ($1::bigint % 2147483647)::int) AS claim
 
 -- name: try_duty_lock
 -- Purpose: take the session lock of a periodic task, so that it runs once per cluster; fails during a transaction of
---   the previous holder (enter_duty.sql).
--- Arguments: $1 name of the task.
+--   the previous holder (enter_duty.sql). Several sessions can hold a shared lock, and none of them holds it alone.
+-- Arguments: $1 name of the task, $2 whether it is shared.
 -- Result: locked.
 SELECT CASE
+    WHEN $2::boolean THEN pg_try_advisory_lock_shared(1297437780, hashtext($1))
     WHEN NOT pg_try_advisory_lock(1297437780, hashtext($1)) THEN false
     WHEN pg_try_advisory_xact_lock(1297437781, hashtext($1)) THEN true
     ELSE NOT pg_advisory_unlock(1297437780, hashtext($1))

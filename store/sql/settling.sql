@@ -38,14 +38,22 @@ ON CONFLICT (batch_id, stripe) DO UPDATE SET
 
 -- name: begin_comparisons
 -- Purpose: count an attempt to compare jobs' outputs before it starts. During the attempt no other process takes the
---   jobs; if the process dies, they are retried a minute later, then after 4, 16, ... minutes, at most a day.
--- Arguments: $1 job_ids, sorted, $2 now.
+--   jobs; if the process dies, they are retried a minute later, then after 4, 16, ... minutes, at most a day. Jobs that
+--   another process has just taken or is settling are left out, without waiting for it.
+-- Arguments: $1 job_ids, $2 now.
 -- Result: job_id, attempts with this one.
 UPDATE job_todo SET
     attempts = attempts + 1,
     not_before = $2 + least(86400, 60 * power(4::double precision, least(attempts, 10)))
-WHERE job_id = ANY($1::bigint[])
-RETURNING job_id, attempts;
+FROM (
+    SELECT job_id
+    FROM job_todo
+    WHERE job_id = ANY($1::bigint[]) AND not_before <= $2
+    ORDER BY job_id
+    FOR UPDATE SKIP LOCKED
+) AS free
+WHERE job_todo.job_id = free.job_id
+RETURNING job_todo.job_id, attempts;
 
 
 -- name: complete_batches
@@ -172,19 +180,21 @@ WHERE job.job_id = settled.job_id;
 
 -- name: step_instances
 -- Purpose: change the state of locked instances, each only from the expected state.
--- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls
---   (arrays, the instance_ids distinct).
--- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at.
+-- Arguments: $1 instance_ids, $2 from_states, $3 to_states, $4 turnaround_samples or nulls, $5 reasons or nulls,
+--   $6 granted credit or nulls (arrays, the instance_ids distinct).
+-- Result: one row per step made: instance_id, job_id, batch_id, shard, sent_at, due_at, reported_at, host_id,
+--   volunteer_id and, if this step granted it, credit.
 UPDATE instance SET
     state = step.to_state,
     turnaround_sample = coalesce(step.turnaround_sample, instance.turnaround_sample),
-    reason = coalesce(step.reason, instance.reason)
-FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[], $5::text[])
-    AS step (instance_id, from_state, to_state, turnaround_sample, reason)
+    reason = coalesce(step.reason, instance.reason),
+    credit = coalesce(step.credit, instance.credit)
+FROM unnest($1::bigint[], $2::text[], $3::text[], $4::double precision[], $5::text[], $6::double precision[])
+    AS step (instance_id, from_state, to_state, turnaround_sample, reason, credit)
 WHERE instance.instance_id = step.instance_id AND instance.state = step.from_state
 RETURNING
     instance.instance_id, instance.job_id, instance.batch_id, instance.shard, instance.sent_at, instance.due_at,
-    instance.reported_at;
+    instance.reported_at, instance.host_id, instance.volunteer_id, step.credit;
 
 
 -- name: unmark_jobs
@@ -195,8 +205,9 @@ DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
 
 
 -- name: unsettled_jobs
--- Purpose: return the jobs to settle, oldest change first, except those whose outputs are being compared.
--- Arguments: $1 limit, $2 now.
+-- Purpose: return the jobs of a share to settle, oldest change first, except those whose outputs are being compared.
+-- Arguments: $1 limit, $2 now, $3 how many shares there are, $4 this share, counted from 0, $5 whether to return jobs
+--   whose validator reads outputs.
 -- Result: the job's serial, state, class, copies and canonical instance, whether its batch was aborted, and its app's name; by
 --   serial.
 SELECT
@@ -207,6 +218,16 @@ FROM (
     SELECT job_id, serial
     FROM job_todo
     WHERE not_before <= $2
+        AND job_id % $3::int = $4::int
+        AND (
+            $5::boolean
+            OR (
+                SELECT job_class.validator
+                FROM job
+                JOIN job_class ON job_class.job_class_id = job.job_class_id
+                WHERE job.job_id = job_todo.job_id
+            ) <> 'tolerance'
+        )
     ORDER BY serial
     LIMIT $1
 ) AS todo

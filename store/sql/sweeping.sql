@@ -265,12 +265,12 @@ moved AS (
     INSERT INTO finished_instance (
         instance_id, job_id, batch_id, job_class_id, state, retries, tight, created_at, host_id, volunteer_id,
         app_version_id, sent_at, due_at, timeout_at, est_runtime_s, due_terms, reported_at, elapsed_s, cpu_s, exit_status,
-        reason, turnaround_sample, copied_because, stderr, uploads, batch_ended_at
+        reason, turnaround_sample, copied_because, credit, stderr, uploads, batch_ended_at
     )
     SELECT
         instance_id, job_id, batch_id, job_class_id, state, retries, tight, created_at, host_id, volunteer_id,
         app_version_id, sent_at, due_at, timeout_at, est_runtime_s, due_terms, reported_at, elapsed_s, cpu_s, exit_status,
-        reason, turnaround_sample, copied_because,
+        reason, turnaround_sample, copied_because, credit,
         -- both tables as they were before the deletes
         (SELECT stderr FROM instance_stderr WHERE instance_stderr.instance_id = gone.instance_id),
         (

@@ -43,7 +43,7 @@ ORDER BY job_class_id;
 -- Result: instances by id, with their standard error and uploads (JSON).
 SELECT
     instance_id, job_id, state, retries, tight, host_id, app_version_id, sent_at, due_at, reported_at, est_runtime_s,
-    elapsed_s, exit_status, reason, due_terms, stderr, uploads, timeout_at, turnaround_sample, copied_because
+    elapsed_s, exit_status, reason, due_terms, stderr, uploads, timeout_at, turnaround_sample, copied_because, credit
 FROM finished_instance
 WHERE batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $2) AND job_id = $1
 ORDER BY instance_id;
@@ -78,7 +78,7 @@ SELECT
     instance.instance_id, instance.job_id, instance.state, instance.retries, instance.tight, instance.host_id,
     instance.app_version_id, instance.sent_at, instance.due_at, instance.reported_at, instance.est_runtime_s,
     instance.elapsed_s, instance.exit_status, instance.reason, instance.due_terms, instance_stderr.stderr,
-    instance.timeout_at, instance.turnaround_sample, instance.copied_because,
+    instance.timeout_at, instance.turnaround_sample, instance.copied_because, instance.credit,
     (
         SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
         FROM upload
@@ -481,7 +481,7 @@ LIMIT $3;
 -- Result: instances with the name of their app.
 SELECT
     own.instance_id, own.job_id, own.batch_id, own.state, own.sent_at, own.due_at, own.reported_at, own.est_runtime_s,
-    own.elapsed_s, own.tight, own.reason, app.name AS app_name
+    own.elapsed_s, own.tight, own.reason, own.credit, app.name AS app_name
 FROM (
     (
         SELECT *
@@ -517,10 +517,11 @@ LIMIT $8;
 -- name: listed_hosts
 -- Purpose: return hosts for lists.
 -- Arguments: $1 host_ids.
--- Result: hosts by id, with in_progress, and n_valid, n_error and n_timeout over their app versions.
+-- Result: hosts by id, with in_progress, credit (null: none), and n_valid, n_error and n_timeout over their app versions.
 SELECT
     host.*,
     (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress,
+    (SELECT credit FROM credit WHERE credit.kind = 'host' AND credit.id = host.host_id) AS credit,
     done.n_valid, done.n_error, done.n_timeout
 FROM host
 CROSS JOIN LATERAL (
@@ -601,10 +602,11 @@ LIMIT $3;
 -- name: host_of_volunteer
 -- Purpose: one of a volunteer's computers.
 -- Arguments: $1 volunteer_id, $2 host_id.
--- Result: the host with in_progress; no row when there is none, or it is another volunteer's.
+-- Result: the host with in_progress and credit (null: none); no row when there is none, or it is another volunteer's.
 SELECT
     host.*,
-    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress
+    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress,
+    (SELECT credit FROM credit WHERE credit.kind = 'host' AND credit.id = host.host_id) AS credit
 FROM host
 WHERE host.host_id = $2::bigint AND host.volunteer_id + 0 = $1;
 
@@ -612,10 +614,11 @@ WHERE host.host_id = $2::bigint AND host.volunteer_id + 0 = $1;
 -- name: hosts_of_volunteer
 -- Purpose: return a volunteer's computers, newest first, with their instances in progress.
 -- Arguments: $1 volunteer_id, $2 host_id before which to continue, $3 limit.
--- Result: hosts by id, descending, with in_progress.
+-- Result: hosts by id, descending, with in_progress and credit (null: none).
 SELECT
     host.*,
-    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress
+    (SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress') AS in_progress,
+    (SELECT credit FROM credit WHERE credit.kind = 'host' AND credit.id = host.host_id) AS credit
 FROM (
     SELECT *
     FROM host AS own
@@ -633,7 +636,7 @@ ORDER BY host.host_id DESC;
 -- Result: instances with the name of their app.
 SELECT
     own.instance_id, own.batch_id, own.host_id, own.state, own.sent_at, own.due_at, own.reported_at, own.elapsed_s, own.reason,
-    app.name AS app_name
+    own.credit, app.name AS app_name
 FROM (
     SELECT *
     FROM (
@@ -657,8 +660,9 @@ ORDER BY own.sent_at DESC, own.instance_id DESC;
 -- name: totals_of_volunteer
 -- Purpose: return the totals of all of a volunteer's computers.
 -- Arguments: $1 volunteer_id.
--- Result: one row of counts.
+-- Result: one row of counts, and the volunteer's credit (null: none).
 SELECT
+    (SELECT credit FROM credit WHERE credit.kind = 'volunteer' AND credit.id = $1) AS credit,
     (SELECT count(*) FROM host WHERE host.volunteer_id = $1) AS hosts,
     (
         SELECT count(*)

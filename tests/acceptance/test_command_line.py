@@ -132,7 +132,7 @@ def test_volunteer_gets_an_account_key_once(muster: CommandLine) -> None:
     assert re.fullmatch("[0-9a-f]{32}", ada["authenticator"])
     assert ada["authenticator"] != bob["authenticator"] and ada["volunteer_id"] != bob["volunteer_id"]
     code, line = muster.error("volunteer", "add", "Ada@example.org")
-    assert (code, line.count("\n"), missing(line, "muster:", "'ada@example.org'", "exists already")) == (1, 1, [])
+    assert (code, line.count("\n"), missing(line, "muster:", "'ada@example.org'", "already exists")) == (1, 1, [])
 
 
 def test_batch_is_submitted_and_shown(muster: CommandLine) -> None:
@@ -207,7 +207,7 @@ def test_setting_change_is_in_the_audit_trail(muster: CommandLine) -> None:
         (["batch", "abort", "4711"], ("no batch 4711",)),
         (["job", "show", "4711"], ("no job 4711",)),
         (["volunteer", "add", "no-address"], ("email:", "e-mail", "'no-address'")),
-        (["app", "add", "pi"], ("app 'pi' exists already",)),
+        (["app", "add", "pi"], ("app 'pi' already exists",)),
         (
             ["app", "add", "a/b"],
             ("name:", "1 to 64", "letter", "digit", "'a/b'"),

@@ -63,9 +63,9 @@ def test_preview_text_changes_nothing(muster: CommandLine) -> None:
 
     assert done.exit_code == 0
     assert "deadline.p_afap: 0.5 -> 0.95" in done.stdout
-    assert "p_afap   >= 0.5: 13 pass, 6.5 calls/h  ->  >= 0.95: 1 pass, 0.5 calls/h" in done.stdout
+    assert "p_afap   >= 0.5: 13 pass, 6.5 requests/h  ->  >= 0.95: 1 pass, 0.5 requests/h" in done.stdout
     [wait] = [line for line in done.stdout.splitlines() if "pi p_afap" in line]
-    assert not missing(wait, "9 jobs:", ">= 0.5: 1 h 23 min (6.5 calls/h)", ">= 0.95: 18 h (0.5 calls/h)")
+    assert not missing(wait, "9 jobs:", ">= 0.5: 1 h 23 min (6.5 requests/h)", ">= 0.95: 18 h (0.5 requests/h)")
     assert muster.json("thresholds", "show") == before
 
 

@@ -125,3 +125,24 @@ def test_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     assert done.stderr.count("\n") == 1
     assert not missing(done.stderr, "muster:", f"127.0.0.1 port {port}:", "in use")
     assert processes_of(server.data_dir) == []
+
+
+def test_worker_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
+    """Other programs, and the node's own shared port, cannot be a worker's port."""
+    server = Server(tmp_path / "project", workers=2)
+    server.init()
+    where = ["--data-dir", str(server.data_dir), "--port", str(server.port), "--workers", "2"]
+    ended = []
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        for first in (port, server.port - 1, 65535):
+            command = [*MUSTER, "up", *where, "--worker-port", str(first)]
+            ended.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
+
+    assert [done.returncode for done in ended] == [1, 2, 2]
+    assert not missing(ended[0].stderr, f"port {port}:", "in use")
+    assert not missing(ended[1].stderr, "--worker-port", str(server.port - 1), f"({server.port})")
+    assert not missing(ended[2].stderr, "--worker-port", "65535")
+    assert processes_of(server.data_dir) == []

@@ -74,6 +74,8 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
     ids = await furnish(server)
     await fail_some(server)
     simulation = await begin_a_simulation(server)
+    text = "From Monday on, jobs need about 4 GB of memory.\nThank you for computing with us."
+    await server.store.participation.add_news("Larger jobs from Monday", text, by=OPERATOR, now=server.clock.now())
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
@@ -102,6 +104,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "simulation": f"/simulate/{simulation}",
         "settings": "/settings?q=deadline",
         "setting": "/settings/deadline.p_tight",
+        "news": "/news",
         "password": "/password",
         "error": "/batches/999",
     }

@@ -96,11 +96,33 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await page.get_by_role("link", name="My results").click()
     await expect(page.get_by_role("cell", name="failed")).to_be_visible()
     assert not tab.complaints
+
+    # Found a team, and publish the statistics.
+    await page.get_by_role("link", name="Teams").click()
+    await page.get_by_label("Name", exact=True).fill("Night owls")
+    await page.get_by_label("Description (optional)").fill("We compute while the city sleeps.")
+    await page.get_by_role("button", name="Found the team").click()
+    await expect(page.get_by_text("Your team is founded")).to_be_visible()
+    await page.get_by_role("link", name="Account").click()
+    await page.get_by_label("Publish my name").check()
+    await page.get_by_role("button", name="Save").first.click()
+    await expect(page.get_by_text("The next daily export")).to_be_visible()
+    await server.api("PUT", "/settings/mail.server", json={"value": "127.0.0.1", "why": "test"})
+    await server.api("PUT", "/settings/mail.sender", json={"value": "project@example.org", "why": "test"})
+    await server.feed()
     await context.storage_state(path=(state := server.project.data_dir / "state.json"))
     await context.close()
 
     # Every page, in every theme.
-    strangers = {"front": "/", "join": "/volunteers/join", "enter": "/volunteers/sign-in"}
+    strangers = {
+        "front": "/",
+        "join": "/volunteers/join",
+        "enter": "/volunteers/sign-in",
+        "forgotten": "/volunteers/forgotten",
+        "reset": "/volunteers/reset?code=x",
+        "user": "/show_user.php?userid=1",
+        "status": "/server_status.php",
+    }
     own = {
         "own-front": "/",
         "computers": "/volunteers/computers",
@@ -108,6 +130,8 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
         "computer-why": "/volunteers/computers/1/why",
         "results": "/volunteers/results",
         "results-none": "/volunteers/results?outcome=late",
+        "teams": "/volunteers/teams",
+        "team": "/volunteers/teams/1",
         "preferences": "/volunteers/preferences",
         "account": "/volunteers/account",
         "error": "/volunteers/computers/99",

@@ -113,7 +113,7 @@ class Node:
 def main() -> None:
     configure_logs("info")
     data_dir, port, workers = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    serving = Serving("127.0.0.1", port, workers, "127.0.0.1", 0, "info", as_json=False)
+    serving = Serving("127.0.0.1", port, workers, None, "127.0.0.1", 0, "info", as_json=False)
     with run_folder() as folder:
         uvloop.run(Supervisor(serving.children(data_dir, folder), SystemClock(), program=PROGRAM).run())
 

@@ -36,7 +36,7 @@ def main(context: click.Context, data_dir: Path, database_url: str, run_dir: Pat
 @click.pass_obj
 def worker(place: ProcessPlace, host: str, port: int, number: int) -> None:
     """Run a request worker."""
-    made = Worker(place.project, _clock(), host=host, port=port, number=number, board=place.board)
+    made = Worker(place.project, _clock(), host=host, ports=[port], number=number, board=place.board)
     run_service(made)
 
 

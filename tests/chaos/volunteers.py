@@ -29,7 +29,7 @@ IMPATIENT_S = 2.0  # every fourth volunteer disconnects this soon, and returns
 MOST_BYTES = 12_000
 REPEATED = 0.06  # fraction of requests and uploads that are resent or replayed later
 GARBAGE, ERRORS = 0.02, 0.02
-NEVER = ("token", "no instance", "other content", "offset", "bytes, at most")
+NEVER = ("token", "no instance", "different content", "offset", "bytes, at most")
 
 
 def content_of(task: VolunteerTask) -> bytes:

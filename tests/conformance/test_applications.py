@@ -49,7 +49,7 @@ async def test_an_app_gets_an_id_and_is_found_by_name(store: Store) -> None:
 async def test_an_apps_name_is_taken_once(store: Store) -> None:
     await store.applications.add_app(an_app(name="e"))
 
-    with pytest.raises(AlreadyExistsError, match="app 'e' exists already"):
+    with pytest.raises(AlreadyExistsError, match="app 'e' already exists"):
         await store.applications.add_app(an_app(name="e"))
 
 
@@ -105,9 +105,9 @@ async def test_registering_the_same_file_again_changes_nothing(store: Store) -> 
 async def test_a_files_name_never_stands_for_other_contents(store: Store) -> None:
     await add(store, "in_1")
 
-    with pytest.raises(AlreadyExistsError, match="file 'in_1' exists already"):
+    with pytest.raises(AlreadyExistsError, match="file 'in_1' already exists"):
         await add(store, "in_1", md5="b" * 32)
-    with pytest.raises(AlreadyExistsError, match="file 'in_1' exists already"):
+    with pytest.raises(AlreadyExistsError, match="file 'in_1' already exists"):
         await add(store, "in_1", nbytes=11)
 
 

@@ -37,7 +37,7 @@ async def test_accounts_make_a_tree(store: Store) -> None:
 
 
 async def test_account_name_is_unique_and_parent_must_exist(store: Store) -> None:
-    with pytest.raises(AlreadyExistsError, match="account 'default' exists already"):
+    with pytest.raises(AlreadyExistsError, match="account 'default' already exists"):
         await store.people.add_account("default", parent=None, shares=1.0)
     with pytest.raises(NotFoundError, match="no account nowhere"):
         await store.people.add_account("new", parent="nowhere", shares=1.0)
@@ -65,7 +65,7 @@ async def test_a_submitter_belongs_to_an_account(store: Store) -> None:
 
 
 async def test_submitter_name_is_unique_and_account_must_exist(store: Store) -> None:
-    with pytest.raises(AlreadyExistsError, match="submitter 'default' exists already"):
+    with pytest.raises(AlreadyExistsError, match="submitter 'default' already exists"):
         await store.people.add_submitter("default", account="default", shares=1.0, now=NOW)
     with pytest.raises(NotFoundError, match="no account nowhere"):
         await store.people.add_submitter("marie", account="nowhere", shares=1.0, now=NOW)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from domain.batches import BatchCounts, BatchState
 from domain.dispatch import InstanceStep, Upload
 from domain.havs import HavEventKind
-from domain.jobs import InstanceState, JobState
-from domain.settlement import InstanceFacts, JobSettlement
+from domain.jobs import InstanceState, JobState, ValidatorKind
+from domain.settlement import InstanceFacts, JobSettlement, JobShare
 from domain.units import InstanceId, JobId, later
-from tests.builders import NOW
+from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, valid
 from tests.stores import Store
 from tests.worlds import (
@@ -73,6 +73,36 @@ async def test_unsettled_jobs_come_oldest_change_first(store: Store) -> None:
     assert [facts.job_id for facts in found] == [sent[2].job_id, sent[0].job_id, sent[3].job_id]
     assert [facts.job_id for facts in await store.unsettled.unsettled(2, now=NOW)] == [sent[2].job_id, sent[0].job_id]
     assert [facts.serial for facts in found] == sorted(facts.serial for facts in found)
+
+
+async def test_shares_divide_the_unsettled_jobs(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=7)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(7)]
+    for assignment in sent[::-1]:
+        await report(store, host, a_report(assignment))
+
+    for of in (1, 2, 3):
+        shares = [await store.unsettled.unsettled(9, now=NOW, share=JobShare(part, of)) for part in range(of)]
+        found = [[int(facts.job_id) for facts in share] for share in shares]
+        assert all(one == sorted(one, reverse=True) for one in found)
+        assert sorted(job_id for one in found for job_id in one) == [one.job_id for one in sent]
+        assert [len(one) for one in found] == {1: [7], 2: [3, 4], 3: [2, 3, 2]}[of]
+    [first] = await store.unsettled.unsettled(1, now=NOW, share=JobShare(0, 2))
+    assert first.job_id == 6
+
+
+async def test_jobs_whose_outputs_are_read_can_be_left_out(store: Store) -> None:
+    host = await a_registered_host(store)
+    by_content = a_job_class(validator=ValidatorKind.TOLERANCE, tolerance=1e-3)
+    batches = [await a_submitted_batch(store, jobs=1, job_class=one) for one in (by_content, a_job_class())]
+    sent = [await a_sent_instance(store, batch.batch_id, host) for batch in batches]
+    for assignment in sent:
+        await report(store, host, a_report(assignment))
+
+    assert [one.job_id for one in await store.unsettled.unsettled(9, now=NOW)] == [one.job_id for one in sent]
+    found = await store.unsettled.unsettled(1, now=NOW, with_content=False)
+    assert [one.job_id for one in found] == [sent[1].job_id]
 
 
 async def test_a_second_event_moves_a_job_to_the_end(store: Store) -> None:
@@ -275,6 +305,7 @@ async def test_an_attempt_to_compare_is_counted_before_it_is_made(store: Store) 
     assert await found(0.0) == 1
     assert await begin(0.0) == 1
     assert [await found(after_s) for after_s in (0.0, 59.0, 60.0)] == [0, 0, 1]
+    assert await store.unsettled.begin_comparisons([sent.job_id], now=later(NOW, 59.0)) == {}
     assert await begin(60.0) == 2
     assert [await found(60.0 + after_s) for after_s in (60.0, 239.0, 240.0)] == [0, 0, 1]
     assert await store.unsettled.begin_comparisons([JobId(999)], now=NOW) == {}

@@ -48,7 +48,7 @@ async def test_key_is_used_once_and_is_per_owner(store: Store) -> None:
     await a_registered_app(store)
     await submit(store)
 
-    with pytest.raises(AlreadyExistsError, match="submission 'run 1' exists already"):
+    with pytest.raises(AlreadyExistsError, match="submission 'run 1' already exists"):
         await submit(store)
     await submit(store, replace(KEY, owner="bob"))
     await submit(store, replace(KEY, key="run 2"))

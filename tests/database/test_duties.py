@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 from domain.errors import UnavailableError
+from domain.settlement import JobShare
 from store.locks import DEAD_S, DutyLocks
 from store.pool import Connection, Database
 from store.postgres import open_store
@@ -141,6 +142,45 @@ async def test_takeover_waits_for_transaction_of_holder(
     assert await other.mine("sweep")
 
 
+@pytest.fixture
+async def sharers(dsn: str) -> AsyncIterator[tuple[DutyLocks, DutyLocks]]:
+    one, other = DutyLocks(dsn, {"validate"}), DutyLocks(dsn, {"validate"})
+    yield one, other
+    await one.close()
+    await other.close()
+
+
+async def shares(*processes: DutyLocks) -> list[JobShare]:
+    """Return the processes' shares, in order."""
+    assert all([await one.mine("validate") for one in processes])
+    return sorted([one.share("validate") for one in processes], key=lambda share: share.part)
+
+
+async def test_processes_divide_a_shared_task(dsn: str, sharers: tuple[DutyLocks, DutyLocks]) -> None:
+    one, other = sharers
+    assert await shares(one) == [JobShare(0, 1)]
+    assert await other.mine("validate")
+    assert await shares(one, other) == [JobShare(0, 2), JobShare(1, 2)]
+
+    await one.give_up("validate")
+    assert await shares(other) == [JobShare(0, 1)]
+    assert await one.mine("validate") and await shares(one, other) == [JobShare(0, 2), JobShare(1, 2)]
+
+    await end_session(dsn, one)
+    assert await shares(other) == [JobShare(0, 1)]
+    assert await one.mine("sweep") and not await other.mine("sweep")  # other tasks are not divided
+
+
+async def test_task_is_not_shared_with_its_only_holder(
+    nodes: tuple[DutyLocks, DutyLocks], sharers: tuple[DutyLocks, DutyLocks]
+) -> None:
+    """An older version of Muster takes the lock alone: while it has it, newer processes stand by, and vice versa."""
+    (older, _), (newer, _) = nodes, sharers
+    assert await older.mine("validate") and not await newer.mine("validate")
+    await older.close()
+    assert await newer.mine("validate") and not await older.mine("validate")
+
+
 async def test_fence_of_lost_lock_is_refused(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
     one, other = nodes
     assert await other.mine("sweep") and not await one.mine("sweep")
@@ -151,9 +191,9 @@ async def test_fence_of_lost_lock_is_refused(dsn: str, nodes: tuple[DutyLocks, D
         pass
 
 
-async def test_fence_refuses_attempt_to_compare(dsn: str, nodes: tuple[DutyLocks, DutyLocks]) -> None:
+async def test_fence_refuses_attempt_to_compare(dsn: str) -> None:
     """An attempt counted by a process that lost the validator would keep the job from its successor for a minute."""
-    one, other = nodes
+    one, other = DutyLocks(dsn, {"validator"}), DutyLocks(dsn, {"validator"})
     store = await open_store(dsn, min_size=1, max_size=2)
     try:
         host = await a_registered_host(store)
@@ -170,6 +210,8 @@ async def test_fence_refuses_attempt_to_compare(dsn: str, nodes: tuple[DutyLocks
         with other.fence("validator"):
             assert await store.unsettled.begin_comparisons([sent.job_id], now=NOW) == {sent.job_id: 1}
     finally:
+        await one.close()
+        await other.close()
         await store.close()
 
 

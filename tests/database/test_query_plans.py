@@ -50,6 +50,9 @@ LARGE = {
     "submission_key",
     "trickle",
     "shared_quota",
+    "credit",
+    "participation",
+    "team",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -92,6 +95,9 @@ BY_KEY = {  # query -> the indexes it must use
         "instance_on_host",
         "job_pkey",
         "upload_pkey",
+        "credit_pkey",
+        "participation_pkey",
+        "team_pkey",
     },
     "versions_of_hosts": {"host_app_version_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
@@ -110,6 +116,23 @@ BY_KEY = {  # query -> the indexes it must use
     },
     "sent_jobs": {"instance_pkey", "job_pkey", "job_template_pkey"},
     "change_statistics": {"host_app_version_pkey"},
+    "grant_credit": {"participation_pkey"},
+    "participation_of": {"participation_pkey"},
+    "change_team": {"team_pkey"},
+    "lock_team": {"team_pkey"},
+    "join_team": set(),
+    "leave_all": {"participation_by_team"},
+    "members_of_team": {"participation_by_team", "volunteer_pkey", "credit_pkey"},
+    "name_founder": {"team_pkey"},
+    "oldest_member": {"participation_by_team"},
+    "team_by_id": {"team_pkey", "participation_by_team"},
+    "teams_of_founder": {"team_by_founder"},
+    "drop_host": {"host_pkey", "instance_on_host", "credit_pkey", "host_app_version_pkey"},
+    "drop_team": {"team_pkey", "credit_pkey"},
+    "forget_volunteer": {"volunteer_pkey", "participation_pkey", "web_session_by_volunteer", "host_by_volunteer"},
+    "rename_volunteer": {"volunteer_pkey"},
+    "set_volunteer_email": {"volunteer_pkey"},
+    "volunteer_by_id": {"volunteer_pkey", "volunteer_authenticator_hash_key"},
     "job_classes": {"job_class_pkey"},
     "note_networks": {"host_pkey"},
     "quotas_of_hosts": {"host_pkey", "shared_quota_pkey"},
@@ -276,6 +299,12 @@ BY_KEY = {  # query -> the indexes it must use
 }
 
 READS_ALL = {  # query -> why it may scan a large table
+    "project_figures": "every ten minutes at most, for the public status page",
+    "teams_named": "on demand: part of a name, among teams, which are few",
+    "export_totals": "once a day, for the statistics export",
+    "exported_hosts": "once a day, for the statistics export",
+    "exported_teams": "once a day, for the statistics export",
+    "exported_volunteers": "once a day, for the statistics export",
     "count_active": "once per submission if batches are limited: counts the active ones",
     "reference_host": "once an hour: medians over the hosts",
     "alike_hosts": "once an hour, while jobs with homogeneous redundancy wait: their classes",
@@ -319,6 +348,14 @@ READS_ALL = {  # query -> why it may scan a large table
 }
 
 SMALL = {  # reads no large table
+    "add_mail_code",
+    "add_news",
+    "drop_news",
+    "insert_team",
+    "list_news",
+    "take_mail_code",
+    "set_export_consent",
+    "withdrawn_of_kind",
     "note_abort",
     "set_duty_back",
     "count_arrival",
@@ -389,6 +426,7 @@ SMALL = {  # reads no large table
     "database_now",
     "delete_setting",
     "drop_finished_month",
+    "duty_holders",
     "enter_duty",
     "finished_months",
     "give_up_duty",
@@ -540,6 +578,11 @@ SIGNED_IN = """
     SELECT id % 500, id, '', id, '', '' FROM generate_series(1, 5000) AS id;
     INSERT INTO known_network (who, network, at) SELECT 'who ' || id, 'network', id FROM generate_series(1, 2000) AS id;
     INSERT INTO sign_in_attempt (key, failures, at) SELECT 'key ' || id, 1, id FROM generate_series(1, 2000) AS id;
+    INSERT INTO credit (kind, id, total, average, at)
+    SELECT kind, id, 1, 1, 0 FROM generate_series(1, 5000) AS id, unnest('{host,volunteer}'::text[]) AS kind;
+    INSERT INTO team (name, founder_id, created_at) SELECT 'team ' || id, id, id FROM generate_series(1, 500) AS id;
+    INSERT INTO participation (volunteer_id, team_id, joined_at, export_consent_at)
+    SELECT id, id % 500 + 1, 0, 0 FROM generate_series(1, 5000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """
 
@@ -610,8 +653,14 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     await connection.execute("DELETE FROM job_todo")
     await connection.execute("INSERT INTO job_todo SELECT job_id, nextval('job_todo_serial') FROM job")
 
-    await connection.fetch(load("unsettled_jobs"), 100, 0.0)  # the first query marks the dead rows in the index
-    plan = (await explained(connection, load("unsettled_jobs").replace("$1", "100").replace("$2", "0.0")))["Plan"]
+    await connection.fetch(
+        load("unsettled_jobs"), 100, 0.0, 2, 1, True
+    )  # the first query marks the dead rows in the index
+    values = {"$1": "100", "$2": "0.0", "$3": "2", "$4": "1", "$5": "true"}
+    query = load("unsettled_jobs")
+    for name, value in values.items():
+        query = query.replace(name, value)
+    plan = (await explained(connection, query))["Plan"]
     await connection.close()
 
     assert plan["Actual Rows"] == 100

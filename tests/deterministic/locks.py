@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from contextlib import AbstractContextManager, nullcontext
 
 import structlog
 
 from domain.errors import UnavailableError
+from domain.settlement import ALL_JOBS, JobShare
 from domain.units import SHARDS, Instant, Seconds
 from store.locks import SILENCE_S, fair_share
 from tests.deterministic.clocks import EPOCH, NodeClock
@@ -23,6 +25,7 @@ class LockTable:
     def __init__(self) -> None:
         self._holders: dict[object, int] = {}
         self.workers: set[int] = set()
+        self.sharers: dict[str, set[int]] = {}  # of tasks that run in every background process
 
     def take(self, what: object, process: int) -> bool:
         return self._holders.setdefault(what, process) == process
@@ -33,7 +36,8 @@ class LockTable:
 
     def end(self, process: int) -> None:
         """Release all locks of a process whose connection is gone."""
-        self.workers.discard(process)
+        for holders in (self.workers, *self.sharers.values()):
+            holders.discard(process)
         self._holders = {what: holder for what, holder in self._holders.items() if holder != process}
 
     def shards_of(self, process: int) -> frozenset[int]:
@@ -91,17 +95,23 @@ class WorkerShards:
 
 
 class DutyLocks:
-    """Satisfies the locks of periodic tasks: each task runs in one process."""
+    """Satisfies the locks of periodic tasks: each task runs in one process, a shared one in every process."""
 
-    def __init__(self, table: LockTable, process: int, link: Link) -> None:
+    def __init__(self, table: LockTable, process: int, link: Link, shared: Collection[str]) -> None:
         self._table, self._process, self._link = table, process, link
+        self._shares = dict.fromkeys(shared, ALL_JOBS)
 
     async def mine(self, duty: str) -> bool:
-        return bool(await self._link.call("duties.mine", lambda: self._take(f"duty {duty}")))
+        take = self._take_share if duty in self._shares else self._take
+        return bool(await self._link.call("duties.mine", lambda: take(duty)))
+
+    def share(self, duty: str) -> JobShare:
+        return self._shares[duty]
 
     async def give_up(self, duty: str) -> None:
         async def free() -> None:
             self._table.give_up(f"duty {duty}", self._process)
+            self._table.sharers.get(duty, set()).discard(self._process)
 
         await self._link.call("duties.give_up", free)
 
@@ -109,7 +119,14 @@ class DutyLocks:
         """None: the store in memory has no lock to lose, and rounds of two processes may overlap."""
         return nullcontext()
 
-    async def _take(self, what: str) -> bool:
+    async def _take_share(self, duty: str) -> bool:
+        holders = self._table.sharers.setdefault(duty, set())
+        holders.add(self._process)
+        self._shares[duty] = JobShare(sorted(holders).index(self._process), len(holders))
+        return True
+
+    async def _take(self, duty: str) -> bool:
+        what = f"duty {duty}"
         if self._table.take(what, self._process):
             return True
         await self._link.clock.sleep(STAND_BY_S)

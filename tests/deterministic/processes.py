@@ -21,6 +21,7 @@ from domain.settings import Settings
 from hoststats.ports import HostStatisticsPorts
 from jobs.build import JobsPorts
 from jobs.ordering.ordering_pass import Orderer
+from runtime.compose import SHARED
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
 from runtime.periodic_tasks import PeriodicTask
 from scheduler.service import RequestService, SchedulerPorts
@@ -124,7 +125,7 @@ class Background:
     def __init__(self, store: Any, link: Link, clock: NodeClock, table: LockTable, process: int) -> None:
         self._store: Any = FaultyStore(store, link)
         self._clock = clock
-        self._locks = DutyLocks(table, process, link)
+        self._locks = DutyLocks(table, process, link, SHARED)
         self.duties: tuple[PeriodicTask, ...] = ()
 
     async def run(self) -> dict[str, Loop]:
@@ -137,7 +138,7 @@ class Background:
         ports = JobsPorts(
             store.unsettled, NoFiles(), store.overdue, store.outages, store.history, store.tails, store.notes
         )
-        services = jobs.build.build(ports, catalogue.catalogue, clock)
+        services = jobs.build.build(ports, catalogue.catalogue, clock, share=lambda: self._locks.share("validator"))
         orderer = Orderer(store.ordering, catalogue.catalogue, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = hoststats.service.build(

@@ -28,6 +28,7 @@ class Server:
     data_dir: Path
     port: int = field(default_factory=free_port)
     workers: int = 1
+    worker_port: int | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _token: str | None = None
@@ -62,8 +63,9 @@ class Server:
     def start(self) -> None:
         with (self.data_dir / "up.log").open("ab") as log:
             where = ["--data-dir", str(self.data_dir), "--host", "127.0.0.1", "--port", str(self.port)]
+            own = [] if self.worker_port is None else ["--worker-port", str(self.worker_port)]
             self._process = subprocess.Popen(
-                [*MUSTER, "up", *where, "--workers", str(self.workers)],
+                [*MUSTER, "up", *where, *own, "--workers", str(self.workers)],
                 stdout=log,
                 stderr=log,
                 env={**os.environ, **self.environment},

@@ -98,6 +98,18 @@ class StockClient:
         """Make the client send a scheduler request within seconds, regardless of back-offs."""
         self.command("--project", self.url, "update")
 
+    def credit(self) -> tuple[float, float]:
+        """Return the total credit of the volunteer and of this host, as the client shows it."""
+        status = self.command("--get_project_status")
+        totals = [re.search(rf"{of}_total_credit: ([0-9.]+)", status) for of in ("user", "host")]
+        assert totals[0] is not None
+        assert totals[1] is not None
+        return float(totals[0][1]), float(totals[1][1])
+
+    def feeds(self) -> str:
+        """Return the client's list of the project's feeds."""
+        return "".join([path.read_text(errors="replace") for path in (self.folder / "notices").rglob("feeds_*")])
+
     def account(self) -> str:
         """Return the client's copy of the project's account, including preferences."""
         [path] = self.folder.glob("account_*.xml")

@@ -17,7 +17,8 @@ import pytest
 
 from administration.project import Project
 from domain.clock import SystemClock
-from domain.units import later
+from domain.credit import credit_of
+from domain.units import Flop, later
 from runtime.project import open_database
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, wait_for
@@ -103,6 +104,10 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
     assert contents == ["result for hello\n\n"] * 2
     assert len(uploads) == 2
 
+    credit = 2 * credit_of(Flop(1e9))
+    shown = server.instances(batch_id)
+    assert [one["credit"] for one in shown] == [pytest.approx(credit / 2)] * 2
+
     prefer(server, "volunteer0@example.org", volunteer.account_key, which="all", gpu="on")  # and no CPU
     looks = itertools.count()
 
@@ -113,6 +118,9 @@ def test_two_jobs_go_from_attaching_to_validated(server: Server, client: MakeCli
 
     wait_for(knows_them, 2 * AT_MOST_S, "the preferences")
     assert "<project_specific>" in volunteer.account()
+    assert volunteer.credit() == pytest.approx((credit, credit), abs=1e-6)
+    assert f"{server.url}volunteers/account" in volunteer.command("--get_project_status")
+    assert f"{server.url}notices.php" in volunteer.feeds()
 
 
 def test_non_zero_exit_fails_the_job_with_its_code(server: Server, client: MakeClient, app_binary: Path) -> None:

@@ -98,7 +98,8 @@ async def cluster(
         stack.callback(_kill, made.nodes)
         for number, port in enumerate(ports):
             data_dir = project.data_dir if number == 0 else made.node_folder(f"node{number}")
-            node = Server(data_dir, port=port, workers=workers, environment=environment)
+            own = free_port() if workers == 1 else None  # as deploy/haproxy expects it
+            node = Server(data_dir, port=port, workers=workers, worker_port=own, environment=environment)
             made.nodes.append(node)
             node.start()
         yield made

@@ -83,7 +83,7 @@ async def starting(project: Project, through: str, kind: str = "worker") -> Asyn
     made, port = Project(project.data_dir, through), free_port()
     process: Worker | Background
     if kind == "worker":
-        process = Worker(made, SystemClock(), host="127.0.0.1", port=port, number=0)
+        process = Worker(made, SystemClock(), host="127.0.0.1", ports=[port], number=0)
     else:
         process = Background(made, SystemClock())
     stop, ready = asyncio.Event(), asyncio.Event()

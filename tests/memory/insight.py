@@ -11,6 +11,7 @@ from math import exp
 import store.memory.insight
 from domain.apps import App, VersionState, spread_of
 from domain.batches import BatchState
+from domain.credit import NO_CREDIT, CreditKind
 from domain.dispatch import RequestKey
 from domain.errors import NotFoundError
 from domain.host_lists import (
@@ -249,6 +250,7 @@ class MemoryHostLists:
             sum(one.n_valid for one in havs),
             sum(one.n_error for one in havs),
             sum(one.n_timeout for one in havs),
+            self._work.credit.get((CreditKind.HOST, host_id), NO_CREDIT),
         )
 
 
@@ -292,4 +294,5 @@ def _instance(row: StoredInstance) -> HostInstance:
         row.elapsed_s,
         row.tight,
         row.reason,
+        row.credit,
     )

@@ -25,6 +25,7 @@ from domain.access import (
 from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
+from domain.participation import Participation
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
@@ -209,6 +210,19 @@ class MemoryVolunteers(store.memory.applications.MemoryVolunteers):
             raise NotFoundError("volunteer", volunteer_id)
         kept = replace(record.credentials, password_salt=salt, password_hash=password_hash)
         self._registry.volunteers[volunteer_id] = replace(record, credentials=kept)
+
+
+class MemoryParticipation:
+    def __init__(self) -> None:
+        self._chosen: dict[VolunteerId, Participation] = {}
+
+    async def participation(self, volunteer_id: VolunteerId) -> Participation:
+        return self._chosen.get(volunteer_id, Participation())
+
+    async def set_export_consent(self, volunteer_id: VolunteerId, consent_at: Instant | None) -> None:
+        known = self._chosen.get(volunteer_id, Participation())
+        kept = None if consent_at is None else known.export_consent_at or consent_at
+        self._chosen[volunteer_id] = replace(known, export_consent_at=kept)
 
 
 class MemoryAccess:

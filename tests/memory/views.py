@@ -7,6 +7,7 @@ from itertools import islice
 
 import store.memory.insight
 from domain.batches import Batch, BatchCounts, BatchState, QoS
+from domain.credit import NO_CREDIT, CreditKind
 from domain.errors import NotFoundError
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
@@ -284,6 +285,7 @@ def _instance_row(row: StoredInstance) -> InstanceRow:
         row.timeout_at,
         row.turnaround_sample,
         row.copied_because,
+        row.credit,
     )
 
 
@@ -293,13 +295,13 @@ class MemoryVolunteerViews:
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
         own = [one for one in self._own(volunteer_id) if before is None or one.host.host_id < before]
-        return [_own_host(one) for one in sorted(own, key=lambda one: one.host.host_id, reverse=True)[:limit]]
+        return [self._own_host(one) for one in sorted(own, key=lambda one: one.host.host_id, reverse=True)[:limit]]
 
     async def host(self, volunteer_id: VolunteerId, host_id: HostId) -> OwnHost:
         stored = self._work.hosts.get(host_id)
         if stored is None or stored.host.volunteer_id != volunteer_id:
             raise NotFoundError("computer", host_id)
-        return _own_host(stored)
+        return self._own_host(stored)
 
     async def held(
         self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
@@ -337,14 +339,15 @@ class MemoryVolunteerViews:
             sum(hav.n_valid for hav in havs),
             sum(hav.n_error for hav in havs),
             sum(hav.n_timeout for hav in havs),
+            self._work.credit.get((CreditKind.VOLUNTEER, volunteer_id), NO_CREDIT),
         )
+
+    def _own_host(self, stored: StoredHost) -> OwnHost:
+        credit = self._work.credit.get((CreditKind.HOST, stored.host.host_id), NO_CREDIT)
+        return OwnHost(stored.host, len(stored.held), stored.refused_at, stored.refused, credit)
 
     def _own(self, volunteer_id: VolunteerId) -> Iterable[StoredHost]:
         return (one for one in self._work.hosts.values() if one.host.volunteer_id == volunteer_id)
-
-
-def _own_host(stored: StoredHost) -> OwnHost:
-    return OwnHost(stored.host, len(stored.held), stored.refused_at, stored.refused)
 
 
 def _place(one: OwnResult) -> tuple[float, int]:
@@ -367,4 +370,5 @@ def _own_result(row: StoredInstance) -> OwnResult:
         row.reported_at,
         row.elapsed_s,
         row.reason or "",
+        row.credit,
     )

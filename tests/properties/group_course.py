@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, cast
 
 from domain.errors import UnavailableError
-from store.group import GROUP_TRIES, MOST_GROUPS_WAITING, Grouped
+from store.group import GROUP_TRIES, MOST_GROUPS_WAITING, Grouped, Pace
 from store.pool import TRIES
 from tests.properties.stepped import CONFLICTS, Added, Ask, BadAskError, FakeDatabase, Fate, Place
 from tests.properties.stepped_loop import SteppedLoop
@@ -48,7 +48,7 @@ class Course:
             most=most,
             lanes=lanes,
             sits_out=SITS_OUT,
-            beside_s=0.0,
+            pace=Pace(0.0),
             connect=self._connect,
         )
         self.requesters: dict[int, asyncio.Task[Added]] = {}

@@ -12,7 +12,10 @@ from pathlib import Path
 import click
 import pytest
 
+from api.events import HEARTBEAT_S
 from cli.main import muster
+from domain.settings import Settings
+from transfer.uploads import IDLE_TIMEOUT_S
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").iterdir())
@@ -104,10 +107,25 @@ def test_a_script_without_arguments_says_how_to_call_it(name: str) -> None:
     assert f"usage: {name} " in done.stderr
 
 
-def test_front_end_hides_the_operators_addresses() -> None:
-    text = (DEPLOY / "nginx/muster.conf").read_text()
-    code = re.sub(r"#.*", "", text)
+HAPROXY_CFG = (DEPLOY / "haproxy/haproxy.cfg").read_text()
 
-    assert code.count("{") == code.count("}")
-    assert [line for line in map(str.strip, code.splitlines()) if line and line[-1] not in "{};"] == []
-    assert "location ~ ^/(metrics|healthz|readyz|duties)$" in text
+
+def test_front_end_waits_longer_than_the_workers() -> None:
+    """The worker ends a slow request, with a reason; the front end must not do so before."""
+    waits_s = {name: float(value) for name, value in re.findall(r"timeout ([a-z-]+) +(\d+)s\b", HAPROXY_CFG)}
+
+    assert min(waits_s["client"], waits_s["server"]) > max(
+        IDLE_TIMEOUT_S, HEARTBEAT_S, Settings().server.body_timeout_s
+    )
+    assert waits_s["http-request"] <= Settings().server.idle_timeout_s
+
+
+def test_front_end_names_the_ports_of_the_unit() -> None:
+    started = unit(DEPLOY / "systemd/muster.service")["Service"]["ExecStart"]
+    options = dict(re.findall(r"--([a-z-]+) (\S+)", started))
+    first, workers = int(options["worker-port"]), int(options["workers"])
+    own = re.findall(r"^    server worker\d+ 127.0.0.1:(\d+)$", HAPROXY_CFG, re.MULTILINE)
+    shared = re.findall(r"^    server node 127.0.0.1:(\d+) backup", HAPROXY_CFG, re.MULTILINE)
+
+    assert [int(port) for port in own] == list(range(first, first + workers))
+    assert shared == [options["port"]]

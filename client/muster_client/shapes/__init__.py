@@ -1,6 +1,6 @@
 """Types of the API's replies, with the same keys as the commands' --json output. The server returns these types.
 
-The modules of this package define the parts of a reply. Times (`*_at`) are seconds since the epoch, UTC; None means not
+The modules of this package define the parts of replies. Times (`*_at`) are seconds since the epoch, UTC; None means not
 yet, or unknown.
 """
 

@@ -1,4 +1,4 @@
-"""Replies about people, settings, shares and the audit trail."""
+"""Replies about users, settings, shares and the audit trail."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class VolunteerPage(TypedDict):
 
 
 class SettingShown(TypedDict):
-    """A setting; `changed`: its value differs from the default."""
+    """A setting. `changed`: its value differs from the default."""
 
     key: str
     value: Any
@@ -111,7 +111,7 @@ class SettingShown(TypedDict):
 
 
 class SettingsShown(TypedDict):
-    """All values by key, and the details of each setting."""
+    """All settings' values by key, and the details of each."""
 
     settings: dict[str, Any]
     details: list[SettingShown]
@@ -163,7 +163,7 @@ class GrantTaken(TypedDict):
 
 
 class LimitShown(TypedDict):
-    """`name` None: the default limit."""
+    """A limit. `name` None: the default for names without a limit of their own."""
 
     scope: str
     quantity: str
@@ -186,7 +186,7 @@ class LimitPage(TypedDict):
 
 
 class PersonShown(TypedDict):
-    """An operator, submitter or viewer account. `one_time_until`: expiry of its one-time password."""
+    """The account of an operator, submitter or viewer. `one_time_until`: expiry of its one-time password."""
 
     name: str
     role: str
@@ -202,7 +202,7 @@ class PersonPage(TypedDict):
 
 
 class InvitedShown(TypedDict):
-    """`password` is shown only once, and must be changed at the first sign-in."""
+    """`password` is shown only once and must be changed at the first sign-in."""
 
     person: PersonShown
     password: str
@@ -210,7 +210,7 @@ class InvitedShown(TypedDict):
 
 
 class WhoShown(TypedDict):
-    """The caller and the scopes of this request."""
+    """The caller, and the scopes of the request."""
 
     name: str
     role: str
@@ -238,7 +238,7 @@ class TokenPage(TypedDict):
 
 
 class NewTokenShown(TypedDict):
-    """`value` is the token, shown only once. `waits_because`: what must happen before it is valid, if anything."""
+    """`value` is the token, shown only once. `waits_because`: what must happen before it becomes valid, if anything."""
 
     value: str
     token: TokenShown
@@ -246,7 +246,7 @@ class NewTokenShown(TypedDict):
 
 
 class ActShown(TypedDict):
-    """An entry of the audit trail. `what` is the operation."""
+    """An entry of the audit trail. `what` is the operation performed."""
 
     acted_at: float
     who: str

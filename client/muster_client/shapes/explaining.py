@@ -14,7 +14,7 @@ class ReasonShown(TypedDict):
 
 
 class WantShown(TypedDict):
-    """The assumed request of a host for one kind of processor."""
+    """A host's assumed request for one type of processor."""
 
     processor_type: str
     count: float
@@ -23,7 +23,7 @@ class WantShown(TypedDict):
 
 
 class LeaseShown(TypedDict):
-    """A host's last lease for a big job. `holds`: it is still valid. `supposed`: the next request would create it."""
+    """A host's latest lease for a big job. `holds`: it is valid. `supposed`: the next request would create it."""
 
     batch_id: int
     host_id: int
@@ -62,7 +62,7 @@ class ExplainedHost(TypedDict):
 
 
 class StandingShown(TypedDict):
-    """A host's standing with an app: `refused` and `why`, or all other fields."""
+    """A host's standing with an app: either `refused` and `why`, or all other fields."""
 
     app: str
     processor_type: str
@@ -106,7 +106,7 @@ class WouldGet(TypedDict):
 
 
 class RefusedAtLarge(TypedDict):
-    """The reason for refusing a whole request, or an app."""
+    """Why a whole request, or an app, was refused."""
 
     app: str | None
     processor_type: str | None
@@ -134,7 +134,7 @@ LookShown = TypedDict(
 
 
 class GroupShown(TypedDict):
-    """A group of equivalent slots, its `place` in the array, and each evaluation of it."""
+    """A group of equivalent slots, with its `place` in the array and each evaluation of it."""
 
     place: int
     batch_id: int
@@ -147,10 +147,10 @@ class GroupShown(TypedDict):
 
 
 class HostExplained(TypedDict):
-    """What a host would get if it called now, and why not more; `groups` are the first of `groups_total`.
+    """What a host would get if it contacted the server now, and why not more; `groups` are the first of `groups_total`.
 
     `array` is the job array used: `worker` for that of the replying worker, `filled` for one filled from the database
-    for this reply. `would_search`: a request would also search the database for more jobs.
+    for this reply. `would_search`: a real request would also search the database for more jobs.
     """
 
     computed_at: float
@@ -169,7 +169,7 @@ class HostExplained(TypedDict):
 
 
 class KeptShown(TypedDict):
-    """The slot that every job array reserves for a batch."""
+    """The slot reserved for a batch in every job array."""
 
     since: float
     for_s: float
@@ -182,7 +182,7 @@ class WouldTake(TypedDict):
 
 
 class HeldBack(TypedDict):
-    """The number of sampled hosts refused for a reason first, with one host's message."""
+    """The number of sampled hosts with this as the first reason for refusal, and one host's message."""
 
     code: str
     hosts: int
@@ -192,7 +192,7 @@ class HeldBack(TypedDict):
 
 
 class SampleShown(TypedDict):
-    """The decisions for the hosts that called last."""
+    """The decisions for the hosts with the latest requests."""
 
     hosts: int
     calls_per_hour: float
@@ -201,8 +201,8 @@ class SampleShown(TypedDict):
 
 
 class OrderShown(TypedDict):
-    """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
-    blocks it, None if nothing does.
+    """A batch's place in the order. `queue` is its effective queue with the reason, None before the first ordering;
+    `hold` is what blocks the batch, None if nothing does.
     """
 
     queue: str | None
@@ -245,7 +245,7 @@ class BatchExplained(TypedDict):
 
 
 class WaitingShown(TypedDict):
-    """An unsent instance: its feeder data, the hosts of its siblings, and the decisions for sampled hosts."""
+    """An unsent instance: its data in the feeder, the hosts of its siblings, and the decisions for sampled hosts."""
 
     instance_id: int
     retries: int | None
@@ -272,7 +272,7 @@ class JobExplained(TypedDict):
 
 
 class DueShown(TypedDict):
-    """The due date sent to the host, with its reason. `terms` None: not stored."""
+    """The due date sent to the host, and its reason. `terms` None: not stored."""
 
     sent_at: float
     due_at: float
@@ -290,7 +290,7 @@ class DueShown(TypedDict):
 
 
 class IdleAnswer(TypedDict):
-    """What an idle host of the same kind would get today: `refused` and `why`, or all other fields."""
+    """What an idle host of the same kind would get today: either `refused` and `why`, or all other fields."""
 
     refused: NotRequired[str]
     why: NotRequired[str]
@@ -303,7 +303,7 @@ class IdleAnswer(TypedDict):
 
 
 class TodayShown(TypedDict):
-    """The same terms, computed today."""
+    """The same terms, recomputed today."""
 
     flop_per_s: float
     speed_samples: float
@@ -334,7 +334,7 @@ class OutcomeShown(TypedDict):
 
 
 class InstanceExplained(TypedDict):
-    """How an instance's due date was computed; `due` None while it is unsent."""
+    """How an instance's due date was computed. `due` is None for an unsent instance."""
 
     computed_at: float
     instance_id: int

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s`: time until the last first instance is sent, at the current rate."""
+    """The terms of a forecast. `sending_s`: time until the last first instance is sent at the current rate."""
 
     jobs_open: int
     jobs_with_success: int
@@ -19,7 +19,7 @@ class TermsShown(TypedDict):
 
 
 class HoldShown(TypedDict):
-    """A cause of a batch's delay, with its share of the probability that the batch is not complete at q90."""
+    """A cause of a batch's delay, with its share of the probability that the batch is incomplete at q90."""
 
     kind: str
     slots: int
@@ -29,7 +29,7 @@ class HoldShown(TypedDict):
 
 
 class ForecastShown(TypedDict):
-    """A forecast with its terms; `completion_at` is the time published then, `because` the reason."""
+    """A forecast with its terms. `completion_at` is the time published then, `because` the reason for it."""
 
     made_at: float
     trigger: str
@@ -52,7 +52,7 @@ class ForecastShown(TypedDict):
 
 
 class PreviewShown(TypedDict):
-    """The forecast for a batch that is not submitted yet."""
+    """The forecast for a batch that has not been submitted."""
 
     computed_at: float
     jobs_total: int
@@ -71,7 +71,7 @@ class PreviewShown(TypedDict):
 
 
 class AccuracyShown(TypedDict):
-    """The accuracy of an app's forecasts: the share of batches complete by each quantile, errors as fractions of the
+    """The accuracy of an app's forecasts: the share of batches complete by each quantile, and errors as fractions of
     time.
     """
 
@@ -89,7 +89,7 @@ class AccuracyShown(TypedDict):
 
 
 class ForecastsShown(TypedDict):
-    """A batch's published forecasts in order of time, and the accuracy of its app's forecasts."""
+    """A batch's published forecasts in chronological order, and the accuracy of its app's forecasts."""
 
     computed_at: float
     batch_id: int
@@ -113,7 +113,7 @@ class ForecastsShown(TypedDict):
 
 
 class AppForecastsShown(TypedDict):
-    """The state of an app's forecasts: active batches, ages of their last forecasts, and accuracy."""
+    """The health of an app's forecasts: number of active batches, ages of their latest forecasts, and accuracy."""
 
     app: str
     active_batches: int

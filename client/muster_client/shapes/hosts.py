@@ -16,7 +16,7 @@ class CoprocessorShown(TypedDict):
 
 
 class HostShown(TypedDict):
-    """A host, as last reported by its client."""
+    """A host, as last reported by its client, and its credit in cobblestones."""
 
     host_id: int
     volunteer_id: int
@@ -37,10 +37,11 @@ class HostShown(TypedDict):
     client_version: int
     software: str
     coprocessors: list[CoprocessorShown]
+    credit: float
 
 
 class SlowShown(TypedDict):
-    """An app version on which a host is slow; `x`: share of hosts slower than it in the last full ranking."""
+    """An app version for which a host is slow. `x`: share of slower hosts in the last full ranking."""
 
     app_version_id: int
     x: float
@@ -48,7 +49,7 @@ class SlowShown(TypedDict):
 
 
 class FailuresShown(TypedDict):
-    """A host's failures since `since`: the last week, or less if all hosts had more than 10,000 failures.
+    """A host's failures since `since`: the last week, or less if all hosts together had more than 10,000 failures.
 
     Failures in batches that ended more than `storage.keep_ended_s` ago are not counted.
     """
@@ -63,7 +64,7 @@ class FailuresShown(TypedDict):
 class ListedHostShown(HostShown):
     """A host in a list. `n_*` are totals over all app versions; invalid results count as errors.
 
-    `slow` and `failures` are null in other kinds of lists.
+    `slow` and `failures` are null in lists of other kinds.
     """
 
     in_progress: int
@@ -80,7 +81,7 @@ class HostPage(TypedDict):
 
 
 class HavShown(TypedDict):
-    """Statistics of a host with one app version. `*_n` of turnaround are the decayed weights of the samples."""
+    """A host's statistics for one app version. `*_n` of turnaround are the samples' decayed weights."""
 
     app_version_id: int
     consecutive_valid: int
@@ -115,7 +116,7 @@ class HeldPage(TypedDict):
 
 
 class RankedPartShown(TypedDict):
-    """The ranking of an app on one kind of processor. `small_population`: the bootstrap rule applies."""
+    """The ranking of an app on one type of processor. `small_population`: the bootstrap rule applies."""
 
     app_id: int
     app_name: str
@@ -131,7 +132,7 @@ class RankedPartShown(TypedDict):
 
 
 class RankingRunShown(TypedDict):
-    """A ranking of hosts. `full`: with the percentiles of every row, not only the cut points."""
+    """A ranking of hosts. `full`: it includes the percentile of every row, not only the cut points."""
 
     generation: int
     full: bool
@@ -144,13 +145,13 @@ class RankingRunShown(TypedDict):
 
 
 class RankingShown(TypedDict):
-    """The last ranking of hosts; None before the first."""
+    """The latest ranking of hosts, None before the first one."""
 
     run: RankingRunShown | None
 
 
 class PercentileShown(TypedDict):
-    """A host's percentile with an app version: `p` = min(x, y); `x` and `y` are None under the bootstrap rule."""
+    """A host's percentile for an app version: `p` = min(x, y). `x` and `y` are None under the bootstrap rule."""
 
     app_version_id: int
     p: float
@@ -163,9 +164,9 @@ class PercentilesShown(TypedDict):
 
 
 class SimulationShown(TypedDict):
-    """A background simulation: `running`, `done`, `failed`, `cancelled`, or `lost` (its process ended).
+    """A background simulation: `running`, `done`, `failed`, `cancelled`, or `lost` (its process disappeared).
 
-    `result` is set when it is done, `failure` is the error message when it failed.
+    `result` is set when it is done, `failure` (the error message) if it failed.
     """
 
     simulation_id: int
@@ -179,9 +180,9 @@ class SimulationShown(TypedDict):
 
 
 class RefusedShown(TypedDict):
-    """A kind of slot of a batch that all recent hosts refused, over all workers. Each slot and each host is counted
-    once; `codes` counts hosts by the last reason of each worker. Unless `more_hosts` or `more_s` is 0, it is not
-    certain yet: it counts as unschedulable after so many more refusals or seconds.
+    """A kind of slot of a batch that all recent hosts refused, over all workers. Each slot and each host counts once;
+    `codes` counts hosts by the latest reason at each worker. Unless `more_hosts` or `more_s` is 0, this is not certain
+    yet: it counts as unschedulable after this many more refusals or seconds.
     """
 
     batch_id: int

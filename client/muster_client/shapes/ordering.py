@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired, TypedDict
 
-Moved = TypedDict("Moved", {"key": str, "from": Any, "to": Any})  # a setting with its new value
+Moved = TypedDict("Moved", {"key": str, "from": Any, "to": Any})  # a setting with its old and new value
 PolicyMoved = TypedDict("PolicyMoved", {"from": str, "to": str})
 
 
@@ -23,14 +23,14 @@ class ContributionShown(TypedDict):
 
 
 class ClampShown(TypedDict):
-    """The bound that limits a total, and the result."""
+    """The bound to which a total was clamped, and the result."""
 
     bound: str
     result: float
 
 
 class PlaceReasonShown(TypedDict):
-    """The terms of a batch's place in an order, whose points sum to `total`."""
+    """The terms of a batch's place in an order. Their points add up to `total`."""
 
     batch: int
     policy: str
@@ -45,8 +45,8 @@ class PlaceReasonShown(TypedDict):
 
 
 class PriorityShown(TypedDict):
-    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
-    its unsent instances.
+    """A batch's place in the order, with the terms whose points add up to `total`. `place` 1 is the first; `waiting`
+    counts the batch's unsent instances.
     """
 
     batch: int
@@ -67,14 +67,14 @@ class PriorityShown(TypedDict):
 
 
 class PrioritiesShown(TypedDict):
-    """The batches with unsent instances in the order of the last ordering pass; `unordered` are not ordered yet."""
+    """Batches with unsent instances in the order of the last ordering pass. `unordered`: batches not ordered yet."""
 
     batches: list[PriorityShown]
     unordered: list[int]
 
 
 class PlaceMoved(TypedDict):
-    """A batch's place before and after a change, 1 = first."""
+    """A batch's place before and after a change; 1 = first."""
 
     batch: int
     place: int
@@ -84,8 +84,8 @@ class PlaceMoved(TypedDict):
 
 
 class OrderPreviewed(TypedDict):
-    """The effect of settings on the current order; `batches` is the number of active batches, `reasons` explains the
-    first places of the new order.
+    """The effect of settings on the current order. `batches` is the number of active batches; `reasons` explains the
+    first places in the new order.
     """
 
     changes: list[Moved]
@@ -110,7 +110,7 @@ class WeightsShown(TypedDict):
 
 
 class ShareShown(TypedDict):
-    """An account, or a submitter in an account; `depth` 0 is the top. Fractions are of the whole tree."""
+    """An account, or a submitter in an account. `depth` 0 is the top level. Fractions are of the whole tree."""
 
     depth: int
     account: str
@@ -130,8 +130,8 @@ class SharesShown(TypedDict):
 
 
 class CredentialUsageShown(TypedDict):
-    """Usage beside its target in percent of what was delivered: of all windows with their weights, and of each, newest
-    first. `section` is user, group, account or level; `target` is empty without one.
+    """Usage compared with its target, in percent of the delivered amount: over all windows with their weights, and for
+    each window, newest first. `section` is user, group, account or level; `target` is empty if there is none.
     """
 
     section: str
@@ -143,7 +143,7 @@ class CredentialUsageShown(TypedDict):
 
 
 class WindowsShown(TypedDict):
-    """Usage in the last windows, newest first: start and delivered FLOP of each, and the usage of each name."""
+    """Recent usage windows, newest first: start and delivered FLOP of each, and the usage of each name."""
 
     window_s: float
     starts_at: list[float]
@@ -152,13 +152,13 @@ class WindowsShown(TypedDict):
 
 
 class UsageReset(TypedDict):
-    """`records`: how many submitters in accounts had recorded usage."""
+    """`records`: number of records of submitters in accounts that had usage."""
 
     records: int
 
 
 class SharesSet(TypedDict):
-    """`submitter` only if a submitter's shares were set: in `account`, or in its own account if None."""
+    """`submitter` is present only if its shares were set: in `account`, or in its own account if that is None."""
 
     account: str | None
     submitter: NotRequired[str]
@@ -172,8 +172,8 @@ class Permitted(TypedDict):
 
 
 class ThresholdShown(TypedDict):
-    """A threshold with its effect and last change. `source` is default or set; `previewed`: previews give numbers for
-    it.
+    """A threshold with its effects and latest change. `source` is default or set. `previewed`: previews can show the
+    effect of changing it.
     """
 
     key: str
@@ -195,7 +195,7 @@ class ThresholdsShown(TypedDict):
 
 
 class StaleShown(TypedDict):
-    """Outdated cut points: the bootstrap rule applies to the app on that kind of processor."""
+    """Stale cut points: the bootstrap rule applies to this app on this type of processor."""
 
     app: str
     processor_type: str
@@ -203,7 +203,7 @@ class StaleShown(TypedDict):
 
 
 class GateSide(TypedDict):
-    """Hosts that pass a gate: ranked hosts, newcomers, and calls per hour. `threshold` may be lower than `asked`."""
+    """Hosts that pass a gate: ranked hosts, newcomers, and requests per hour. `threshold` may be lower than `asked`."""
 
     asked: float
     threshold: float
@@ -219,7 +219,7 @@ class GatePreviewed(TypedDict):
 
 
 class TypePreviewed(TypedDict):
-    """Recent hosts, by app and kind of processor."""
+    """Recently active hosts, by app and type of processor."""
 
     app: str
     processor_type: str
@@ -230,7 +230,7 @@ class TypePreviewed(TypedDict):
 
 
 class WaitSide(TypedDict):
-    """Time to send the waiting jobs at one per call; None: no host that passes calls."""
+    """Time needed to send the waiting jobs, one per request; None if no passing host sends requests."""
 
     threshold: float
     calls_per_hour: float
@@ -248,7 +248,7 @@ class WaitPreviewed(TypedDict):
 
 
 class ThresholdsPreviewed(TypedDict):
-    """The effect of thresholds on hosts as of `hosts_read_at`, and on the jobs that wait now."""
+    """The effect of thresholds on hosts as of `hosts_read_at` and on currently waiting jobs."""
 
     computed_at: float
     hosts_read_at: float

@@ -6,13 +6,13 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from muster_client.shapes.forecasts import PreviewShown
 
-Json = dict[str, Any]  # Any: a document described on the page of its resource
+Json = dict[str, Any]  # Any: a document described on its resource's page
 
 
 class BatchShown(TypedDict):
     """A batch with its job counts. `at_risk`: why it will probably miss its deadline, or why no host can finish it.
 
-    `waits_for`: "another volunteer" or "another host" if the current ones may not run its remaining jobs.
+    `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs.
     """
 
     batch_id: int
@@ -50,7 +50,7 @@ class BatchShown(TypedDict):
 
 
 class OneBatchShown(BatchShown):
-    """`paid_by`: what the queue chosen by a grant says: which grant, how much is used, until when; else empty."""
+    """`paid_by` describes the grant that chose the queue: its name, how much is used, until when. Else empty."""
 
     paid_by: str
 
@@ -61,7 +61,7 @@ class BatchPage(TypedDict):
 
 
 class Submitted(TypedDict):
-    """A new batch; a preview has no id. `forecast` None: the completion time could not be forecast."""
+    """A new batch; a preview has no id. `forecast` is None if the completion time could not be forecast."""
 
     batch_id: NotRequired[int]
     forecast: PreviewShown | None
@@ -83,7 +83,7 @@ class UploadShown(TypedDict):
 
 
 class InstanceShown(TypedDict):
-    """An instance of a job. `because` explains its due date."""
+    """An instance of a job. `because` is the reason for its due date."""
 
     instance_id: int
     state: str
@@ -97,6 +97,7 @@ class InstanceShown(TypedDict):
     est_runtime_s: float | None
     elapsed_s: float | None
     exit_status: int | None
+    credit: float | None
     reason: str
     because: str
     stderr: str
@@ -109,7 +110,7 @@ class OneInstance(InstanceShown):
 
 
 class TrickleShown(TypedDict):
-    """A message that an app sent during a job. `sent_at` is the host's clock."""
+    """A message sent by an app during a job. `sent_at` is the host's time."""
 
     sent_at: float
     received_at: float
@@ -135,7 +136,7 @@ class JobShown(TypedDict):
 
 
 class OutputShown(TypedDict):
-    """An output of a job's result. `state`: here, gone (the file no longer exists), not_brought (optional, not
+    """An output of a job's result. `state`: here, gone (the file no longer exists), or not_brought (optional and not
     uploaded).
     """
 

@@ -283,7 +283,7 @@ async def test_differing_file_is_reported_and_removed(tmp_path: Path) -> None:
     [broken, gone] = cast(list[Any], done["missing"])
     assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "4 bytes with MD5" in broken["because"]
     assert (gone["job_id"], gone["name"]) == (8, "out")
-    assert not missing(gone["because"], "no file pi_1_8_1_r0 of 4 bytes", "upload folder", "missing", "another size")
+    assert not missing(gone["because"], "no file pi_1_8_1_r0 of 4 bytes", "upload directory", "missing", "another size")
     assert source.fetched == [(7, "out")]
     assert done["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
     assert (done["files"], done["jobs_forgotten"]) == (0, 2)

@@ -171,7 +171,7 @@ async def test_unknown_paths_need_a_token_too() -> None:
     [
         (InvalidInputError("n", "a number", -5), 422, "invalid input", ("n:", "number", "-5")),
         (NotFoundError("batch", 7), 404, "not found", ("no batch 7",)),
-        (AlreadyExistsError("app", "pi"), 409, "exists already", ("app 'pi' exists already",)),
+        (AlreadyExistsError("app", "pi"), 409, "already exists", ("app 'pi' already exists",)),
         (ConflictError("another one"), 409, "conflict", ("another one",)),
         (NotAllowedError("not yours"), 403, "not allowed", ("not yours",)),
         (

@@ -23,7 +23,7 @@ from domain.errors import InvalidInputError
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.ranking import CutPoints
 from domain.settings import Settings
-from domain.units import AppId, BatchId, Instant
+from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
 from tests.builders import NOW, a_batch, an_app
 
@@ -74,6 +74,18 @@ def test_periodic_task_is_shown_from_its_holder() -> None:
     for processes in ([idle, doing], [doing, idle]):
         [found] = duties_of(processes)
         assert (found.where, found.done_at, found.failures) == ("a", NOW, 2)
+
+
+def test_shared_task_is_shown_from_the_holder_that_is_behind() -> None:
+    late = ProcessReport("b", "background", NOW, {"duties": [a_duty(done_at=later(NOW, -60.0), failures=2)]})
+    fresh = ProcessReport("a", "background", NOW, {"duties": [a_duty()]})
+    never = ProcessReport("c", "background", NOW, {"duties": [a_duty(done_at=None)]})
+
+    for processes in ([late, fresh], [fresh, late]):
+        [found] = duties_of(processes)
+        assert (found.where, found.done_at, found.failures) == ("b", later(NOW, -60.0), 2)
+    [found] = duties_of([late, never, fresh])
+    assert (found.where, found.done_at) == ("c", None)
 
 
 def test_the_chart_of_rates_needs_two_looks() -> None:
@@ -176,8 +188,10 @@ def test_ordering_times_are_relative_to_now() -> None:
 
 def test_position_has_its_reason_and_tier() -> None:
     told = {
-        ending(1, 7200.0, tier=2): "Logical end in 2 h; the batch with the earliest end goes first, if each in turn "
-        "had the whole pool. Tier 2: every batch in a lower tier goes first.",
+        ending(
+            1, 7200.0, tier=2
+        ): "Logical end in 2 h; the batch with the earliest end goes first, as if each batch in "
+        "turn had the whole pool. Tier 2: every batch in a lower tier goes first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",

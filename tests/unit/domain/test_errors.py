@@ -58,7 +58,7 @@ def test_a_missing_thing_is_named_with_its_kind() -> None:
 def test_a_taken_name_is_quoted() -> None:
     error = AlreadyExistsError("app", "pi")
 
-    assert (error.kind, error.key, str(error)) == ("app", "pi", "app 'pi' exists already")
+    assert (error.kind, error.key, str(error)) == ("app", "pi", "app 'pi' already exists")
 
 
 @pytest.mark.parametrize(

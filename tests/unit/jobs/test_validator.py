@@ -18,7 +18,7 @@ from domain.errors import UnavailableError
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState, JobState, Output, ValidatorKind, output_file_name
-from domain.settlement import InstanceFacts, JobFacts, JobSettlement
+from domain.settlement import ALL_JOBS, InstanceFacts, JobFacts, JobSettlement, JobShare
 from domain.units import AppVersionId, Flop, HostId, InstanceId, Instant, JobId, Seconds, later
 from jobs.comparisons import Compared, Comparison, OutputFile, TooSlowError, compare_here
 from jobs.validator import Validator, ValidatorReport
@@ -236,7 +236,9 @@ class Picky:
         self.available = available
         self.written: list[JobId] = []
 
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         return self.jobs[:limit]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
@@ -312,7 +314,9 @@ class Recorder:
         self.jobs = jobs
         self.steps: dict[InstanceId, InstanceStep] = {}
 
-    async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+    async def unsettled(
+        self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+    ) -> Sequence[JobFacts]:
         return self.jobs[:limit]
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
@@ -384,7 +388,9 @@ async def test_statistics_reach_the_hosts_row(project: Project) -> None:
 
 async def test_a_full_round_says_that_more_is_waiting() -> None:
     class Shrinking(Recorder):
-        async def unsettled(self, limit: int, *, now: Instant) -> Sequence[JobFacts]:
+        async def unsettled(
+            self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
+        ) -> Sequence[JobFacts]:
             found, self.jobs = self.jobs[:limit], self.jobs[limit:]
             return found
 
@@ -460,6 +466,66 @@ async def test_a_slow_comparison_delays_no_other_job(slow: tuple[Project, Slow])
     comparisons.end(0)
     await round_of(project)
     assert await project.job_state(first) is JobState.VALID
+
+
+async def test_full_round_does_not_wait_for_comparisons() -> None:
+    """Further jobs can be settled at once. A round with few of them would wait for the comparison."""
+    project, comparisons = Project(await a_project()), Slow()
+    project.validator = Validator(
+        project.store.unsettled, comparisons, project.clock, max_lost=lambda: 20, patience_s=600.0, limit=2
+    )
+    [slow] = await some_work(project, 1)
+    batches = [await a_submitted_batch(project.store, jobs=1) for _ in range(3)]
+    bitwise = [await project.send_and_bring(batch) for batch in batches]
+
+    async with asyncio.timeout(60.0):
+        reports = [await project.validator.run_once() for _ in range(2)]
+
+    assert [report.validated for report in reports] == [1, 2]
+    assert [await project.job_state(one) for one in (slow, *bitwise)] == [JobState.OPEN] + [JobState.VALID] * 3
+    waiting = asyncio.create_task(project.validator.run_once())
+    await asyncio.wait([waiting], timeout=0.0)
+    while not comparisons.begun:
+        await asyncio.wait([waiting], timeout=0.01)
+    comparisons.end(0)
+    assert (await waiting).validated == 1
+
+
+async def test_other_jobs_do_not_wait_behind_a_full_queue() -> None:
+    """Of six jobs to compare, two are being compared and two are queued; the others stay in the database."""
+    project, comparisons = Project(await a_project()), Slow()
+    project.validator = Validator(
+        project.store.unsettled, comparisons, project.clock, max_lost=lambda: 20, patience_s=0.0, limit=2
+    )
+    compared = await some_work(project, 6)
+    batches = [await a_submitted_batch(project.store, jobs=1) for _ in range(3)]
+    bitwise = [await project.send_and_bring(batch) for batch in batches]
+
+    reports = [await project.validator.run_once() for _ in range(5)]
+    assert [report.validated for report in reports] == [0, 0, 0, 2, 1]
+    assert {await project.job_state(one) for one in bitwise} == {JobState.VALID}
+
+    for number in range(6):
+        while len(comparisons.begun) <= number:
+            await project.validator.run_once()
+        comparisons.end(number)
+    await round_of(project)
+    assert {await project.job_state(one) for one in compared} == {JobState.VALID}
+
+
+async def test_validator_settles_its_share_only() -> None:
+    project = Project(await a_project())
+    batch = await a_submitted_batch(project.store, jobs=3)
+    sent = [await project.send_and_bring(batch) for _ in range(3)]
+    shares = [JobShare(0, 2), JobShare(1, 2)]
+    validator = Validator(
+        project.store.unsettled, project.outputs, project.clock, max_lost=lambda: 20, share=lambda: shares[0]
+    )
+
+    assert (await validator.run_once()).validated == 1
+    assert [await project.job_state(one) for one in sent] == [JobState.OPEN, JobState.VALID, JobState.OPEN]
+    shares.reverse()
+    assert (await validator.run_once()).validated == 2
 
 
 async def test_dropped_comparisons_end_and_are_made_again(slow: tuple[Project, Slow]) -> None:

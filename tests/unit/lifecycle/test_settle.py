@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from domain.credit import credit_of
 from domain.dispatch import InstanceStep
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState, JobState
@@ -78,7 +79,7 @@ def test_a_single_result_makes_a_job_of_quorum_one_valid() -> None:
         JobState.VALID,
         NOW,
         canonical_instance_id=InstanceId(1),
-        steps=(InstanceStep(InstanceId(1), S.REPORTED, S.VALID),),
+        steps=(InstanceStep(InstanceId(1), S.REPORTED, S.VALID, credit=credit_of(a_job_class().fpops_est_flop)),),
     )
 
 
@@ -90,6 +91,8 @@ def test_quorum_validates_rejects_and_cancels() -> None:
     assert changes(settlement) == ((1, S.INVALID), (2, S.VALID), (3, S.VALID), (4, S.CANCELLED))
     assert settlement.new_instances == 0
     assert settlement.retries == 1  # the rejected one
+    credit = credit_of(job.job_class.fpops_est_flop)
+    assert [step.credit for step in settlement.steps] == [None, credit, credit, None]
 
 
 def test_of_two_groups_that_reach_the_quorum_the_larger_wins() -> None:

@@ -174,7 +174,7 @@ async def test_joining_signs_in_and_allows_attaching() -> None:
         pytest.param({"email": ADA, "password": "short"}, "Password: 6 to 200 characters", 422, id="short"),
         pytest.param({"email": ADA, "password": ADA}, "harder to guess", 422, id="the e-mail"),
         pytest.param(
-            {"email": "bob@example.org", "password": PASSWORD}, "An account with that e-mail", 409, id="taken"
+            {"email": "bob@example.org", "password": PASSWORD}, "An account with this e-mail", 409, id="taken"
         ),
     ],
 )
@@ -470,3 +470,30 @@ async def test_all_applications_ticked_are_all_also_those_to_come() -> None:
 
 def test_every_outcome_has_words_for_volunteers() -> None:
     assert set(OUTCOME_WORDS) == set(Outcome)
+
+
+async def test_volunteer_consents_to_statistics_and_withdraws() -> None:
+    async with a_place() as place:
+        volunteer_id = (await place.join()).volunteer.volunteer_id
+        participation = place.world.store.participation
+        assert (await participation.participation(volunteer_id)).export_consent_at is None
+
+        async def send(**fields: str) -> None:
+            csrf = re.search(r'name="csrf" value="(\w+)"', await place.page("/account"))
+            assert csrf is not None
+            sent = {"csrf": csrf[1], **fields}
+            async with place.client.post(f"{PLACE}/account/statistics", data=sent, allow_redirects=False) as response:
+                assert response.status == 303
+
+        await send(export="on")
+        assert (await participation.participation(volunteer_id)).export_consent_at == NOW
+        await send()
+        assert (await participation.participation(volunteer_id)).export_consent_at is None
+
+
+async def test_joining_with_consent_stores_it() -> None:
+    async with a_place() as place:
+        await place.form("/join", email=ADA, password=PASSWORD, name="Ada", export="on")
+
+        volunteer_id = (await place.record()).volunteer.volunteer_id
+        assert (await place.world.store.participation.participation(volunteer_id)).export_consent_at == NOW

@@ -91,7 +91,7 @@ def test_a_volunteer_without_gpu_work_keeps_the_cpus_busy() -> None:
 
 def test_a_volunteer_who_keeps_the_cpus_lends_the_gpus_still() -> None:
     context = an_asking(volunteer=a_volunteer(no_cpu=True))
-    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "disabled CPU work")
+    check(device_refusal(a_want(CPU), context), RefusalCode.NO_CPU, "CPU work")
     assert device_refusal(a_want(NVIDIA), context) is None
 
 

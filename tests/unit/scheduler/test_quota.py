@@ -116,7 +116,7 @@ async def test_new_computers_of_one_account_get_no_more_than_its_quota() -> None
     assert again.host_id is not None
     [(code, said)] = (await project.store.volunteer_views.host(many, HostId(again.host_id))).refused
     assert code == "daily_quota"
-    assert not missing(said, "account without a record", "100 jobs", "quota of 100")
+    assert not missing(said, "of this account", "100 jobs", "quota of 100")
 
 
 async def test_a_request_is_charged_for_the_jobs_it_gets() -> None:

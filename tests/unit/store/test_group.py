@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import uvloop
 
 from domain.errors import UnavailableError
-from store.group import Grouped
+from store.group import Grouped, Pace
 from store.pool import Connection, DatabaseSession
 from tests.unit.store.standing import stand
 
@@ -85,7 +85,7 @@ async def at_rest() -> None:
 
 async def test_who_comes_while_a_group_is_under_way_is_in_the_next_one() -> None:
     work = Work()
-    grouped = Grouped("", work, in_transaction=False, most=4, lanes=2, beside_s=1e9, connect=stand)
+    grouped = Grouped("", work, in_transaction=False, most=4, lanes=2, pace=Pace(1e9), connect=stand)
     asked = [await first_group(grouped, work)]
     for number in (1, 2, 3):
         asked.append(asyncio.create_task(grouped.ask(number)))
@@ -100,7 +100,7 @@ async def test_who_comes_while_a_group_is_under_way_is_in_the_next_one() -> None
 
 async def test_a_whole_group_does_not_wait_for_the_one_under_way() -> None:
     work = Work()
-    grouped = Grouped("", work, in_transaction=False, most=3, lanes=2, beside_s=1e9, connect=stand)
+    grouped = Grouped("", work, in_transaction=False, most=3, lanes=2, pace=Pace(1e9), connect=stand)
     asked = [await first_group(grouped, work)]
     asked += [asyncio.create_task(grouped.ask(number)) for number in (1, 2, 3)]
     await work.begun.wait()
@@ -113,7 +113,7 @@ async def test_a_whole_group_does_not_wait_for_the_one_under_way() -> None:
 
 async def test_stuck_group_does_not_delay_others() -> None:
     work = Work()
-    grouped = Grouped("", work, in_transaction=False, most=3, lanes=2, beside_s=0.01, connect=stand)
+    grouped = Grouped("", work, in_transaction=False, most=3, lanes=2, pace=Pace(0.01), connect=stand)
     asked = [await first_group(grouped, work), asyncio.create_task(grouped.ask(1))]
     await work.begun.wait()
 
@@ -123,12 +123,45 @@ async def test_stuck_group_does_not_delay_others() -> None:
     await grouped.close()
 
 
+async def test_reads_and_writes_of_one_pace_take_turns() -> None:
+    """Calls that were read together are written together; the writes that wait start before the reads that wait."""
+    reading, writing, pace = Work(), Work(), Pace(1e9)
+    writes = Grouped("", writing, in_transaction=False, most=9, lanes=2, pace=pace, connect=stand)
+    reads = Grouped("", reading, in_transaction=False, most=9, lanes=2, pace=pace, connect=stand)
+
+    async def request(number: int) -> int:
+        return await writes.ask(await reads.ask(number))
+
+    opening = await first_group(writes, writing)  # opens the connection
+    writing.gate.set()
+    await opening
+    writing.gate.clear()
+    writing.groups.clear()
+
+    asked = [await first_group(reads, reading)]
+    asked += [asyncio.create_task(request(number)) for number in (1, 2)]
+    asked.append(asyncio.create_task(writes.ask(3)))
+    await at_rest()
+    assert (reading.groups, writing.groups) == ([[0]], [])
+
+    reading.gate.set()
+    await writing.begun.wait()
+    await at_rest()
+    assert (reading.groups, writing.groups) == ([[0]], [[3]])
+
+    writing.gate.set()
+    assert await asyncio.gather(*asked) == [0, 1, 2, 3]
+    assert (reading.groups, writing.groups) == ([[0], [1, 2]], [[3], [1, 2]])
+    await reads.close()
+    await writes.close()
+
+
 def test_it_is_looked_at_again_on_the_loop_that_workers_run_on() -> None:
     """Timers below a millisecond run in the loop's next turn, too early."""
 
     async def asked_for() -> list[int]:
         work = Work()
-        grouped = Grouped("", work, in_transaction=False, most=9, lanes=2, beside_s=0.0004, connect=stand)
+        grouped = Grouped("", work, in_transaction=False, most=9, lanes=2, pace=Pace(0.0004), connect=stand)
         asked = [await first_group(grouped, work)]
         for number in range(1, 6):
             asked += [asyncio.create_task(grouped.ask(number)), asyncio.create_task(grouped.ask(-number))]

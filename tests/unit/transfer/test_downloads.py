@@ -143,7 +143,7 @@ def test_equal_content_may_be_registered_again(tmp_path: Path) -> None:
 def test_other_content_under_known_name_is_refused(tmp_path: Path) -> None:
     folder = a_folder(tmp_path)
     folder.register_file(b"first", "name")
-    with pytest.raises(AlreadyExistsError, match="file 'name' exists already"):
+    with pytest.raises(AlreadyExistsError, match="file 'name' already exists"):
         folder.register_file(b"other", "name")
     assert folder.path("name").read_bytes() == b"first"
     assert len(files_in(tmp_path)) == 1

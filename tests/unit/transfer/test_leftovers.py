@@ -74,7 +74,7 @@ async def test_needed_files_stay_at_any_age(tmp_path: Path) -> None:
     a_whole(folder, "pi_1_1_2_r0")
     a_whole(folder, "pi_1_1_3_r0", recorded=True)
     (tmp_path / "aa").mkdir(exist_ok=True)
-    (tmp_path / "aa" / "notes.txt").write_text("no output has such a name")
+    (tmp_path / "aa" / "notes.txt").write_text("no output has this name")
     os.utime(tmp_path / "aa" / "notes.txt", (OLD, OLD))
 
     kept, deleted = await cleaned(tmp_path, Needs({"pi_1_1_1_r0", "pi_1_1_2_r0"}))

@@ -202,7 +202,7 @@ async def test_other_content_after_complete_upload_is_refused(server: Server) ->
     await server.upload(a_header(), CONTENT)
     server.records.accepted = False  # it was reported
     reply = await server.upload(a_header(b"forged"), b"forged")
-    assert (reply.status, missing(reply.message, "other content", "uploaded before")) == (-1, [])
+    assert (reply.status, missing(reply.message, "different content", "already been uploaded")) == (-1, [])
     assert server.folder.read(NAME) == CONTENT
     assert server.records.known[NAME][1] == len(CONTENT)
 

@@ -17,6 +17,7 @@ from wire.messages import (
     AppVersionElement,
     DownloadElement,
     FileRef,
+    GuiUrl,
     Message,
     ProjectPreferences,
     ProtocolError,
@@ -33,11 +34,19 @@ FULL = SchedulerReply(
     project_name="Test Project",
     messages=(Message("3 < 4 & so on"), Message("down soon", "notice")),
     user_name="Ada",
+    user_id=7,
+    user_credit=(1234.5, 0.25),
     user_create_at=Instant(1.7e9),
     email_hash="ab",
     cross_project_id="cd",
+    external_cpid="ef",
     host_id=41,
+    host_credit=(7.0, 0.5),
     host_create_at=Instant(1.7e9),
+    team_id=3,
+    team_name="Night & Day",
+    gui_urls=(GuiUrl("Your account", "Credit & more", "http://example.org/volunteers/account"),),
+    feed_url="http://example.org/notices.php",
     next_rpc_delay_s=Seconds(3600.0),
     send_full_workload=True,
     dont_use_dcf=True,
@@ -92,7 +101,9 @@ def test_the_parts_stand_in_the_order_the_client_needs() -> None:
 
     assert tags == [
         *("scheduler_version", "master_url", "request_delay", "message", "message", "project_name", "user_name"),
-        *("user_create_time", "email_hash", "cross_project_id", "hostid", "host_create_time"),
+        *("userid", "user_total_credit", "user_expavg_credit", "user_create_time", "email_hash", "cross_project_id"),
+        *("external_cpid", "hostid", "host_total_credit", "host_expavg_credit", "host_create_time"),
+        *("teamid", "team_name", "gui_urls", "rss_feeds"),
         *("result_ack", "next_rpc_delay", "send_full_workload", "dont_use_dcf", "result_abort"),
         *("result_abort_if_not_started", "delete_file_info", "project_preferences"),
         *("code_sign_key", "code_sign_key_signature"),
@@ -108,6 +119,14 @@ def test_a_reply_without_work_is_short() -> None:
         b"<request_delay>60.0</request_delay>\n"
         b"</scheduler_reply>\n"
     )
+
+
+def test_credit_has_six_decimals() -> None:
+    lines = lines_of(FULL)
+
+    assert "<user_total_credit>1234.500000</user_total_credit>" in lines
+    assert "<host_expavg_credit>0.500000</host_expavg_credit>" in lines
+    assert {"<userid>7</userid>", "<teamid>3</teamid>", "<team_name>Night &amp; Day</team_name>"} <= set(lines)
 
 
 def test_a_deadline_is_whole_seconds_rounded_down() -> None:

@@ -94,7 +94,7 @@ async def test_missing_file_is_reported(tmp_path: Path) -> None:
     database = FixedDatabase([an_output()], states={77: "valid"})
 
     [found] = await missing(database, tmp_path)
-    assert not facts.missing(found, f"output {NAME}:", "8 bytes", "not in the upload folder")
+    assert not facts.missing(found, f"output {NAME}:", "8 bytes", "not in the upload directory")
 
 
 async def test_file_purged_meanwhile_is_not_reported(tmp_path: Path) -> None:
@@ -122,8 +122,8 @@ async def test_different_content_is_reported_on_request(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "below", "states", "because"),
     [
-        ("notes.txt", "", {}, "no output has such a name"),
-        (NAME, "zz", {77: "valid"}, "it is in the wrong folder"),
+        ("notes.txt", "", {}, "no output has this name"),
+        (NAME, "zz", {77: "valid"}, "in the wrong directory"),
         (NAME, "", {}, "there is no instance 77"),
         (f"{NAME}.part", "", {}, "there is no instance 77"),
         (NAME, "", {77: "valid"}, "the database has no record"),

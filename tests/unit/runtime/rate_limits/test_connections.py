@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -24,7 +24,12 @@ class Slow:
 
 @asynccontextmanager
 async def serving(
-    most: int, *, idle_s: float = 60.0, slow: Slow | None = None, bound: Callable[[], int] | None = None
+    most: int,
+    *,
+    idle_s: float = 60.0,
+    slow: Slow | None = None,
+    bound: Callable[[], int] | None = None,
+    also: Sequence[int] = (),
 ) -> AsyncIterator[tuple[BoundedSite, int]]:
     async def hello(request: web.Request) -> web.Response:
         return web.Response(text="hello")
@@ -41,7 +46,7 @@ async def serving(
     runner = web.AppRunner(application, access_log=None, keepalive_timeout=idle_s, shutdown_timeout=0.1)
     await runner.setup()
     port = free_port()
-    site = BoundedSite(runner, "127.0.0.1", port, most=bound or (lambda: most))
+    site = BoundedSite(runner, "127.0.0.1", [port, *also], most=bound or (lambda: most))
     await site.start()
     try:
         yield site, port
@@ -82,6 +87,20 @@ async def test_the_connection_too_many_is_answered_and_closed() -> None:
         assert refused == b"HTTP/1.1 503 Service Unavailable"
         assert again == b"HTTP/1.1 200 OK"
         assert site.refused >= 1
+
+
+async def test_ports_of_a_worker_share_its_limit() -> None:
+    """A connection to the second port closes the oldest idle one of the first."""
+    own = free_port()
+    async with serving(most=10, also=[own]) as (_, port):
+        silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(9)]
+
+        answers = [await asked(own) for _ in range(3)]
+
+        assert {status for status, _ in answers} == {b"HTTP/1.1 200 OK"}
+        assert await asyncio.wait_for(silent[0][0].read(), 30) == b""
+        for _, writer in (*silent, *answers):
+            writer.close()
 
 
 async def test_who_sends_its_headers_byte_by_byte_is_cut_off() -> None:

@@ -72,7 +72,10 @@ async def test_trusted_proxy_clients_are_counted_separately() -> None:
         other = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "192.0.2.8"})
         whole_network = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "2001:db8::1"})
         neighbour = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "2001:db8::2"})
+        mapped = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "::ffff:192.0.2.9"})
+        same = await statuses(client, "/scheduler", 1, **{"X-Forwarded-For": "192.0.2.9"})
     assert (first, made_up, other, whole_network, neighbour) == ([200, 503], [503, 503], [200], [200], [503])
+    assert (mapped, same) == ([200, 503], [503])
 
 
 async def test_untrusted_forwarded_for_is_ignored() -> None:
@@ -93,6 +96,7 @@ async def test_untrusted_forwarded_for_is_ignored() -> None:
         ("127.0.0.0/8", "", "127.0.0.1"),
         ("127.0.0.0/8", "192.0.2.7,", "127.0.0.1"),
         ("", "192.0.2.7", "127.0.0.1"),
+        ("127.0.0.0/8", "192.0.2.7, ::ffff:127.0.0.2", "192.0.2.7"),
         ("127.0.0.0/8", "x" * 1000, "x" * 100),
     ],
 )

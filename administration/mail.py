@@ -1,0 +1,79 @@
+"""Sends mail to volunteers through the SMTP server of the settings."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import smtplib
+import ssl
+from collections.abc import Callable
+from email.message import EmailMessage
+
+import structlog
+
+from domain.errors import MusterError
+from domain.settings import MailSettings
+
+PASSWORD = "MUSTER_SMTP_PASSWORD"  # noqa: S105  the name of an environment variable
+TIMEOUT_S = 20.0
+AT_ONCE = 4
+
+log = structlog.get_logger()
+
+
+class MailError(MusterError):
+    """A message was not accepted."""
+
+
+class Mailer:
+    """Sends single messages, each over its own connection, in a thread."""
+
+    def __init__(self, settings: Callable[[], MailSettings]) -> None:
+        self._settings = settings
+        self._sending = asyncio.Semaphore(AT_ONCE)
+        self._tasks = set[asyncio.Task[None]]()
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a server and a sender are set."""
+        settings = self._settings()
+        return bool(settings.server and settings.sender)
+
+    async def send(self, to: str, subject: str, text: str) -> None:
+        """Send a message. Raises MailError."""
+        settings = self._settings()
+        message = EmailMessage()
+        message["From"], message["To"], message["Subject"] = settings.sender, to, subject
+        message.set_content(text)
+        try:
+            async with self._sending:
+                await asyncio.to_thread(_send, settings, message)
+        except (OSError, smtplib.SMTPException) as error:  # a refused sign-in or address is an SMTPException
+            raise MailError(f"mail to {settings.server}:{settings.port} failed: {error}") from error
+
+    def send_later(self, to: str, subject: str, text: str) -> None:
+        """Send a message in the background; a failure is logged. Does nothing without a server."""
+        if self.is_on:
+            task = asyncio.create_task(self._logged(to, subject, text))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _logged(self, to: str, subject: str, text: str) -> None:
+        try:
+            await self.send(to, subject, text)
+        except MailError as error:
+            log.error("mail not sent", why=str(error))
+
+
+def _send(settings: MailSettings, message: EmailMessage) -> None:
+    context = ssl.create_default_context()
+    if settings.tls == "tls":
+        server: smtplib.SMTP = smtplib.SMTP_SSL(settings.server, settings.port, timeout=TIMEOUT_S, context=context)
+    else:
+        server = smtplib.SMTP(settings.server, settings.port, timeout=TIMEOUT_S)
+    with server:
+        if settings.tls == "starttls":
+            server.starttls(context=context)
+        if settings.user:
+            server.login(settings.user, os.environ.get(PASSWORD, ""))
+        server.send_message(message)

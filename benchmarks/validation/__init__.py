@@ -1,0 +1,1 @@
+"""Measures how many results per second background processes validate, one and several at once."""

@@ -1,0 +1,184 @@
+"""The volunteer's own account: password, e-mail address, statistics, deletion, and a new password by mail."""
+
+from __future__ import annotations
+
+import secrets
+
+from aiohttp import web
+
+from administration.access.sign_in import address_of, hash_of, network_of
+from administration.access.who import TooManyAttemptsError, WrongPasswordError, the_volunteer
+from administration.accounts import checked_email, is_account_key
+from administration.mail import Mailer
+from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, MusterError, NotFoundError
+from domain.units import HOUR_S, later
+from portal.services import PortalServices, told
+from web.handlers import Fields, Pages, fields_of, get, post
+from web.rate_limit import Buckets
+from web.rendering import RenderedPage
+from web.sign_in import REFUSED, new_password, status_of
+
+CODE_S = HOUR_S  # validity of a code sent by mail
+MAILS_PER_S = 1 / 600.0  # to one address, and from one network
+MAILS_AT_ONCE = 3
+FORGOTTEN = """Hello,
+
+a new password for your account at {project} was requested. To choose it, open this address within an hour:
+
+{url}volunteers/reset?code={code}
+
+If you did not request it, ignore this message: your password stays.
+"""
+MOVED = """Hello,
+
+the e-mail address of your account at {project} was changed to another one. If you did not do this, contact the project.
+{url}
+"""
+
+
+class AccountPages(Pages[PortalServices]):
+    """The account page and its forms."""
+
+    def __init__(self, services: PortalServices) -> None:
+        super().__init__(services)
+        self._mailer = Mailer(lambda: services.catalogue.settings.mail)
+        self._asked = Buckets(services.clock)
+
+    @get("/account", "account")
+    async def account(self, request: web.Request) -> RenderedPage:
+        return await self._account(request, "", None)
+
+    @post("/account", "account_post")
+    async def change_password(self, request: web.Request) -> RenderedPage | web.Response:
+        the_volunteer(request)
+        wrong = await new_password(request, self._services.authenticator.change_volunteer_password)
+        if wrong is not None:
+            return await self._account(request, "password", wrong)
+        return self._services.go("account", "password")
+
+    @post("/account/email", "email_post")
+    async def change_email(self, request: web.Request) -> RenderedPage | web.Response:
+        """Change the address; the password is needed, because its stored hash depends on the address."""
+        record, fields = the_volunteer(request), await fields_of(request)
+        signing, project = self._services.authenticator.signing, self._services.catalogue.settings.project
+        password = fields.get("password", "")
+        try:
+            email = checked_email(fields.get("email", "").strip())
+            if is_account_key(record, password):
+                raise InvalidInputError("password", "your password, not the account key", "the account key")
+            checked = await signing.check_volunteer(record.email, password, address=address_of(request))
+            await signing.change_volunteer_email(checked, email, password)
+        except (*REFUSED, AlreadyExistsError) as error:
+            return await self._account(request, "email", error)
+        text = MOVED.format(project=project.name, url=project.url)
+        self._mailer.send_later(record.email, f"{project.name}: your address was changed", text)
+        return self._services.go("account", "email")
+
+    @post("/account/statistics", "statistics_post")
+    async def choose_statistics(self, request: web.Request) -> web.Response:
+        """Note the consent to the statistics export, or its withdrawal."""
+        services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
+        consent_at = services.clock.now() if "export" in await fields_of(request) else None
+        await services.store.participation.set_export_consent(volunteer_id, consent_at)
+        return services.go("account", "statistics")
+
+    @post("/account/delete", "delete_post")
+    async def delete(self, request: web.Request) -> RenderedPage | web.Response:
+        """Delete the account's personal data, after the password was given again."""
+        services, record = self._services, the_volunteer(request)
+        password = (await fields_of(request)).get("password", "")
+        try:
+            signing = services.authenticator.signing
+            await signing.check_volunteer(record.email, password, address=address_of(request))
+        except REFUSED as error:
+            return await self._account(request, "delete", error)
+        response = services.go("join", "deleted")
+        await services.authenticator.sign_out(request, response)
+        await services.store.participation.forget_volunteer(
+            record.volunteer.volunteer_id, secrets.token_bytes(32), now=services.clock.now()
+        )
+        return response
+
+    # ------------------------------------------------------------------ a forgotten password
+
+    @get("/forgotten", "forgotten")
+    async def forgotten(self, request: web.Request) -> RenderedPage:
+        return self._forgotten(None)
+
+    @post("/forgotten", "forgotten_post")
+    async def send_code(self, request: web.Request) -> RenderedPage | web.Response:
+        """Send a code; the reply does not show whether the account exists."""
+        services, project = self._services, self._services.catalogue.settings.project
+        try:
+            email = checked_email((await fields_of(request)).get("email", "").strip())
+            for key in (network_of(address_of(request)), email):
+                if wait_s := self._asked.wait_s(key, per_s=MAILS_PER_S, burst=MAILS_AT_ONCE):
+                    raise TooManyAttemptsError(wait_s, "mail was requested")
+        except (InvalidInputError, TooManyAttemptsError) as error:
+            return self._forgotten(error)
+        record, now = await services.store.volunteers.volunteer_by_email(email), services.clock.now()
+        if record is not None and self._mailer.is_on:
+            code, volunteer_id = secrets.token_urlsafe(32), record.volunteer.volunteer_id
+            expires_at = later(now, CODE_S)
+            await services.store.volunteers.add_mail_code(hash_of(code), volunteer_id, expires_at=expires_at, now=now)
+            text = FORGOTTEN.format(project=project.name, url=project.url, code=code)
+            self._mailer.send_later(email, f"{project.name}: a new password", text)
+        return services.go("sign-in", "mailed")
+
+    @get("/reset", "reset", asks=("code",))
+    async def reset(self, request: web.Request) -> RenderedPage:
+        return self._reset(request.query.get("code", ""), None)
+
+    @post("/reset", "reset_post")
+    async def choose_password(self, request: web.Request) -> RenderedPage | web.Response:
+        """Set the password of the account to which the code was sent."""
+        services, fields = self._services, await fields_of(request)
+        code, least = fields.get("code", ""), services.catalogue.settings.project.min_password_length
+        try:
+            password = _same_twice(fields, least)
+            volunteer_id = await services.store.volunteers.take_mail_code(hash_of(code), now=services.clock.now())
+            if volunteer_id is None:
+                raise ConflictError("this link was used already or has expired: request another one")
+            record = await services.store.volunteers.volunteer(volunteer_id)
+            await services.authenticator.signing.change_volunteer_password(record, password, least=least)
+        except (InvalidInputError, ConflictError, NotFoundError) as error:
+            return self._reset(code, error)
+        return services.go("sign-in", "reset")
+
+    def _forgotten(self, wrong: MusterError | None) -> RenderedPage:
+        values = {"wrong": told(wrong), "on": self._mailer.is_on}
+        return RenderedPage("forgotten.html", "Forgotten password", "-", values=values, status=status_of(wrong))
+
+    def _reset(self, code: str, wrong: MusterError | None) -> RenderedPage:
+        least = self._services.catalogue.settings.project.min_password_length
+        values = {"wrong": told(wrong), "code": code, "least": least}
+        return RenderedPage("reset.html", "Choose a new password", "-", values=values, status=status_of(wrong))
+
+    async def _account(self, request: web.Request, form: str, wrong: MusterError | None) -> RenderedPage:
+        """Return the page, with the error of one of its forms."""
+        record, project = the_volunteer(request), self._services.catalogue.settings.project
+        store, volunteer_id = self._services.store, record.volunteer.volunteer_id
+        values: dict[str, object] = {
+            "email": record.email,
+            "volunteer": record.volunteer,
+            "own": await store.participation.participation(volunteer_id),
+            "totals": await store.volunteer_views.totals(volunteer_id),
+            "has_password": record.credentials.password_hash is not None,
+            "least": project.min_password_length,
+            "url": project.url,
+            "form": form,
+            "wrong": "This is neither your current password nor your account key."
+            if isinstance(wrong, WrongPasswordError)
+            else told(wrong),
+        }
+        return RenderedPage("account.html", "Account", "account", values=values, status=status_of(wrong))
+
+
+def _same_twice(fields: Fields, least: int) -> str:
+    """Return the new password. Raises InvalidInputError; a weak one is refused before the code is used."""
+    password = fields.get("new", "")
+    if password != fields.get("again"):
+        raise InvalidInputError("password", "the same new password twice", "two different passwords")
+    if len(password) < least:
+        raise InvalidInputError("password", f"at least {least} characters", f"{len(password)}")
+    return password

@@ -1,0 +1,1 @@
+ALTER TABLE finished_instance ADD COLUMN credit double precision;
