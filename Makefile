@@ -44,11 +44,11 @@ lint: setup
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
-	$(BIN)/pytest -q -n auto --dist loadfile -m "not e2e and not comparison and not database"
+	$(BIN)/pytest -q -n auto --dist loadfile -m "not e2e and not comparison and not database and not s3"
 
 # They wait most of the time, for the stock client: more of them at once than there are processors.
 e2e: setup system
-	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs
+	$(BIN)/pytest -q -n 4 --dist worksteal -m e2e tests/e2e tests/acceptance tests/browser tests/docs tests/files
 
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them. Files with few tests
 # come last: those that break processes are alone then.

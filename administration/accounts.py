@@ -26,7 +26,7 @@ NAME = re.compile(r"[^\x00-\x1f\x7f]{0,254}")
 
 @dataclass(frozen=True, slots=True)
 class CreatedAccount:
-    """A new volunteer with the account key, which is not stored."""
+    """A new volunteer, with the account key, which is not stored."""
 
     volunteer_id: VolunteerId
     authenticator: str
@@ -39,7 +39,7 @@ class AccountKeys:
         self._secret = secret
 
     def authenticator(self, nonce: bytes) -> str:
-        """Return the account key of a nonce, 32 hexadecimal digits."""
+        """Return the account key for a nonce, as 32 hexadecimal digits."""
         return hmac.new(self._secret, b"account key:" + nonce, hashlib.sha256).hexdigest()[:32]
 
     def api_token(self) -> str:

@@ -21,8 +21,9 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId
 from store.applications import PostgresApplications
-from transfer.downloads import DownloadFolder, content_of
+from transfer.files import content_of
 from transfer.keys import load_public_key
+from transfer.project_files import ProjectFiles
 from wire.signing import PublicKey, verify_md5
 from wire.uploads import valid_file_name
 
@@ -140,9 +141,17 @@ class VersionDraft:
 
 
 async def add_app_version(
-    applications: PostgresApplications, project: Project, new: VersionDraft, *, clock: Clock, sign: Sign
+    applications: PostgresApplications,
+    project: Project,
+    new: VersionDraft,
+    *,
+    clock: Clock,
+    sign: Sign,
+    files: ProjectFiles | None = None,
 ) -> AppVersionId:
     """Sign and store the files, then add the version. It is safe to repeat this after an interruption.
+
+    `files` None: the project's files are in its directory.
 
     Raises NotFoundError (app, plan class), AlreadyExistsError (version), or InvalidInputError, which includes a
     signature not made with the project's current key.
@@ -154,16 +163,15 @@ async def add_app_version(
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
     public_key = await asyncio.to_thread(load_public_key, project.keys_dir)
     sign = _checked(sign, public_key)
-    main = MoreFile(new.main_program, "")
     _check_names([one.open_name for one in new.more_files])
-    folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-    files = []
-    for source in (main, *new.more_files):
-        signed = await asyncio.to_thread(_signed_file, folder, new, source, sign)
+    stored = files or ProjectFiles(project.files_dir)
+    signed_files = []
+    for source in (MoreFile(new.main_program, ""), *new.more_files):
+        signed = await _signed_file(stored, new, source, sign)
         await applications.add_file(
             signed.name, nbytes=signed.nbytes, md5=signed.md5, signature=signed.signature, now=clock.now()
         )
-        files.append(signed)
+        signed_files.append(signed)
     return await applications.add_app_version(
         AppVersion(
             AppVersionId(0),
@@ -172,7 +180,7 @@ async def add_app_version(
             new.version_num,
             plan_class,
             api_version,
-            tuple(files),
+            tuple(signed_files),
             created_at=clock.now(),
         )
     )
@@ -218,14 +226,14 @@ def _checked(sign: Sign, project_key: PublicKey) -> Sign:
     return signed
 
 
-def _signed_file(folder: DownloadFolder, new: VersionDraft, source: MoreFile, sign: Sign) -> AppFile:
+async def _signed_file(files: ProjectFiles, new: VersionDraft, source: MoreFile, sign: Sign) -> AppFile:
     main = not source.open_name
-    if not source.path.is_file():
+    if not await asyncio.to_thread(source.path.is_file):
         raise InvalidInputError("main" if main else "file", "a file", str(source.path))
-    content = content_of(source.path)
+    content = await asyncio.to_thread(content_of, source.path)
     name = app_file_name(new.app, source.path, content.md5)
     signature = sign(source.path.name, content.md5)
-    content = folder.register_file(source.path, name)
+    content = await files.register(source.path, name, max_bytes=Settings().files.max_input_bytes)
     return AppFile(
         name,
         content.nbytes,

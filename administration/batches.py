@@ -7,7 +7,8 @@ import csv
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -30,12 +31,12 @@ from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import Whose
 from jobs.requirements import InputSpec
-from jobs.spec import BatchSpec, parse_batch, with_rows
+from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder, content_of
+from transfer.project_files import ProjectFiles
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
@@ -50,11 +51,11 @@ def input_file_name(path: Path, md5: str) -> str:
     return f"{UNSAFE.sub('-', path.stem)[:80] or 'input'}_{md5}{suffix}"
 
 
-class InputFolder:
+class UploadedInputs:
     """Implements InputFiles for submissions, with files uploaded earlier."""
 
-    def __init__(self, folder: DownloadFolder) -> None:
-        self._folder = folder
+    def __init__(self, files: ProjectFiles) -> None:
+        self._files = files
 
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
         """Return the inputs in the given order. Raises NotFoundError, InvalidInputError."""
@@ -63,10 +64,9 @@ class InputFolder:
     async def _named(self, wanted: InputSpec) -> Input:
         if not wanted.name:
             raise InvalidInputError("inputs.path", "the name of a file uploaded to /api/v1/files", wanted.path)
-        try:
-            content = await asyncio.to_thread(content_of, self._folder.path(wanted.name))
-        except FileNotFoundError:
-            raise NotFoundError("input file", wanted.name) from None
+        content = await self._files.download_content(wanted.name)
+        if content is None:
+            raise NotFoundError("input file", wanted.name)
         return Input(wanted.name, wanted.open_name, content.nbytes, content.md5, wanted.sticky)
 
 
@@ -95,10 +95,13 @@ def read_batch_file(path: Path) -> dict[str, object]:
 MOST_LINE_BYTES = 1 << 20  # of JSON Lines
 
 
-def table_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of a CSV file with a heading, or of a JSON Lines file (`.jsonl`). Raises InvalidInputError."""
+def table_rows(path: Path, name: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file with a header row, or of a JSON Lines file: its `name` ends in .jsonl.
+
+    Raises InvalidInputError.
+    """
     try:
-        yield from _json_rows(path) if path.suffix == ".jsonl" else _csv_rows(path)
+        yield from _json_rows(path) if name.endswith(".jsonl") else _csv_rows(path)
     except OSError as error:
         raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -109,7 +112,7 @@ def _csv_rows(path: Path) -> Iterator[Row]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         for number, row in enumerate(csv.DictReader(file), start=1):
             if None in row or None in row.values():
-                raise InvalidInputError(f"jobs_csv row {number}", "as many cells as the heading", "more or fewer")
+                raise InvalidInputError(f"jobs_csv row {number}", "as many cells as the header row", "more or fewer")
             yield row
 
 
@@ -143,17 +146,18 @@ def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short
 
 
 class Batches:
-    """Manages batches for the command line and the API."""
+    """Manages batches for the command line, the API and the pages."""
 
-    def __init__(self, store: PostgresStore, downloads: DownloadFolder, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, files: ProjectFiles, clock: Clock) -> None:
         self._store = store
-        self._downloads = downloads
+        self._files = files
         self._clock = clock
 
     async def submit(self, values: Mapping[str, object]) -> BatchId:
         """Submit a batch. Raises InvalidInputError or NotFoundError, and then stores nothing."""
         settings = await self._settings()
-        return await self._write(await self._checked(values, settings), settings)
+        async with self._checked(values, settings) as batch:
+            return await self._write(batch, settings)
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None
@@ -167,21 +171,21 @@ class Batches:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
                 return _earlier_reply(earlier, key)
-        batch = await self._checked(values, settings)
-        try:
-            batch_id = await self._write(batch, settings, key)
-        except AlreadyExistsError:
-            earlier = (
-                None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
-            )
-            if key is None or earlier is None:
-                raise
-            return _earlier_reply(earlier, key)  # a concurrent request submitted it
-        try:
-            forecast = await self._preview(batch)
-        except Exception:
-            log.exception("forecast of a new batch failed", batch_id=batch_id)
-            forecast = None
+        async with self._checked(values, settings) as batch:
+            try:
+                batch_id = await self._write(batch, settings, key)
+            except AlreadyExistsError:
+                earlier = (
+                    None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
+                )
+                if key is None or earlier is None:
+                    raise
+                return _earlier_reply(earlier, key)  # a concurrent request submitted it
+            try:
+                forecast = await self._preview(batch)
+            except Exception:
+                log.exception("forecast of a new batch failed", batch_id=batch_id)
+                forecast = None
         answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
             await self._store.submissions.note_answer(key, answer)
@@ -189,7 +193,8 @@ class Batches:
 
     async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
-        return await self._preview(await self._checked(values, await self._settings()))
+        async with self._checked(values, await self._settings()) as batch:
+            return await self._preview(batch)
 
     async def change(
         self,
@@ -221,24 +226,25 @@ class Batches:
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]
 
-    async def _checked(self, values: Mapping[str, object], settings: Settings) -> CheckedBatch:
+    @asynccontextmanager
+    async def _checked(self, values: Mapping[str, object], settings: Settings) -> AsyncIterator[CheckedBatch]:
+        """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
             self._store.people,
             self._store.applications,
-            InputFolder(self._downloads),
+            UploadedInputs(self._files),
         )
-        return await checked(self._with_csv(spec, settings), ports=ports)
-
-    def _with_csv(self, spec: BatchSpec, settings: Settings) -> BatchSpec:
-        """Return the batch with the rows of its table, which was uploaded before."""
         if not spec.jobs_csv:
-            return spec
-        path = self._downloads.path(spec.jobs_csv)
-        if not path.is_file():
+            yield await checked(spec, ports=ports)
+            return
+        found = await self._files.download(spec.jobs_csv)
+        if found is None:
             raise InvalidInputError("jobs_csv", "the name of a file uploaded to /api/v1/files", spec.jobs_csv)
-        return with_rows(spec, lambda: table_rows(path), files=settings.files)
+        async with self._files.local([found]) as [path]:
+            with_jobs = with_rows(spec, lambda: table_rows(path, spec.jobs_csv), files=settings.files)
+            yield await checked(with_jobs, ports=ports)
 
     async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:
         submissions, ordering = self._store.submissions, settings.ordering
@@ -275,7 +281,7 @@ class Batches:
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Return the batches that no recently active host can finish."""
+        """Return the batches that no recently active host can finish, each with the limit that excludes the hosts."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}

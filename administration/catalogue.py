@@ -29,7 +29,7 @@ async def fresh_catalogue(loader: CatalogueReader, clock: Clock) -> Catalogue:
 
 
 def stale_as_json(catalogue: Catalogue) -> list[shapes.StaleShown]:
-    """Return the stale cut points, for whose populations the bootstrap rule applies."""
+    """Return the stale cut points; the bootstrap rule applies to their populations."""
     return [
         {"app": catalogue.apps[app_id].name, "processor_type": kind, "computed_at": computed_at}
         for (app_id, kind), computed_at in sorted(catalogue.stale_since.items())
@@ -48,7 +48,7 @@ def warn_of_stale(catalogue: Catalogue, keys: AbstractSet[tuple[AppId, Processor
 
 
 class CatalogueCache:
-    """Caches one catalogue and replaces it as a whole."""
+    """Caches one catalogue, which is always replaced as a whole."""
 
     def __init__(self, loader: CatalogueReader, clock: Clock, catalogue: Catalogue) -> None:
         self._loader = loader

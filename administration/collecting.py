@@ -18,8 +18,7 @@ from administration.results import OutputState, why_gone
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import JobState
-from transfer.downloads import Content, content_of
-from transfer.files import CHUNK_BYTES
+from transfer.files import CHUNK_BYTES, Content, content_of
 from wire.uploads import valid_open_name
 
 PAGE = 1000  # jobs per request
@@ -64,7 +63,7 @@ class Source(Protocol):
         ...
 
     async def fetch_archive(self, batch_id: int, to: Path, *, after: int, limit: int) -> bool:
-        """Download a tar of the same jobs' files, named JOB/OUTPUT. Return False if it was truncated."""
+        """Download a tar with the files of the same jobs, named JOB/OUTPUT. Return False if it was truncated."""
         ...
 
 
@@ -93,7 +92,7 @@ class Collected:
 
     @property
     def jobs_forgotten(self) -> int:
-        """Return the number of jobs whose records were purged."""
+        """Return the number of jobs whose records have been purged."""
         return max(0, self.jobs_total - self.listed)
 
     def as_json(self) -> dict[str, object]:
@@ -239,7 +238,7 @@ def _is_there(wanted: Wanted) -> bool:
 
 
 async def _all_of(tasks: Iterable[Coroutine[None, None, None]]) -> None:
-    """Run all tasks concurrently. The first failure cancels the other tasks and is raised."""
+    """Run all tasks concurrently. If one fails, cancel the others and raise its exception."""
     try:
         async with asyncio.TaskGroup() as group:
             for task in tasks:

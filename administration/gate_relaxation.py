@@ -1,4 +1,4 @@
-"""Lowers gates that too few requests pass for the waiting jobs, and restores them later (decision 0012).
+"""Lowers gates whose passing hosts send too few requests for the waiting jobs; restores them later (decision 0012).
 
 Each round 1 counts unsent instances behind each gate, 2 computes, for every threshold, requests per hour from hosts
 that pass, 3 selects the highest threshold at which the jobs are sent in time, and 4 stores the result, which requests
@@ -85,7 +85,7 @@ class GateRelaxer:
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
-        """Store the result if it differs from the current one."""
+        """Store the relaxed gates if they differ from the stored ones, and return the report."""
         before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
         after = {_key(gate): gate for gate in report.relaxed}
         if {key: gate.threshold for key, gate in before.items()} != {
@@ -98,7 +98,7 @@ class GateRelaxer:
 
 
 def as_set(catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue without relaxed gates. Pure."""
+    """Return the catalogue with all gates at their configured thresholds. Pure."""
     cuts = {of_type: replace(cut, relaxed=()) for of_type, cut in catalogue.cut_points.items()}
     return replace(catalogue, cut_points=cuts)
 
@@ -131,7 +131,7 @@ class TakenJobs:
     volunteers: int = 0
 
     def leaves(self, passed: Passing) -> bool:
-        """Return whether at least one passing host is not excluded from any waiting job."""
+        """Return whether at least one passing host remains that is not excluded from any waiting job."""
         return passed.hosts > self.hosts and passed.volunteers > self.volunteers
 
 

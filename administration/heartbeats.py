@@ -23,7 +23,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 
 def partitions(array: JobArray, source: CatalogueSource, now_s: Seconds) -> list[dict[str, object]]:
-    """Return slots by app and kind, with their processor types and how many requests wanted those types."""
+    """Return slots by app and kind, with processor types and the number of requests for each of these types."""
     catalogue, mix = source.catalogue(), array.mix.weights(now_s=now_s)
     slots: dict[AppId, Counter[bool]] = {app_id: Counter() for app_id in catalogue.current}
     for group in array.each_group():

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from administration.show import shown
+from domain.errors import InvalidInputError
 from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
 from domain.hosts import HostAppVersion
+from domain.queue_hosts import LABEL, MOST_LABELS
 from domain.units import Instant, Seconds
 from muster_client import shapes
 
 
 def listed_as_json(one: ListedHost, since: Instant | None = None) -> shapes.ListedHostShown:
-    """Return a listed host and why it is slow or failing. `since` is the start of counting failures."""
+    """Return a listed host, and why it is slow or failing. Failures are counted from `since`."""
     failures = one.failures and shown(shapes.FailuresShown, one.failures, since=since)
     slow = one.slow and shown(shapes.SlowShown, one.slow, relative_turnaround=one.slow.relative)
     return shown(shapes.ListedHostShown, one, one.host, slow=slow, failures=failures, credit=one.credit.total)
@@ -20,6 +25,21 @@ def hav_as_json(hav: HostAppVersion, now: Instant) -> shapes.HavShown:
     """Return a host's statistics for one app version."""
     tight_n, relaxed_n = hav.tight.at_time(now).n, hav.relaxed.at_time(now).n
     return shown(shapes.HavShown, hav, tight_n=tight_n, relaxed_n=relaxed_n)
+
+
+def checked_labels(labels: Sequence[str]) -> list[str]:
+    """Return valid labels of a host, sorted, each once. Raises InvalidInputError.
+
+    >>> checked_labels(["lab", "cluster", "lab"])
+    ['cluster', 'lab']
+    """
+    found = sorted(set(labels))
+    if len(found) > MOST_LABELS:
+        raise InvalidInputError("labels", f"at most {MOST_LABELS} labels", len(found))
+    for one in found:
+        if re.fullmatch(LABEL, one) is None:
+            raise InvalidInputError("labels", "1 to 64 letters, digits, _, . and -, first a letter or digit", one)
+    return found
 
 
 FAILED_WITHIN_S = Seconds(7 * 86400.0)
@@ -37,7 +57,7 @@ def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, ema
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:
-    """Return when the counting of failures starts for failing hosts, None for other lists.
+    """Return the time since which failures are counted in the list of failing hosts; None for other lists.
 
     It is later than in `choice` if there were more failures than can be read. Failures in batches that ended more than
     `storage.keep_ended_s` ago are in the history and not counted.

@@ -1,4 +1,4 @@
-"""Sends mail to volunteers through the SMTP server of the settings."""
+"""Sends mail to volunteers through the SMTP server named in the settings."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = structlog.get_logger()
 
 
 class MailError(MusterError):
-    """A message was not accepted."""
+    """The SMTP server did not accept a message."""
 
 
 class Mailer:
-    """Sends single messages, each over its own connection, in a thread."""
+    """Sends messages one by one, each over a connection of its own, in a thread."""
 
     def __init__(self, settings: Callable[[], MailSettings]) -> None:
         self._settings = settings
@@ -35,7 +35,7 @@ class Mailer:
 
     @property
     def is_on(self) -> bool:
-        """Whether a server and a sender are set."""
+        """Return whether the settings name a server and a sender."""
         settings = self._settings()
         return bool(settings.server and settings.sender)
 
@@ -52,7 +52,7 @@ class Mailer:
             raise MailError(f"mail to {settings.server}:{settings.port} failed: {error}") from error
 
     def send_later(self, to: str, subject: str, text: str) -> None:
-        """Send a message in the background; a failure is logged. Does nothing without a server."""
+        """Send a message in the background. Logs a failure. Does nothing if no server is set."""
         if self.is_on:
             task = asyncio.create_task(self._logged(to, subject, text))
             self._tasks.add(task)

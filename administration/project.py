@@ -38,12 +38,16 @@ class Project:
         return self.data_dir / "keys"
 
     @property
+    def files_dir(self) -> Path:
+        return self.data_dir / "files"
+
+    @property
     def download_dir(self) -> Path:
-        return self.data_dir / "files" / "download"
+        return self.files_dir / "download"
 
     @property
     def upload_dir(self) -> Path:
-        return self.data_dir / "files" / "upload"
+        return self.files_dir / "upload"
 
     @property
     def statistics_dir(self) -> Path:

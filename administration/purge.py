@@ -1,8 +1,7 @@
-"""Purges old months of the history, first the uploaded files, then the rows. Also lists what a purge would delete."""
+"""Purges old months of the history: first the uploaded files, then the rows. Also lists what a purge would delete."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from domain.clock import Clock
 from domain.history import FinishedMonth
 from domain.units import InstanceId
 from store.sweeping import PostgresHistory
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 
 PAGE = 1_000  # instances per database query
 COUNTED = ("jobs", "instances", "files", "file_bytes", "table_bytes")  # counted per month
@@ -39,23 +38,18 @@ async def months_before(history: PostgresHistory, before: str) -> Sequence[Finis
 
 
 async def purge_months(
-    history: PostgresHistory, folder: UploadFolder, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
+    history: PostgresHistory, files: ProjectFiles, months: Sequence[FinishedMonth], *, clock: Clock, progress: Progress
 ) -> None:
     """Delete the files of the months, then the rows that name them, so that an interrupted purge can be repeated."""
     for month in months:
-        await _remove_outputs(history, folder, month.month)
+        await _remove_outputs(history, files, month.month)
         await history.purge_month(month.month, now=clock.now())
         progress(month)
 
 
-async def _remove_outputs(history: PostgresHistory, folder: UploadFolder, month: str) -> None:
+async def _remove_outputs(history: PostgresHistory, files: ProjectFiles, month: str) -> None:
     after: InstanceId | None = InstanceId(0)
     while after is not None:
         page = await history.outputs(month, after=after, limit=PAGE)
-        await asyncio.to_thread(_remove, folder, page.names)
+        await files.delete_outputs(page.uploads)
         after = page.after
-
-
-def _remove(folder: UploadFolder, names: Sequence[str]) -> None:
-    for name in names:
-        folder.remove(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,9 @@ from domain.clock import Clock
 from domain.formatting import size_in_words
 from lifecycle.states import ACCEPTS_OUTPUTS
 from store.checking import PostgresRestoring
-from transfer.files import sync_folder
+from transfer.bucket import BucketStore
+from transfer.file_store import Area
+from transfer.files import Content, OutputName, parse_output_name, sync_folder
 from transfer.ports import UploadRecords
 
 ID_STEP = 1_000_000_000  # more than the number of instances, jobs or batches created since the backup
@@ -54,11 +57,22 @@ class Restored:
 
 
 async def restore(
-    database: PostgresRestoring, uploads: UploadRecords, folder: Path, aside: Path, clock: Clock
+    database: PostgresRestoring,
+    uploads: UploadRecords,
+    folder: Path,
+    aside: Path,
+    clock: Clock,
+    buckets: Sequence[BucketStore] = (),
 ) -> Restored:
-    """Advance ids, then move files without a row to `aside`. No process may be serving. Can be repeated safely."""
+    """Advance ids, then move files without a row to `aside`. No process may be serving. Can be repeated safely.
+
+    Objects of a bucket without a row stay: they are in no file's way, and the cleanup deletes them.
+    """
     made = Restored()
     greatest = await asyncio.to_thread(_greatest_id, folder)
+    for bucket in buckets:
+        async for outputs in _outputs_in(bucket):
+            greatest = max([greatest, *(one.instance_id for one, _ in outputs if one.instance_id <= GREATEST_ID)])
     made.new_ids = await database.renumber(beyond=greatest, step=ID_STEP)
     files = files_in(folder)
     while page := await asyncio.to_thread(lambda: list(islice(files, PAGE))):
@@ -66,7 +80,38 @@ async def restore(
         known = {one.name: one for one in await database.known(named)}
         for file in page:
             await _sort(file, known.get(file.name), made, uploads, folder, aside, clock)
+    for bucket in buckets:
+        async for outputs in _outputs_in(bucket):
+            rows = await database.known([(one.name, one.instance_id) for one, _ in outputs])
+            await _record_objects(outputs, {one.name: one for one in rows}, made, uploads, clock)
     return made
+
+
+async def _outputs_in(bucket: BucketStore) -> AsyncIterator[Sequence[tuple[OutputName, Content]]]:
+    """Yield the outputs of a bucket with size and MD5, in pages."""
+    async for page in bucket.listed(Area.UPLOAD):
+        yield [
+            (output, Content(one.stat.nbytes, one.key.md5))
+            for one in page
+            if one.key is not None and (output := parse_output_name(one.key.name)) is not None
+        ]
+
+
+async def _record_objects(
+    outputs: Sequence[tuple[OutputName, Content]],
+    known: Mapping[str, KnownFile],
+    made: Restored,
+    uploads: UploadRecords,
+    clock: Clock,
+) -> None:
+    for output, content in outputs:
+        row = known.get(output.name)
+        if row is not None and row.md5 is None and row.state in ACCEPTS_OUTPUTS:
+            made.recorded += await uploads.record_upload(
+                output.instance_id, name=output.name, nbytes=content.nbytes, md5=content.md5, completed_at=clock.now()
+            )
+        else:
+            made.kept += row is not None and row.md5 == content.md5
 
 
 def _greatest_id(folder: Path) -> int:

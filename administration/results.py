@@ -1,4 +1,4 @@
-"""Results of jobs: outputs of canonical instances under their own names, and all results of a batch as a tar.
+"""Results of jobs: canonical instances' outputs, named as in the job, and all results of a batch as a tar.
 
 The tar is streamed (JOB/OUTPUT) with one page of jobs and one piece of a file in memory, for a batch of any size.
 Its last member, `missing.jsonl`, has one line of JSON per missing file (`job_id`, `name`, `because`) and per job
@@ -7,14 +7,11 @@ without a result (`job_id`, `state`, `because`); an archive that contains it is 
 
 from __future__ import annotations
 
-import asyncio
-import os
 import tarfile
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO
 
@@ -26,12 +23,12 @@ from domain.access import Role
 from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
 from domain.jobs import InstanceState, JobState, Output
-from domain.units import BatchId, InstanceId, JobId, SubmitterId
+from domain.units import BatchId, JobId, SubmitterId
 from domain.views import JobRow, Returned
 from muster_client import shapes
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import Found, ProjectFiles
 
 
 class OutputState(StrEnum):
@@ -42,11 +39,17 @@ class OutputState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """An output of a result. `upload` is its record, None if the instance did not upload it."""
+    """An output of a result. `upload` is None if the instance did not upload it, `file` if it is missing."""
 
     name: str
     upload: Upload | None
-    state: OutputState
+    file: Found | None
+
+    @property
+    def state(self) -> OutputState:
+        if self.upload is None:
+            return OutputState.NOT_BROUGHT
+        return OutputState.GONE if self.file is None else OutputState.HERE
 
 
 NOTHING = Returned()
@@ -63,12 +66,12 @@ class Result:
 
 
 class Results:
-    """Results of jobs, read from the database and the upload directory."""
+    """Results of jobs, read from the database and the project's files."""
 
-    def __init__(self, jobs: PostgresViews, classes: PostgresWaitingWork, folder: UploadFolder) -> None:
+    def __init__(self, jobs: PostgresViews, classes: PostgresWaitingWork, files: ProjectFiles) -> None:
         self._jobs = jobs
         self._classes = classes
-        self._folder = folder
+        self._files = files
 
     async def of(self, job_id: JobId) -> Result:
         """Return a job's result. Raises NotFoundError."""
@@ -82,32 +85,42 @@ class Results:
         job_class = (await self._classes.job_classes([job.job_class_id]))[job.job_class_id]
         assert job.canonical_instance_id is not None
         returned = await self._jobs.returned(job.batch_id, [job.canonical_instance_id])
-        return await asyncio.to_thread(self._found, job, returned, job_class.outputs)
+        [result] = await self._found([(job, returned.get(job.canonical_instance_id, NOTHING), job_class.outputs)])
+        return result
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
-        """Return the results of a batch's jobs in order of id: the first `limit` jobs after `after`."""
+        """Return the results of at most `limit` of a batch's jobs, in order of id, starting after job `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
         returned = await self._jobs.returned(batch_id, canonical)
         classes = await self._classes.job_classes(list({one.job_class_id for one in jobs}))
+        brought: list[tuple[JobRow, Returned, Sequence[Output]]] = []
+        for job in jobs:
+            instance_id = job.canonical_instance_id
+            if instance_id is None or why_no_result(job.state, job.failure) is not None:
+                brought.append((job, NOTHING, ()))
+                continue
+            brought.append((job, returned.get(instance_id, NOTHING), classes[job.job_class_id].outputs))
+        return await self._found(brought)
 
-        def found() -> list[Result]:
-            return [self._of_row(job, returned, classes[job.job_class_id].outputs) for job in jobs]
+    async def _found(self, brought: Sequence[tuple[JobRow, Returned, Sequence[Output]]]) -> list[Result]:
+        """Return the results, with one look-up of all their files."""
+        by_job = [(job, one, named_uploads(one.uploads, outputs)) for job, one, outputs in brought]
+        recorded = [one for _, _, named in by_job for one in named.values() if one is not None]
+        found = await self._files.outputs(recorded)
+        files = {upload.name: file for upload, file in zip(recorded, found, strict=True)}
+        return [
+            Result(
+                job,
+                why_no_result(job.state, job.failure),
+                tuple(ResultFile(name, one, None if one is None else files[one.name]) for name, one in named.items()),
+                returned,
+            )
+            for job, returned, named in by_job
+        ]
 
-        return await asyncio.to_thread(found)
-
-    def _of_row(self, job: JobRow, returned: Mapping[InstanceId, Returned], outputs: Sequence[Output]) -> Result:
-        because = why_no_result(job.state, job.failure)
-        return Result(job, because) if because is not None else self._found(job, returned, outputs)
-
-    def _found(self, job: JobRow, returned: Mapping[InstanceId, Returned], outputs: Sequence[Output]) -> Result:
-        assert job.canonical_instance_id is not None
-        one = returned.get(job.canonical_instance_id, NOTHING)
-        named = named_uploads(one.uploads, outputs).items()
-        return Result(job, None, tuple(ResultFile(name, upload, self._state(upload)) for name, upload in named), one)
-
-    def path(self, result: Result, name: str) -> Path:
-        """Return the path of an output's file. Raises NotFoundError naming the missing result, output or file."""
+    def file(self, result: Result, name: str) -> Found:
+        """Return an output's file. Raises NotFoundError naming the missing result, output or file."""
         job_id = result.job.job_id
         if result.because is not None:
             raise NotFoundError("result of job", f"{job_id}: {result.because}")
@@ -117,33 +130,18 @@ class Results:
             raise NotFoundError("output", f"{name!r} of job {job_id}: it has {', '.join(by_name) or 'none'}")
         if output.upload is None:
             raise NotFoundError("output", f"{name!r} of job {job_id}: it is optional and was not uploaded")
-        if output.state is OutputState.GONE:
+        if output.file is None:
             raise NotFoundError("file", why_gone(output.upload))
-        return self.stored(output)
-
-    def stored(self, output: ResultFile) -> Path:
-        """Return the path of a recorded output, whether or not the file exists."""
-        assert output.upload is not None
-        return self._folder.path(output.upload.name)
-
-    def _state(self, upload: Upload | None) -> OutputState:
-        if upload is None:
-            return OutputState.NOT_BROUGHT
-        try:
-            there = self._folder.path(upload.name).stat().st_size
-        except FileNotFoundError:
-            return OutputState.GONE
-        return OutputState.HERE if there == upload.nbytes else OutputState.GONE
+        return output.file
 
 
 def why_gone(upload: Upload) -> str:
     """Describe a missing file.
 
     >>> why_gone(Upload("pi_3_41_77_r0", 12, "0" * 32))
-    'pi_3_41_77_r0 of 12 bytes in the upload directory: it was uploaded, but is missing or has another size'
+    'pi_3_41_77_r0 of 12 bytes: it was uploaded, but is missing or has another size'
     """
-    where = f"{upload.name} of {upload.nbytes} bytes in the upload directory"
-    return f"{where}: it was uploaded, but is missing or has another size"
+    return f"{upload.name} of {upload.nbytes} bytes: it was uploaded, but is missing or has another size"
 
 
 def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceState] = ()) -> str | None:
@@ -215,19 +213,19 @@ async def tar_of(
             wanted = PAGE if left is None else min(PAGE, left)
             page = await results.of_batch(batch_id, limit=wanted, after=after)
             for result in page:
-                async for piece in _of_job(results, result, missing):
+                async for piece in _of_job(result, missing):
                     yield piece
             if len(page) < wanted:
                 break
             after, left = page[-1].job.job_id, None if left is None else left - wanted
         nbytes = missing.tell()
         missing.seek(0)
-        async for piece in _member(MISSING, missing, nbytes, at=0.0):
+        async for piece in _member(MISSING, _lines(missing), nbytes, at=0.0):
             yield piece
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
+async def _of_job(result: Result, missing: IO[bytes]) -> AsyncIterator[bytes]:
     """Yield the archive members of one job; record missing files in `missing`."""
     job = result.job
     if result.because is not None:
@@ -235,36 +233,48 @@ async def _of_job(results: Results, result: Result, missing: IO[bytes]) -> Async
     for output in result.outputs:
         if output.upload is None:
             continue
-        file = None if output.state is OutputState.GONE else await asyncio.to_thread(_opened, results.stored(output))
-        if file is None:
+        pieces = None if output.file is None else await _begun(output.file)
+        if output.file is None or pieces is None:
             _note(missing, job_id=job.job_id, name=output.name, because=why_gone(output.upload))
             continue
-        with file:
-            at = os.fstat(file.fileno()).st_mtime
-            async for piece in _member(f"{job.job_id}/{output.name}", file, output.upload.nbytes, at=at):
-                yield piece
+        nbytes, at = output.upload.nbytes, output.file.stat.modified_at
+        async for piece in _member(f"{job.job_id}/{output.name}", pieces, nbytes, at=at):
+            yield piece
 
 
-async def _member(name: str, file: IO[bytes], nbytes: int, *, at: float) -> AsyncIterator[bytes]:
+async def _begun(file: Found) -> AsyncIterator[bytes] | None:
+    """Return the pieces of a file, the first of which was read; None if it was deleted since its page was read."""
+    pieces = file.pieces()
+    try:
+        first = await anext(pieces, b"")
+    except FileNotFoundError:
+        return None
+
+    async def from_the_first() -> AsyncIterator[bytes]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return from_the_first()
+
+
+async def _member(name: str, pieces: AsyncIterator[bytes], nbytes: int, *, at: float) -> AsyncIterator[bytes]:
     """Yield one archive member with its header, padded to full blocks."""
     info = tarfile.TarInfo(name)
     info.size, info.mtime = nbytes, int(at)
     yield info.tobuf(tarfile.PAX_FORMAT)
     left = nbytes
-    while left:
-        piece = await asyncio.to_thread(file.read, min(PIECE_BYTES, left))
-        if not piece:
-            raise CutFileError(f"{name}: expected {nbytes} bytes, the last {left} are missing")
+    async for piece in pieces:
         left -= len(piece)
         yield piece
+    if left:
+        raise CutFileError(f"{name}: expected {nbytes} bytes, the last {left} are missing")
     yield bytes(-nbytes % tarfile.BLOCKSIZE)
 
 
-def _opened(path: Path) -> IO[bytes] | None:
-    try:
-        return path.open("rb")
-    except FileNotFoundError:
-        return None  # deleted after its page was read
+async def _lines(missing: IO[bytes]) -> AsyncIterator[bytes]:
+    while piece := missing.read(PIECE_BYTES):
+        yield piece
 
 
 def _note(missing: IO[bytes], **one: object) -> None:

@@ -1,4 +1,4 @@
-"""Builds replies from domain objects, with the same keys for the API, the command line and the console."""
+"""Builds replies from domain objects. The API, the command line and the console use the same keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Shape = TypeVar("Shape")
 
 
 def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
-    """Return a reply of the given shape: each key from `more`, otherwise from the first source with such an attribute.
+    """Return a reply of the given shape. Each key comes from `more`, or from the first source with such an attribute.
 
     Nested shapes, single or in sequences, are built in the same way. Raises AttributeError if no source has a required
     key.
@@ -45,7 +45,7 @@ def shown(shape: type[Shape], *sources: object, **more: Any) -> Shape:
 
 @functools.cache
 def _keys(shape: Any) -> Sequence[tuple[str, Any, bool]]:
-    """Return the keys of a shape, each with its nested shape or None and whether it is required."""
+    """Return the keys of a shape: for each one, its nested shape or None, and whether it is required."""
     found = []
     for key, hint in get_type_hints(shape, include_extras=True).items():
         needed = get_origin(hint) is not NotRequired

@@ -1,4 +1,4 @@
-"""Exports the daily statistics: credit of volunteers, teams and hosts as files that statistics sites fetch."""
+"""Exports the daily statistics: the credit of volunteers, teams and hosts, as files that statistics sites download."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from domain.clock import Clock
 from domain.credit import CreditKind
-from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, Instant, Seconds, later
 from store.applications import PostgresApplications
 from store.participation import PostgresParticipation
 from transfer.files import make_folder, open_new, sync, sync_folder, temporary_beside, write_atomically
@@ -20,6 +20,7 @@ from wire import statistics
 EVERY_S = DAY_S
 LOOK_EVERY_S = HOUR_S  # for an export older than a day
 TABLES = "tables.xml"
+WITHDRAWN_FOR_S = 60 * DAY_S  # deleted accounts and hosts are listed this long, as in BOINC
 MODE = 0o644
 LEVEL = 6
 
@@ -28,14 +29,14 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The size in bytes of each file, and the duration; no files: the last export is still fresh."""
+    """The size of each file in bytes, and the duration. Without files, the last export is still current."""
 
     files: dict[str, int]
     took_s: Seconds
 
 
 class StatisticsExport:
-    """Writes the files of a folder. Each is replaced as a whole, tables.xml last."""
+    """Writes the export's files to a directory. Each file is replaced atomically, tables.xml last."""
 
     def __init__(
         self, participation: PostgresParticipation, applications: PostgresApplications, folder: Path, clock: Clock
@@ -46,13 +47,14 @@ class StatisticsExport:
         self._clock = clock
 
     async def run_once(self) -> Exported:
-        """Export unless the last export is less than a day old. Raises UnavailableError."""
+        """Export, unless the last export is less than a day old. Raises UnavailableError."""
         age_s = self._clock.now() - await asyncio.to_thread(_made_at, self._folder / TABLES)
         return Exported({}, Seconds(0.0)) if 0.0 <= age_s < EVERY_S - LOOK_EVERY_S else await self.export()
 
     async def export(self) -> Exported:
         """Write all files from one snapshot of the database. Raises UnavailableError."""
         began_s, now = self._clock.monotonic(), self._clock.now()
+        await self._participation.forget_withdrawn(later(now, -WITHDRAWN_FOR_S))
         catalogue = await self._applications.load_catalogue()
         apps = [app.user_friendly_name or app.name for app in catalogue.apps.values() if not app.deprecated]
         await asyncio.to_thread(make_folder, self._folder)
@@ -81,7 +83,7 @@ class StatisticsExport:
         chunks: AsyncIterator[Sequence[Record]],
         now: Instant,
     ) -> int:
-        """Write one file, chunk by chunk in a thread; return its size."""
+        """Write one file, chunk by chunk in a thread. Return its size in bytes."""
         path = self._folder / name
         temporary = temporary_beside(path)
 

@@ -140,8 +140,7 @@ def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refuse
 
 
 def is_cut(workers: Sequence[ProcessReport]) -> bool:
-    """Return whether a worker's list of taken groups is incomplete; if so, `refused_of` may include groups that are
-    being taken.
+    """Return whether a worker's list of taken groups is incomplete. `refused_of` may then list groups being taken.
 
     >>> [is_cut([ProcessReport("a", "worker", 0.0, reports)]) for reports in ({}, {"taken_cut": True})]
     [False, True]

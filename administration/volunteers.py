@@ -29,7 +29,7 @@ def offered(catalogue: Catalogue) -> list[App]:
 
 
 def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId, ...]:
-    """Return the selected applications as stored. Selecting all of them also includes future ones.
+    """Return the selected applications as stored. Selecting all applications also includes future ones.
 
     >>> choice_of([3, 1, 3], {1, 2, 3}), choice_of([1, 2], {1, 2})
     ((1, 3), ())

@@ -51,7 +51,7 @@ class EmailParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class AccountBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Omitted fields keep their values. `permissions` replaces the whole list; `parent` empty: the top level."""
+    """Omitted fields keep their values. `permissions` replaces the whole list; an empty `parent` is the top level."""
 
     shares: float | None = None
     permissions: list[str] | None = None
@@ -69,7 +69,7 @@ class SubmitterBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class TreeRowBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`parent` is the account above an account, a submitter's account, or the account of a membership."""
+    """`parent` is the account above this account, the submitter's account, or the membership's account."""
 
     kind: Literal["account", "submitter", "membership"]
     name: str

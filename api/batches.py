@@ -27,7 +27,7 @@ from domain.units import BatchId, InstanceId, JobId
 from domain.views import JobRow
 from muster_client import shapes
 from store.postgres import PostgresStore
-from transfer.downloads import OwnBytes
+from transfer.downloads import answer_file
 
 log = structlog.get_logger()
 
@@ -281,11 +281,11 @@ class BatchesApi:
         reply=File("The file's bytes, as the host uploaded them."),
         errors=(404,),
     )
-    async def fetch_output(self, ask: Ask[OutputParams, None]) -> OwnBytes:
-        """Return the file. Its path comes from the recorded result; the requested name only selects the output."""
+    async def fetch_output(self, ask: Ask[OutputParams, None]) -> web.StreamResponse:
+        """Return the file. Its place comes from the recorded result; the requested name only selects the output."""
         result = await self._result(ask.person, JobId(ask.params.job_id))
-        path = self._results.path(result, ask.params.name)
-        return OwnBytes(path, headers=file_headers(ask.params.name))
+        found = self._results.file(result, ask.params.name)
+        return await answer_file(ask.request, found, file_headers(ask.params.name))
 
     @operation(
         "GET",
@@ -320,7 +320,7 @@ class BatchesApi:
 
 
 def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
-    """Return the job after which a page starts: that of the cursor, otherwise that of the parameter `after`."""
+    """Return the job after which a page starts, given by the cursor or else by the parameter `after`."""
     key: JobId | None = key_of(asked.cursor, kind, int)
     return JobId(asked.after) if key is None and asked.after is not None else key
 

@@ -139,7 +139,7 @@ HEADERS = {
 
 
 class TryPage:
-    """Serves the three files of the test page from memory."""
+    """Serves the three files of the API's test page from memory."""
 
     def __init__(self) -> None:
         folder = files("api").joinpath("static")

@@ -126,7 +126,7 @@ def batch_event(batch: Batch) -> shapes.ProgressShown:
 
 
 def project_event(totals: Sequence[ActiveTotal]) -> Event:
-    """Return the project's progress event, with totals and parts by app and quality of service. Pure."""
+    """Return the project's progress event, with totals and with parts by app and quality of service. Pure."""
     names = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "sent", "deadlines_missed")
     rows = [
         {"app": one.app, "qos": one.qos.value, "batches": one.batches, **{name: getattr(one, name) for name in names}}

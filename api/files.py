@@ -21,8 +21,8 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from muster_client import shapes
 from store.applications import PostgresApplications
-from transfer.downloads import DownloadFolder
 from transfer.files import checked_name
+from transfer.project_files import ProjectFiles
 
 
 class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -60,14 +60,14 @@ class Files:
     def __init__(
         self,
         applications: PostgresApplications,
-        downloads: DownloadFolder,
+        files: ProjectFiles,
         project: Project,
         clock: Clock,
         *,
         max_bytes: int,
     ) -> None:
         self._applications = applications
-        self._downloads = downloads
+        self._files = files
         self._project = project
         self._clock = clock
         self._max_bytes = max_bytes
@@ -84,7 +84,7 @@ class Files:
     async def put_file(self, ask: Ask[FileParams, None]) -> shapes.FileShown:
         name = checked_name(ask.params.name)
         async with self._received(ask.request, name) as path:
-            content = await asyncio.to_thread(self._downloads.register_file, path, name)
+            content = await self._files.register(path, name, max_bytes=self._max_bytes)
         await self._applications.add_file(
             name, nbytes=content.nbytes, md5=content.md5, signature="", now=self._clock.now()
         )
@@ -115,7 +115,12 @@ class Files:
                 api_version=asked.api_version,
             )
             version_id = await add_app_version(
-                self._applications, self._project, new, clock=self._clock, sign=lambda *_: asked.signature
+                self._applications,
+                self._project,
+                new,
+                clock=self._clock,
+                sign=lambda *_: asked.signature,
+                files=self._files,
             )
         return {"app_version_id": version_id}
 

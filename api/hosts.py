@@ -9,10 +9,11 @@ import msgspec
 
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
-from administration.hosts import SILENT_S, choice_of, counted_since, hav_as_json, listed_as_json
+from administration.hosts import SILENT_S, checked_labels, choice_of, counted_since, hav_as_json, listed_as_json
 from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
+from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
@@ -45,6 +46,10 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
 
 class HostParams(msgspec.Struct, forbid_unknown_fields=True):
     host_id: Annotated[int, ID]
+
+
+class LabelsBody(msgspec.Struct, forbid_unknown_fields=True):
+    labels: list[str]
 
 
 class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
@@ -88,6 +93,18 @@ class HostsApi:
         own, now = await self._store.volunteer_views.host(host.volunteer_id, host.host_id), self._clock.now()
         versions = [hav_as_json(one, now) for one in havs]
         return shown(shapes.HostDetail, host, app_versions=versions, credit=own.credit.total)
+
+    @operation(
+        "PUT",
+        "/hosts/{host_id}/labels",
+        "Replace the labels of a host, for queues bound to hosts (ordering.queue_hosts).",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_host_labels(self, ask: Ask[HostParams, LabelsBody]) -> shapes.HostLabels:
+        labels = checked_labels(ask.body.labels)
+        await self._store.ordering_rules.set_host_labels(HostId(ask.params.host_id), labels)
+        return {"host_id": ask.params.host_id, "labels": labels}
 
     @operation("GET", "/hosts/{host_id}/instances", "The instances in progress on a host, by id.", errors=(404,))
     async def host_instances(self, ask: Ask[HeldParams, None]) -> shapes.HeldPage:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from administration.access.authentication import Authenticator
+from administration.ordering.history import UsageReports
 from administration.ordering.priorities import (
     Priorities,
     grant_as_json,
@@ -45,6 +46,16 @@ class LimitParams(msgspec.Struct, forbid_unknown_fields=True):
     scope: str
     quantity: str
     name: Annotated[str | None, msgspec.Meta(description="Omit it for the default limit.")] = None
+
+
+class UsageParams(msgspec.Struct, forbid_unknown_fields=True):
+    by: Annotated[
+        str, msgspec.Meta(description="account, submitter, and one of day, week and month, with commas between them.")
+    ] = "account"
+    first_day: Annotated[str | None, msgspec.Meta(description="UTC; default: the first of this month.")] = None
+    last_day: Annotated[str | None, msgspec.Meta(description="Included; default: today.")] = None
+    account: Annotated[str | None, msgspec.Meta(description="Only this account and those below it.")] = None
+    submitter: Annotated[str | None, msgspec.Meta(description="Only this submitter.")] = None
 
 
 class SharesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -95,6 +106,7 @@ class OrderingApi:
         self._authenticator = authenticator
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)
+        self._reports = UsageReports(store, clock)
         self._rules = Rules(store, clock)
 
     @operation("GET", "/priority", "Batches in the order of the last ordering pass, with reasons.")
@@ -130,6 +142,10 @@ class OrderingApi:
     @operation("GET", "/fairshare/windows", "Usage against target for users, groups, accounts and levels.")
     async def usage_windows(self, ask: Ask[NoParams, None]) -> shapes.WindowsShown:
         return await self._sharing.windows()
+
+    @operation("GET", "/usage", "The history of usage: returned work by account, submitter and time.", errors=(404,))
+    async def usage_report(self, ask: Ask[UsageParams, None]) -> shapes.UsageReported:
+        return await self._reports.report(**msgspec.structs.asdict(ask.params))
 
     @operation("PUT", "/fairshare", "Set the shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:

@@ -83,7 +83,7 @@ async def read_body(request: web.Request, route: Route[Any, Any]) -> Any:
 
 
 async def _whole(request: web.Request, most: int) -> bytes:
-    """Return the body. Raises HTTPRequestEntityTooLarge above `most` bytes, immediately if Content-Length is."""
+    """Return the body. Raises HTTPRequestEntityTooLarge above `most` bytes, early if Content-Length is larger."""
     nbytes, body = request.content_length or 0, bytearray()
     if nbytes <= most:
         async for piece in request.content.iter_any():

@@ -8,7 +8,7 @@ import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text
-from administration.ordering.priorities import check_ordering
+from administration.ordering.priorities import checked_setting
 from administration.show import change_as_json, setting_as_json
 from administration.thresholds.keys import FORESEEN, changes_of
 from administration.thresholds.service import Thresholds
@@ -90,9 +90,7 @@ class SettingsApi:
     )
     async def set_setting(self, ask: Ask[SettingParams, SettingBody]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_text(ask.body.why, "why")
-        changed = Settings().changed(key, ask.body.value)
-        check_ordering(changed)
-        value = changed.as_mapping()[key]
+        value = await checked_setting(self._store.settings, key, ask.body.value)
         who = checked_text(who_of(ask.person, ask.body.by), "by")
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}

@@ -93,7 +93,7 @@ class SimulationsApi:
 
 
 def _told(result: Mapping[str, object]) -> dict[str, Any]:
-    """Return the replay's results for a simulation of thresholds, or the whole result for a comparison of rules.
+    """Return a replay's results for a simulation of thresholds, or the whole result for a comparison of rules.
 
     >>> _told({"rows": [], "replayed": {"seeds": 3}}), _told({"rows": []})
     ({'seeds': 3}, {'rows': []})

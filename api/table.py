@@ -88,7 +88,7 @@ class Route(Generic[Params, Body]):
 
 
 def operation(method: str, path: str, summary: str, **more: Any) -> Callable[[Handler], Handler]:
-    """Declare a handler's operation. `more` are fields of `Route` not given by the handler's name and signature.
+    """Declare a handler's operation. `more` are the fields of `Route` that its name and signature do not give.
 
     These include `body` and `reply` for files and event streams.
     """

@@ -18,7 +18,7 @@ CLOSE_ENOUGH = 1e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FreshLaw:
-    """Where fresh instances run: classes of hosts by ln T, with their shares of dispatches and loss fractions."""
+    """The hosts that will run fresh instances: classes by ln T, each with its share of dispatches and loss fraction."""
 
     mu: Floats
     sd: Floats
@@ -26,7 +26,7 @@ class FreshLaw:
     share: Floats  # sums to 1
 
     def success_by(self, after_s: Floats, error_fraction: float) -> Floats:
-        """Return A(t) = (1 - p_e) sum_h w_h (1 - q_h) F0((ln t - mu_h) / sd_h).
+        """Return A(t), the probability of success within t: (1 - p_e) sum_h w_h (1 - q_h) F0((ln t - mu_h) / sd_h).
 
         >>> law = FreshLaw(np.array([9.0]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
         >>> law.success_by(np.exp(np.array([9.0, 12.0])), 0.05).round(4).tolist()
@@ -38,7 +38,7 @@ class FreshLaw:
         return done
 
     def lasts_s(self, bound_s: float) -> float:
-        """Return the mean time an instance is in progress: its turnaround, or the bound if lost or slower.
+        """Return the mean time an instance is in progress; lost and slower instances count as the bound.
 
         >>> law = FreshLaw(np.array([np.log(100.0)]), np.array([1.0]), np.array([0.1]), np.array([1.0]))
         >>> round(law.lasts_s(1000.0), 1)
@@ -50,7 +50,7 @@ class FreshLaw:
 
 @dataclass(frozen=True, slots=True)
 class RetryRules:
-    """When a retry is created (at the timeout or after an error) and sent (when a host requests work)."""
+    """When a retry is created (at the timeout or after an error) and when it is sent (when a host requests work)."""
 
     bound_s: float  # from sending to timeout
     wait_s: float  # from creating a retry to sending it
@@ -66,13 +66,13 @@ class Chain:
     served: Floats
 
     def by(self, after_s: Floats) -> Floats:
-        """Return G at the given times; 0 before sending."""
+        """Return G at the given times; G is 0 before sending."""
         share: Floats = np.interp(after_s, self.t, self.served, left=0.0)
         return share
 
 
 def chain_grid(bound_s: float) -> Floats:
-    """Return times after sending, in seconds, for computing a chain: fine at first, 1/32 bound up to 6 bounds."""
+    """Return a grid of times after sending, in seconds: fine at first, then in steps of 1/32 bound up to 6 bounds."""
     early = np.geomspace(0.002, 0.5, 24)
     return bound_s * np.concatenate([[0.0], early, np.arange(17, 6 * 32 + 1) / 32.0, np.arange(25, 65) / 4.0])
 
@@ -116,7 +116,7 @@ LEAST_BOUND_S = 600.0  # between two copies of a job
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies, beginning in `starts_s` seconds, of jobs whose instances have all run for `late_factor` * `usual_s`."""
+    """From `starts_s` seconds on, jobs whose instances have all run for `late_factor` * `usual_s` are copied."""
 
     starts_s: float
     late_factor: float
@@ -139,7 +139,7 @@ class Copies:
 
 
 def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, x: Floats) -> Floats:
-    """Return 1 - (1 - H(x)) (1 - G_c(x - copied - wait)): the job succeeds by its instance or by a copy.
+    """Return the probability of success by the instance or a copy: 1 - (1 - H(x)) (1 - G_c(x - copied - wait)).
 
     `served` is a matrix, jobs by times; `copied_s` is when each job is copied, in seconds from now.
     """
@@ -149,7 +149,7 @@ def helped_by(served: Floats, copied_s: Floats, chain: Chain, *, wait_s: float, 
 
 
 def tail_begins_s(tail: Tail, open_jobs: Floats, x: Floats, *, unsent_by_s: float) -> float:
-    """Return the seconds until the tail begins: when `tail.open_jobs` jobs are expected open, or `unsent_by_s`.
+    """Return the seconds until the tail begins: until about `tail.open_jobs` jobs are open, at most `unsent_by_s`.
 
     `open_jobs` is the expected number of open jobs at each time in x.
 

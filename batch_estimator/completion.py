@@ -23,7 +23,7 @@ COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(actual / modelled
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WaitingSlots:
-    """All open slots by class: slots with an instance in progress, alone or helped, and slots with an unsent instance.
+    """All open slots by class: with an instance in progress, alone or with a helper, and with an unsent instance.
 
     `ended` matrices give the share of hosts that have contacted the server again, by time. `helped` slots succeed
     through `main` or `helper`; the retry of a helped slot is still unsent.
@@ -56,7 +56,7 @@ class Unsure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogServed:
-    """ln of the probability that all slots of each part have succeeded, by time: by class, and the unsent parts."""
+    """For each time, ln of the probability that all slots have succeeded, by class and for each unsent part."""
 
     alone: Floats
     helped: Floats
@@ -67,7 +67,7 @@ class LogServed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Model:
-    """The distributions of one forecast on a grid x of seconds from now. `usual_s` is the usual turnaround."""
+    """The distributions used by one forecast, on a grid x of seconds from now. `usual_s` is the usual turnaround."""
 
     fresh: FreshLaw
     rules: RetryRules
@@ -100,7 +100,7 @@ def completion(waiting: WaitingSlots, model: Model) -> tuple[Floats, list[LogSer
 
 
 def loosened(share: Floats, x: Floats) -> Floats:
-    """Return P'(x) = mean over nodes u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)): the uncertainty of copies.
+    """Return P'(x), widened for the uncertainty of copies: mean over u of P(x exp(-COPIES_LN_MEAN - u COPIES_LN_SD)).
 
     The model ignores which hosts request work while gates allow them a copy, weekends, and other batches that use up
     the permitted copies. Calibrated on the tuning half of the sampled populations (docs/decisions/0061, 0063). A batch
@@ -119,7 +119,7 @@ def loosened(share: Floats, x: Floats) -> Floats:
 
 
 def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
-    """Return the expected number of open slots at each time, at the middle sending rate."""
+    """Return the expected number of open slots at each time, assuming the middle sending rate."""
     found = np.zeros(len(part.retries))
     helped_count = np.ones(len(waiting.helped_weight))
     for weight, count, logs in (
@@ -133,7 +133,7 @@ def open_jobs(waiting: WaitingSlots, part: LogServed) -> Floats:
 
 
 def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open: Floats) -> Copies:
-    """Return the copies expected to be made, with the tail beginning when it would without any copy."""
+    """Return the tail copies to expect. The tail is assumed to begin when it would begin if no job was copied."""
     unsent_by_s = np.inf
     if tail.unsent is not None:
         unsent_by_s = float(model.sending.after_s(np.array([max(0.0, waiting.first_unsent - tail.unsent)]))[0])
@@ -142,7 +142,7 @@ def expected_copies(waiting: WaitingSlots, model: Model, tail: Tail, still_open:
 
 
 def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | None) -> LogServed:
-    """Return the parts of ln P(x) with the shared quantities `node` standard deviations above their means."""
+    """Return the parts of ln P(x), with each shared quantity `node` standard deviations above its mean."""
     rules, fresh, unsure, x = model.rules, model.fresh, model.unsure, model.x
     moved_rules = RetryRules(
         rules.bound_s,
@@ -188,7 +188,7 @@ def at_node(waiting: WaitingSlots, model: Model, node: float, copies: Copies | N
 def _first_sendings(
     unsent: float, model: Model, chain: Chain, *, copies: Copies | None, copy_chain: Chain | None
 ) -> tuple[Floats, Floats]:
-    """Return the sum over 24 positions n of U/24 ln G(x - sent(n)), one row per rate; a high node means slow and late.
+    """Return ln P of all first instances by sending rate: the sum over 24 positions n of U/24 ln G(x - sent(n)).
 
     Also return the sum of U/24 (1 - G), the expected number of open slots, at the middle rate.
     """
@@ -216,7 +216,7 @@ def _ln(share: Floats) -> Floats:
 
 
 def time_grid(bound_s: float, sending_s: float) -> Floats:
-    """Return the grid in seconds from now: logarithmic up to D/2, even up to 4.2 D, logarithmic up to 16 D + 3 s.
+    """Return the grid in seconds from now: logarithmic up to D/2, linear up to 4.2 D, logarithmic up to 16 D + 3 s.
 
     If sending takes s > D/20 seconds, add 48 points from s/4 to 2.2 s, where most of the batch completes.
 

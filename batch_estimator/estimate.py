@@ -33,8 +33,8 @@ STATES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutDoubts:
-    """Per slot with an instance in progress: its doubt (-ln H), host, age, whether it is overdue, and `agreeing`:
-    whether a result of its job is waiting to be confirmed.
+    """Per slot with an instance in progress: doubt (-ln H), host, age, whether it is overdue, and `agreeing`: whether a
+    result of its job is waiting to be confirmed.
     """
 
     doubt: Floats
@@ -146,7 +146,7 @@ def open_work_of(snapshot: BatchSnapshot, fit: Fit, open_: Open, x: Floats) -> O
 
 
 def host_weights(entry: Ints, overdue: Bools) -> Floats:
-    """Return weights: k overdue slots of one (host, app version) are correlated and count as sqrt(k).
+    """Return each slot's weight. k overdue slots on one (host, app version) are correlated and count as sqrt(k).
 
     >>> host_weights(np.array([3, 3, 3, 3, 5]), np.array([True, True, True, True, False])).tolist()
     [0.5, 0.5, 0.5, 0.5, 1.0]
@@ -158,7 +158,7 @@ def host_weights(entry: Ints, overdue: Bools) -> Floats:
 
 
 def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
-    """Return the share of hosts, as silent as each instance's, that make contact within x; 1 without data."""
+    """Return, for each instance, the share of equally silent hosts that make contact within x; 1 without data."""
     if silence is None:
         return np.ones((len(out.age_s), len(x)))
     return silence.ended(out.silent_s[:, None], x[None, :])
@@ -173,7 +173,7 @@ BECAUSE = {
 
 
 class NoForecastError(MusterError):
-    """The model gave no finite answer for a batch; `fallback` is used instead, and this is logged."""
+    """The model gave no finite answer for a batch. The fallback is used instead, and the failure is logged."""
 
 
 def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
@@ -253,7 +253,7 @@ def _terms(
 
 
 def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
-    """Return the expected number of current instances without success by their timeouts."""
+    """Return the number of current instances that are expected not to succeed before their timeouts."""
     mean = work.classes.mean
     if len(mean.age_s) == 0:
         return 0.0
@@ -263,7 +263,7 @@ def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
 
 
 def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
-    """Return the causes of delay at the grid point `at`, at the middle node of the shared uncertainty."""
+    """Return the causes of delay at grid point `at`, with the shared quantities at their means."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)
     doubt = np.zeros(len(work.weight))
@@ -281,7 +281,7 @@ def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[Log
 
 
 def _per_slot(log_served: Floats, work: OpenWork) -> Floats:
-    """Divide the -ln H of each class among its slots by weight."""
+    """Divide each class's -ln H among its slots in proportion to their weights."""
     of = work.classes.of
     shared: Floats = -log_served[of] * work.weight[work.alone] / work.classes.weight[of]
     return shared

@@ -1,4 +1,4 @@
-"""Builds a snapshot from stored tables, subtracting the batch's own work from its hosts' sums."""
+"""Builds a snapshot from stored tables, and subtracts the batch's own work from the sums of its hosts."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:
 
 
 def _positions(ordered: Ints, wanted: Ints) -> tuple[Ints, Bools]:
-    """Return the position of each of `wanted` in the ordered numbers, and whether it is present.
+    """Return each wanted number's position in the ordered numbers, and whether it is present there.
 
     >>> at, known = _positions(np.array([3, 5, 9]), np.array([9, 4, 3]))
     >>> at[known].tolist(), known.tolist()
@@ -133,14 +133,14 @@ def _hav_rows(tables: BatchTables[Table], now: Instant) -> HavRows:
 
 
 def _columns(rows: type[SentRows | InstanceRows | HavRows], table: Table) -> dict[str, Any]:
-    """Copy the columns that a table and the rows share, with integers as Ints. Any: types follow the rows' fields."""
+    """Copy the columns common to a table and the row type; integers become Ints. Any: types follow the row type."""
     stored = {STORED_AS.get(column.name, column.name): column.name for column in fields(rows)}
     shared = [name for name in table.dtype.names or () if name in stored]
     return {stored[name]: np.array(table[name], WIDEST.get(table[name].dtype.kind)) for name in shared}
 
 
 def _keys(rows: Table) -> Ints:
-    """Return one number per (host, app version)."""
+    """Return for each row one number that identifies its (host, app version)."""
     keys: Ints = rows["host_id"].astype(np.int64) << 32 | rows["app_version_id"].astype(np.int64)
     return keys
 

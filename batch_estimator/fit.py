@@ -29,7 +29,7 @@ RECENT_S = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """The fitted parameters. `mu`, `sd` and `lost` are per entry of the roster, including the batch's shift."""
+    """The fitted parameters. `mu`, `sd` and `lost` have one value per roster entry, including the batch's shift."""
 
     roster: Roster
     law: TurnaroundLaw
@@ -73,7 +73,7 @@ def outstanding_of(snapshot: BatchSnapshot, fit: Fit, positions: Ints) -> Outsta
 
 
 def _with_own_results(law: TurnaroundLaw, roster: Roster, watched: SurvivalData, shift: Shift) -> tuple[Floats, Floats]:
-    """Return each (host, app version)'s level including this batch's results, minus the shift."""
+    """Return each (host, app version)'s level of ln T, based also on this batch's results minus the shift."""
     came = watched.entry[~watched.silent]
     entries = len(roster.n_success)
     own_n = np.bincount(came, minlength=entries)
@@ -110,7 +110,7 @@ def _fresh_law(
     sd: Floats,
     lost: Floats,
 ) -> FreshLaw:
-    """Return on which hosts the next instances will run, merged into classes of similar ln T."""
+    """Return the hosts that will run the next instances, merged into classes with similar ln T."""
     requests = _requests(snapshot, roster)
     if not requests.any():
         unknown_mu, unknown_sd = law.level(np.zeros(1), np.zeros(1))

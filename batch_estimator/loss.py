@@ -1,4 +1,4 @@
-"""Estimates losses, errors, how long silent hosts stay silent, and timeouts. Pure. docs/formulas.md.
+"""Estimates loss and error fractions, how long silent hosts stay silent, and timeouts. Pure. docs/formulas.md.
 
 The loss fraction, the share of instances that never return, is a mixture-cure rate fitted to censored data.
 """
@@ -24,7 +24,7 @@ LEAST_FRACTION, MOST_FRACTION = 0.002, 0.9
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """The share of instances that never return, and the number of such instances in the data."""
+    """The fraction of instances that never return, and the number of such instances in the data."""
 
     fraction: float
     n_lost: float
@@ -56,7 +56,7 @@ def loss_fraction(z_silent: Floats, rows: int) -> Loss:
 
 
 def host_loss(q: float, n_lost: Floats, n_due: Floats) -> Floats:
-    """Return the loss fraction q_h of a (host, app version): n_lost are silent among n_due past their due date.
+    """Return the loss fraction q_h of a (host, app version): of n_due instances past their due date, n_lost are silent.
 
     q_h = 0.4 q + 0.6 (0.75 n_lost + 12 q) / (n_due + 12), clamped to [0.002, 0.9].
 
@@ -74,7 +74,7 @@ LEAST_ERRORS = 5
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """The fraction of replies that are errors, their mean turnaround, and their number."""
+    """The fraction of replies that are errors, the mean turnaround of errors, and their number."""
 
     fraction: float
     turnaround_s: float
@@ -98,7 +98,7 @@ def error_fraction(n_error: float, n_success: float) -> float:
 
 
 def failures_of(snapshot: BatchSnapshot) -> Failures:
-    """Return the failures in the batch and in the app's other work."""
+    """Return the failures in the batch and in other work of the app."""
     rows, havs = snapshot.instances, snapshot.havs
     failed = (rows.standing == InstanceStanding.ERROR) | (rows.standing == InstanceStanding.INVALID)
     n_error = float(failed.sum()) + float(np.sum(havs.weight * havs.n_error))
@@ -130,7 +130,7 @@ SCALES_S = tuple(float(scale) for scale in np.geomspace(900.0, 4 * 86400.0, 17))
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The distribution of silences s: u(s) ~ (1 + s / scale)^-(shape + 1)."""
+    """The probability distribution of the length s of a host's silence: u(s) ~ (1 + s / scale)^-(shape + 1)."""
 
     shape: float
     scale_s: float
@@ -179,7 +179,7 @@ LATELY = 50  # number of latest instances used
 
 
 def bound_of(snapshot: BatchSnapshot) -> float:
-    """Return the seconds from sending to timeout: the median of the batch's retries, otherwise of its latest instances.
+    """Return the median seconds from sending to timeout for the batch's retries, or else for its latest instances.
 
     With fewer than 5 of either, return the maximum for an instance: D plus the grace period.
     """
@@ -197,7 +197,7 @@ def bound_of(snapshot: BatchSnapshot) -> float:
 
 
 def sent_last(given_s: Floats, sent_at: Floats) -> Floats:
-    """Return the bounds of the 50 instances sent last, and of all sent at the same time as the earliest of them.
+    """Return the bounds of the 50 instances sent last, and of others sent at the same time as the earliest of them.
 
     >>> float(sent_last(np.arange(60.0), np.arange(60.0)).min())
     10.0

@@ -97,7 +97,7 @@ def _rank_in_group(group: Ints) -> Ints:
 
 
 def _helpers(rows: InstanceRows, spare: Ints, n_jobs: int) -> Ints:
-    """Return each job's latest spare instance, or -1; ties are broken by the highest host id."""
+    """Return each job's latest spare instance, or -1 without one. On ties, the highest host id wins."""
     helper = np.full(n_jobs, -1, dtype=np.int64)
     by_sending = spare[np.lexsort((rows.host_id[spare], rows.sent_at[spare]))]
     helper[rows.job[by_sending]] = by_sending
@@ -129,7 +129,7 @@ class Outstanding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prospects:
-    """Probabilities of what can still happen to instances; success, error and never add up to 1."""
+    """Outcome probabilities of instances: `success`, `error` and `never` (no reply) sum to 1."""
 
     success: Floats
     error: Floats
@@ -137,7 +137,7 @@ class Prospects:
 
 
 def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
-    """Return the probabilities of success, error and loss given no reply by age a, by Bayes' rule.
+    """Return the probabilities of success, error and loss, given no reply up to age a, by Bayes' rule.
 
     success ~ (1 - p_e)(1 - q)(1 - F0(z)), error ~ p_e exp(-a / t_e), never ~ q, where z is the standardised ln of the
     age.
@@ -158,7 +158,7 @@ def prospects(out: Outstanding, rules: RetryRules) -> Prospects:
 
 
 def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
-    """Return the share of future successes that have arrived after x seconds: a matrix, instances by times.
+    """Return the share of future successes that arrive within x seconds, as a matrix of instances by times.
 
     C(x) = 1 - (1 - F0(z(a + x))) / (1 - F0(z(a))), but at most `ended`, the share of similarly silent hosts that make
     contact by then.
@@ -176,7 +176,7 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
 
 
 def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: RetryRules) -> Floats:
-    """Return H(x), the probability that the slot succeeds within x seconds, by this instance or its retries.
+    """Return H(x), the probability that the slot succeeds within x seconds, through this instance or its retries.
 
     H(x) = s C(min(x, d)) + e(min(x, d)) G(x - min(0.3 t_e, d) - r)
            + [x > d] rest (1 - (1 - late(x)) (1 - G(x - d - r)))
@@ -226,7 +226,7 @@ class InstanceClasses:
 
 
 def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
-    """Merge instances of similar ln age, level, spread, loss fraction, time left and silence into a few classes."""
+    """Merge instances into a few classes with similar ln age, level, spread, loss fraction, time left and silence."""
     n = len(weight)
     if n <= MOST_CLASSES // 2:
         return InstanceClasses(out, weight, np.arange(n))
@@ -244,7 +244,7 @@ def merged(out: Outstanding, weight: Floats, bound_s: float) -> InstanceClasses:
 
 
 def _scaled(out: Outstanding, bound_s: float) -> Floats:
-    """Return coordinates in which instances that differ by less than 1 are similar."""
+    """Return coordinates scaled so that instances less than 1 apart are similar."""
     return np.stack(
         [
             np.log(np.maximum(out.age_s, 60.0)) / 0.2,
@@ -258,7 +258,7 @@ def _scaled(out: Outstanding, bound_s: float) -> Floats:
 
 
 def _codes(scaled: Floats, width: float) -> Ints:
-    """Return one number per combination of cells."""
+    """Return one number for each combination of cells."""
     cells = np.floor(scaled / width).astype(np.int64)
     cells -= cells.min(axis=1, keepdims=True)
     codes = np.zeros(cells.shape[1], dtype=np.int64)

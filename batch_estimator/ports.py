@@ -32,7 +32,7 @@ class ForecastTables(Protocol):
         ...
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """Return the rows that a new batch of the app would have, None for an unknown app."""
+        """Return the rows that a new batch of the app would have; None if the app is unknown."""
         ...
 
 
@@ -67,7 +67,7 @@ class Forecasts(Protocol):
         ...
 
     async def scores(self, app_id: AppId, limit: int) -> Sequence[Score]:
-        """Return an app's scores, latest ended batch first."""
+        """Return an app's scores, starting with the batch that ended last."""
         ...
 
     async def finish(self, ended: EndedBatch, scores: Sequence[Score], accuracy: AppAccuracy | None) -> bool:
@@ -86,6 +86,6 @@ Result = TypeVar("Result")
 
 
 class RunFit(Protocol):
-    """Runs the computation, in this thread or another one."""
+    """Runs the computation, in this thread or in another thread."""
 
     def __call__(self, fit: Callable[[], Result], /) -> Awaitable[Result]: ...

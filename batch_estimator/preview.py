@@ -1,4 +1,4 @@
-"""Forecasts a batch before its submission, using the model with no instance sent."""
+"""Forecasts a batch before its submission, with the model's state in which no instance has been sent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger("batch_estimator")
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """What would be published if a batch was submitted now: C(B), and why its deadline would be at risk."""
+    """The values that would be published if a batch was submitted now: C(B), and why its deadline would be at risk."""
 
     forecast: Forecast
     completion_at: Instant
@@ -39,7 +39,7 @@ class BatchPreview:
 
 
 class Previewer:
-    """Previews batches from stored statistics of the app's hosts. Writes nothing."""
+    """Previews batches, using stored statistics about the app's hosts. Writes nothing."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ def _fit(
 
 
 def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
-    """Return what would be published from a first forecast. Pure.
+    """Return what a batch's first forecast would publish. Pure.
 
     >>> from domain.forecasts import Method
     >>> from domain.units import AppId, Seconds

@@ -1,5 +1,4 @@
-"""Decides what to publish: completion time, confidence, reason for a change, and the stored record. Pure.
-docs/formulas.md.
+"""Decides what to publish: completion time, confidence, reason for a change, stored record. Pure. docs/formulas.md.
 
 Submitters see q50 ("about") and q90 ("at the latest") of the latest forecast. Scheduling uses C(B): q90 with a floor,
 kept until the error is large enough.
@@ -61,7 +60,7 @@ class CompletionLaw:
 
 
 def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: float = math.inf) -> float:
-    """Return a quantile of the remaining time with its ln stretched around the median's: m (r / m)^spread.
+    """Return a quantile of the remaining time, with its distance in ln from the median stretched: m (r / m)^spread.
 
     >>> stretched_s(400.0, 100.0, 1.5), stretched_s(25.0, 100.0, 0.5)
     (800.0, 50.0)
@@ -74,7 +73,7 @@ def stretched_s(remaining_s: float, median_s: float, spread: float, *, most_s: f
 
 
 def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | None, because: str) -> Forecast:
-    """Return the forecast used when the model fails: max(previous q90, now + D) for all quantiles.
+    """Return the forecast used when the model fails. All its quantiles are max(previous q90, now + D).
 
     >>> fallback(now=Instant(100.0), delay_bound_s=Seconds(50.0), previous_at=Instant(170.0), because="no fit").q90_at
     170.0
@@ -100,7 +99,7 @@ class Publication:
 def floor_of(
     *, long_deadline: bool, delay_bound_s: Seconds, last_first_dispatch_at: Instant | None, copied: bool = False
 ) -> Instant:
-    """Return the lower bound of C(B): for a long-deadline batch, D + the latest dispatch of a first instance.
+    """Return the lower bound of C(B). A long-deadline batch has the bound D + the latest dispatch of a first instance.
 
     Once the last jobs have copies (`copied`), the batch no longer waits for their instances and there is no bound.
 
@@ -123,7 +122,7 @@ def publication(
     delay_bound_s: Seconds,
     last_first_dispatch_at: Instant | None,
 ) -> Publication:
-    """Return the new C(B), or the old one if the difference is small.
+    """Return the new C(B), or the old one if they differ little.
 
     The old value is kept unless |new - old| > max(15 % of the time until the old value, 5 % of D), it is below the
     lower bound, or it has passed. A changed C(B) affects new instances only; existing due dates stay. A q90 more than
@@ -164,7 +163,7 @@ def publication(
 
 
 def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: Instant) -> Publication:
-    """Return C(B) while the model's q90 is too far ahead: the old value, but not below the lower bound."""
+    """Return the C(B) to publish while q90 is too far ahead: the old value, but at least the lower bound."""
     seen = f"q90 is more than {FAR_BOUNDS:.0f} delay bounds ahead"
     if previous_at is None or previous_at <= now:
         change = Change.FIRST if previous_at is None else Change.PASSED
@@ -211,7 +210,7 @@ WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
 
 
 def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
-    """Return the stored form of a forecast: with the published C(B), warnings, and whether it will be scored.
+    """Return the forecast as stored, with the published C(B), warnings, and whether it will be scored.
 
     `most_spent` belongs to the open job with the most instances beyond its need. The lower bound applies to long
     deadlines, the risk to short ones.
@@ -249,7 +248,7 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
 
 
 def most_spent_of(snapshot: BatchSnapshot) -> int:
-    """Return the largest number of instances that an open job has beyond the successes it needs; 0 if no job is open.
+    """Return the maximum, over open jobs, of instances beyond the successes a job needs; 0 if no job is open.
 
     Cancelled instances do not count, because the snapshot omits them.
     """
@@ -259,7 +258,7 @@ def most_spent_of(snapshot: BatchSnapshot) -> int:
 
 
 def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
-    """Return the checkpoint passed, or None. A fallback is not scored: the model's next forecast is."""
+    """Return the checkpoint passed, or None. A fallback is not scored; the model's next forecast is scored instead."""
     if forecast.method is Method.FALLBACK:
         return None
     jobs_total = standing.batch.counts.jobs_total
@@ -267,7 +266,7 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
 
 
 def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
-    """Return why the deadline is at risk, None without evidence."""
+    """Return why the deadline is at risk; None if nothing indicates a risk."""
     return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
 
 

@@ -29,7 +29,7 @@ ROUNDING = 1e-9  # 0.1 * 30 is slightly above 3
 
 
 def checkpoint_passed(before: float | None, over: int, *, jobs_total: int) -> float | None:
-    """Return the last checkpoint reached by the share of ended jobs, None if it is not beyond `before`.
+    """Return the last checkpoint reached by the share of ended jobs; None if `before` had already reached it.
 
     >>> checkpoint_passed(0.1, 5, jobs_total=10), checkpoint_passed(0.5, 6, jobs_total=10)
     (0.5, None)
@@ -82,7 +82,7 @@ def score(kept: KeptForecast, *, submitted_at: Instant, ended_at: Instant, delay
 
 
 def accuracy(scores: Sequence[Score]) -> Accuracy | None:
-    """Return the accuracy over an app's last 100 batches, None without any."""
+    """Return the accuracy over an app's last 100 scored batches; None if there are none."""
     scores = _recent(scores)
     if not scores:
         return None
@@ -146,7 +146,7 @@ log = structlog.get_logger("batch_estimator")
 
 
 class BackOff:
-    """Skips a failed batch for 15 minutes; otherwise it would come first in every pass and delay the rest."""
+    """Skips a failed batch for 15 minutes, because otherwise it would come first in every pass and delay the rest."""
 
     def __init__(self, forecasts: Forecasts, clock: Clock) -> None:
         self._forecasts = forecasts
@@ -180,7 +180,7 @@ class BackOff:
         await self.answers()
 
     async def answers(self) -> None:
-        """Check that the database answers. Raises UnavailableError, because every batch would fail."""
+        """Check that the database responds. Raises UnavailableError if it does not, because every batch would fail."""
         await self._forecasts.accuracies()
 
 
@@ -193,7 +193,7 @@ class SelfCheck:
         self._back_off = BackOff(forecasts, clock)
 
     async def run_once(self) -> int:
-        """Score up to 100 batches and return how many had ended."""
+        """Score up to 100 ended batches and return their number."""
         found = await self._forecasts.ended(LIMIT + len(self._back_off))
         ended = [one for one in found if not self._back_off.has(one.batch.batch_id)][:LIMIT]
         for one in ended:
@@ -231,7 +231,7 @@ class SelfCheck:
             )
 
     async def _noted(self, ended: EndedBatch, scores: list[Score]) -> AppAccuracy | None:
-        """Return the app's accuracy including these scores, and the resulting spread."""
+        """Return the app's accuracy with these scores included, and the resulting spread."""
         app_id = ended.batch.app_id
         before = await self._forecasts.scores(app_id, MOST_BATCHES * len(CHECKPOINTS))
         known = (await self._forecasts.accuracies()).get(app_id)

@@ -24,7 +24,7 @@ UNKNOWN_LOG_SD = 1.0  # of a rate estimated only from the number of processors
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """A rate, for a full queue, with the standard deviation of its ln; `room` more instances are sent within FILL_S."""
+    """The rate at which a full queue is sent, with the sd of its ln; `room` more instances are sent within FILL_S."""
 
     rate_per_s: float
     room: float
@@ -32,12 +32,12 @@ class Capacity:
 
 
 def is_waiting(snapshot: BatchSnapshot) -> bool:
-    """Return whether no instance of the batch was sent yet, or a limit blocks it."""
+    """Return True if no instance of the batch has been sent yet, or if a limit blocks the batch."""
     return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
 
 
 def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
-    """Return the rate of half the available processors, if a job takes its computing time (else `turnaround_s`)."""
+    """Return the rate if half the available processors work, each job for its computing time (or `turnaround_s`)."""
     processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
     if not np.isfinite(processors):
         processors = float(snapshot.active_hosts)
@@ -48,7 +48,7 @@ def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
 
 
 def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
-    """Return the capacity for the app; `lasts_s` is the mean time an instance is in progress, including lost ones.
+    """Return the app's capacity. `lasts_s` is the mean time an instance is in progress, including lost instances.
 
     With fewer than ten known instances: the usual rate, or the rate that sends `queued` instances in 4 delay bounds.
     """
@@ -68,7 +68,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
 
 
 def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return the number of instances in progress at 57 instants of the last 14 days, `now` last; NaN: not ended.
+    """Return the number in progress at 57 instants of the last 14 days, the last being `now`; NaN: not ended.
 
     >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
     >>> float(found.max()), float(found[-1])
@@ -81,7 +81,7 @@ def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float
 
 
 def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
-    """Return the total weight of the instants at or before each of `at`."""
+    """Return, for each instant in `at`, the total weight up to and including it."""
     order = np.argsort(instants, kind="stable")
     total = np.concatenate([[0.0], np.cumsum(weight[order])])
     found: Floats = total[np.searchsorted(instants[order], at, side="right")]
@@ -111,7 +111,7 @@ URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retr
 
 @dataclass(frozen=True, slots=True)
 class SendingRate:
-    """First instances are sent after `starts_s`: `room` of them within FILL_S, the rest at `rate_per_s`.
+    """First instances are sent from `starts_s` on: `room` of them within FILL_S, the rest at `rate_per_s`.
 
     `log_sd` is the standard deviation of ln of both times. Retries and copies wait `retry_wait_s`.
     """
@@ -170,7 +170,7 @@ def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
 
 
 def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
-    """Return the dispatches per second, and the standard deviation of its logarithm.
+    """Return the dispatch rate per second, and the standard deviation of its logarithm.
 
     The window w is as long as the remaining sending time, to_send / rate: at least 6 h, at most the time since
     submission minus a warm-up of min(25 %, 6 h). With k dispatches in the window, rate = (k + usual v) / (w + v), where

@@ -39,7 +39,7 @@ from domain.units import BatchId, Instant, later
 
 
 def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
-    """Return when a batch is due: immediately before the first forecast, otherwise after validations or by the timer.
+    """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
 
     No batch waits longer than `timer_s`, 15 minutes.
 
@@ -69,12 +69,12 @@ log = structlog.get_logger("batch_estimator")
 
 
 async def in_line(fit: Callable[[], Result]) -> Result:
-    """Run immediately, where nothing else waits: in tests, and in the simulator's virtual time."""
+    """Run immediately in this thread, for tests and for the simulator's virtual time."""
     return fit()
 
 
 async def in_a_thread(fit: Callable[[], Result]) -> Result:
-    """Run in a thread, where other tasks share the event loop."""
+    """Run in a separate thread, so that other tasks on the event loop continue."""
     return await asyncio.to_thread(fit)
 
 
@@ -99,7 +99,7 @@ class RefitReport:
 
 @dataclass(frozen=True, slots=True)
 class RefitPass:
-    """The result of one step. `more`: further batches are already due."""
+    """The result of one step. `more` means that further batches are already due."""
 
     done: tuple[RefitReport, ...] = ()
     ended: int = 0  # ended batches that were scored, or found aborted
@@ -234,13 +234,13 @@ class Estimator:
 
 
 def _fitted(tables: BatchTables[Table], now: Instant, settings: Settings, spread: float) -> tuple[Forecast, int]:
-    """Return the forecast, and the maximum of instances a job has beyond its need. Slow for a large batch."""
+    """Return the forecast, and the largest number of surplus instances any job has. Slow for a large batch."""
     snapshot = snapshot_of(tables, now, settings)
     return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
 def _tell(record: ForecastRecord) -> None:
-    """Log a changed C(B) at info level, an unchanged one at debug level."""
+    """Log a changed C(B) at info level and an unchanged C(B) at debug level."""
     tell = log.debug if record.change is Change.HELD else log.info
     tell(
         "completion " + ("held" if record.change is Change.HELD else "published"),

@@ -37,7 +37,7 @@ class InstanceStanding(IntEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobRows:
-    """The jobs of the batch; other columns refer to them by position."""
+    """The jobs of the batch. Other columns refer to a job by its position here."""
 
     fpops_flop: Floats
     is_open: Bools  # neither valid nor failed
@@ -60,7 +60,7 @@ class InstanceRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HavRows:
-    """Sums by (host, app version) over the app's work, excluding this batch.
+    """Sums per (host, app version) over the app's work, excluding this batch.
 
     Contains each (host, app version) with an instance of the batch, with zeros if it has no other work, and a sample of
     the remaining ones. `weight` is the number of rows that a sampled row represents.
@@ -80,7 +80,7 @@ class HavRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SentRows:
-    """A sample of the app's other instances, sent in the last 30 days."""
+    """A sample of the app's other instances that were sent in the last 30 days."""
 
     host_id: Ints
     app_version_id: Ints
@@ -100,7 +100,7 @@ class AppQueue:
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """When the last jobs of a batch are copied (lifecycle/tail.py).
+    """The conditions under which the last jobs of a batch are copied (lifecycle/tail.py).
 
     The tail begins once `open_jobs` jobs are open, or once `unsent` first instances are unsent (None: only the former).
     From then on, a job is copied when all its instances have been in progress for `late_factor` times the usual
@@ -114,7 +114,7 @@ class Tail:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchSnapshot:
-    """The estimator's data on a batch at `now`. Raises InvalidInputError for inconsistent columns.
+    """The estimator's input about a batch at `now`. Raises InvalidInputError for inconsistent columns.
 
     `delay_bound_s` is a new instance's time from sending to timeout. `mean_ln_fpops` is the mean over the jobs behind
     `havs`, NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights
@@ -157,7 +157,7 @@ def _same_lengths(name: str, rows: JobRows | InstanceRows | HavRows | SentRows) 
 
 
 def tail_of(qos: QoS, jobs: int, *, feeder: FeederSettings, lifecycle: LifecycleSettings) -> Tail | None:
-    """Return the tail settings for a batch of `jobs` jobs, None if copies are disabled.
+    """Return the tail settings for a batch with this number of jobs; None if copies are disabled.
 
     >>> tail_of(QoS.THROUGHPUT, 1000, feeder=FeederSettings(), lifecycle=LifecycleSettings(tail_fraction=0.1))
     Tail(open_jobs=100, unsent=None, late_factor=1.0)

@@ -49,7 +49,7 @@ def logit_moved(share: Floats, by: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurvivalData:
-    """ln of each instance's turnaround, or of its age while it is silent, and its index in the roster."""
+    """Per instance: ln of its turnaround, or of its age while it is silent, and its index in the roster."""
 
     ln_s: Floats
     silent: Bools
@@ -58,7 +58,7 @@ class SurvivalData:
 
 
 def watched_of(snapshot: BatchSnapshot, of_instance: Ints) -> SurvivalData:
-    """Return the batch's instances that succeeded, are silent, or were silent until aborted; errors are excluded.
+    """Return the data of instances that succeeded, are silent, or were silent until aborted; errors are excluded.
 
     An instance is aborted when another instance completes its job: its turnaround is right-censored at that time.
     """
@@ -67,13 +67,13 @@ def watched_of(snapshot: BatchSnapshot, of_instance: Ints) -> SurvivalData:
 
 
 def sampled_of(snapshot: BatchSnapshot, of_sent: Ints) -> SurvivalData:
-    """Return the same data for the app's other work."""
+    """Return the same data for other work of the app."""
     rows = snapshot.sent
     return _watched(snapshot.now, rows.standing, rows.sent_at, rows.reported_at, of_sent)
 
 
 def thinned(watched: SurvivalData, most: int) -> SurvivalData:
-    """Return at most `most` of the instances: always the same ones, in any input order and at any time."""
+    """Return at most `most` of the instances. The selection depends neither on the input order nor on the time."""
     if len(watched.ln_s) <= most:
         return watched
     kept = np.sort(np.argpartition(_scrambled(watched), most)[:most])
@@ -90,7 +90,7 @@ def _watched(now: float, standing: Ints, sent_at: Floats, reported_at: Floats, e
 
 
 def _scrambled(watched: SurvivalData) -> Ints:
-    """Return a pseudo-random number per instance that depends only on its dispatch."""
+    """Return a pseudo-random number for each instance that depends only on its dispatch."""
     bits = watched.sent_at.view(np.uint64) ^ (watched.entry.astype(np.uint64) << np.uint64(40))
     bits = (bits ^ (bits >> np.uint64(31))) * np.uint64(0x9E3779B97F4A7C15)
     number: Ints = (bits >> np.uint64(2)).astype(np.int64)

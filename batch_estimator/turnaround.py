@@ -29,7 +29,7 @@ LOST_FLOOR = 0.03  # prior fraction of instances that never return
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundLaw:
-    """Mean of the levels, variance around a level, variance of the levels, in ln seconds. `n`: results used."""
+    """In ln seconds: mean of the levels, variance around a level, variance of the levels. `n` results were used."""
 
     mean_ln: float
     within_var: float
@@ -38,7 +38,7 @@ class TurnaroundLaw:
     warm: bool
 
     def level(self, n: Floats, sum_ln: Floats) -> tuple[Floats, Floats]:
-        """Return mean and standard deviation of ln T on a (host, app version) with n results whose ln sum is sum_ln.
+        """Return mean and standard deviation of ln T on a (host, app version) whose n results have a ln sum of sum_ln.
 
         mu = (S/v_w + m/v_b) / (n/v_w + 1/v_b); sd^2 = v_w + 1/(n/v_w + 1/v_b).
 
@@ -53,7 +53,7 @@ class TurnaroundLaw:
 
 
 def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
-    """Return the distribution fitted to the app's host sums or to this batch, or derived from the requirements."""
+    """Return the distribution fitted to the app's host sums or to this batch, or derived from the job requirements."""
     havs = snapshot.havs
     with_results = havs.n_success > 0
     if havs.n_success.sum() >= LEAST_SUCCESSES and with_results.sum() >= LEAST_HAVS:
@@ -62,7 +62,7 @@ def turnaround_law(snapshot: BatchSnapshot) -> TurnaroundLaw:
 
 
 def apriori_ln(snapshot: BatchSnapshot) -> float:
-    """Return ln of the expected turnaround without any results: min(D / 2, 2 flop / speed + 4 h)."""
+    """Return ln of the turnaround expected before any result is known: min(D / 2, 2 flop / speed + 4 h)."""
     fpops = float(np.mean(snapshot.jobs.fpops_flop)) if len(snapshot.jobs.fpops_flop) else np.nan
     speed = snapshot.median_flop_per_s
     most_s = 0.5 * snapshot.delay_bound_s
@@ -99,7 +99,7 @@ def _cold(snapshot: BatchSnapshot) -> TurnaroundLaw:
 
 
 def censored_normal(done: Floats, at_least: Floats, expected: float) -> tuple[float, float]:
-    """Return mean and variance of a normal sample, exact for `done` and right-censored for `at_least`.
+    """Return mean and variance of a normal sample with exact values `done` and right-censored values `at_least`.
 
     Expectation maximisation, 25 rounds: a censored value counts with the moments of the tail above it and with the
     probability that it returns at all (3 % never do). Three prior observations at `expected` with variance 1 limit the
@@ -185,7 +185,7 @@ LEAST_REPLIES = 5
 
 
 def whole_levels(mu: Floats, sd: Floats, sampled: SurvivalData) -> tuple[Floats, Floats]:
-    """Return levels of ln T for all sent instances, given the levels of returned ones.
+    """Return the levels of ln T over all sent instances, given the levels over returned instances.
 
     With z = (ln T - mu) / sd of a sample by sending time, silent instances censored at their age: mu' = mu + mean(z) sd
     and sd' = sd(z) sd, by `censored_normal`.
@@ -217,7 +217,7 @@ SHIFT_ROWS = 700
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """This batch's shift of ln T: mean and standard deviation."""
+    """This batch's shift of ln T, as mean and standard deviation."""
 
     mean: float
     sd: float
@@ -238,7 +238,7 @@ def batch_shift(snapshot: BatchSnapshot, law: TurnaroundLaw, mu: Floats, sd: Flo
 
 
 def posterior(prior_mean: float, z: Floats, sd: Floats, silent: Bools) -> Shift:
-    """Return mean and sd of the shift b on a grid, given standardised values z of ln T (or of ln age, if silent).
+    """Return mean and sd of the shift b, computed on a grid from standardised values z of ln T (of ln age if silent).
 
     ln L(b) = 1/3 * sum( -(z - b/sd)^2 / 2 if returned, else ln(0.03 + 0.97 (1 - F0(z - b/sd))) ).
 

@@ -1,1 +1,1 @@
-"""Benchmarks of the parts that must stay fast; each prints one JSON object with --json."""
+"""Benchmarks for the parts that must stay fast. With --json, each prints one JSON object."""

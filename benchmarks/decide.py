@@ -1,8 +1,8 @@
-"""Measures the CPU time of the decisions of one request with 1,000 and 10,000 slots, without database or HTTP.
+"""Measures the CPU time of one request's decisions with 1,000 and 10,000 slots, without a database or HTTP.
 
-`python -m benchmarks.decide [--json]`. 50 batches in the job array, every fourth an AFAP batch without an estimate; a
-request that finds a job at once, one that every class refuses, and one that takes several jobs. `reference_ratio` is
-the first over a fixed pure-Python operation timed in the same run.
+`python -m benchmarks.decide [--json]`. The job array has 50 batches, every fourth of them an AFAP batch without an
+estimate. One request finds a job immediately, one is refused by every class, and one takes several jobs.
+`reference_ratio` is the first request's time over that of a fixed pure-Python operation timed in the same run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ WARM_UP = 20
 
 
 def filled_array(slots: int) -> JobArray:
-    """Return the feeder's array with `slots` slots in 50 batches, a fiftieth of them retries."""
+    """Return a job array with `slots` slots in 50 batches, 2 % of them retries."""
     settings = FeederSettings(slots=slots)
     array = JobArray(SystemClock(), lambda: settings)
     for number in range(slots):
@@ -52,7 +52,7 @@ def filled_array(slots: int) -> JobArray:
 
 
 def requests() -> dict[str, SchedulingContext]:
-    """Return a host of medium rank in three contexts."""
+    """Return three requests from a host of medium rank."""
     samples = DecayedSums(10.0, 5.0, 3.0, NOW)
     hav = a_hav(consecutive_valid=12, relaxed=samples, speed=DecayedSums(10.0, 1e-8, 1e-17, NOW))
     catalogue = a_catalogue(cuts=[some_cuts()], scheduler__daily_quota_start=100_000)
@@ -67,8 +67,8 @@ def requests() -> dict[str, SchedulingContext]:
 def median_us(context: SchedulingContext, array: JobArray) -> float:
     """Return the median CPU time of a request's decisions in microseconds.
 
-    Each repetition uses another host of another volunteer, and the array's memory of sent jobs is cleared: otherwise it
-    would grow with the repetitions. Clearing is not timed.
+    Each repetition uses another host of another volunteer, and clears the array's memory of sent jobs, which would
+    otherwise grow with each repetition. Clearing is not timed.
     """
     times = []
     for turn in range(WARM_UP + REPEATS):
@@ -87,7 +87,7 @@ def median_us(context: SchedulingContext, array: JobArray) -> float:
 
 
 def measure() -> dict[str, float]:
-    """Measure every request on every size of array, and the ratios."""
+    """Measure each request with each size of array, and compute the ratios."""
     answers: dict[str, float] = {"batches": float(BATCHES), "reference_us": reference_us()}
     for slots in SLOTS:
         array = filled_array(slots)

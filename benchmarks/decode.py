@@ -1,10 +1,10 @@
-"""Measures decoding a request and encoding a reply, against parsing the same requests with lxml.
+"""Measures decoding a request and encoding a reply, compared with parsing the same requests with lxml.
 
     python -m benchmarks.decode --json
 
 Both run alternately over the well-formed captured requests, so that a busy machine slows both equally. `ratio_to_lxml`
 compares our complete decoding with lxml's parsing alone, before anything is read from its tree. `decode_report_us` is
-the request that benchmarks.dispatch sends, `encode_reply_us` a reply with four jobs.
+for the request that benchmarks.dispatch sends, `encode_reply_us` for a reply with four jobs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def microseconds_each(function: Callable[[Any], object], inputs: Sequence[object
 
 
 def measure(*, repeats: int, loops: int) -> dict[str, float]:
-    """Return medians over `repeats` rounds; each round runs every function."""
+    """Return medians over `repeats` rounds, each of which runs every function."""
     requests = captured_requests()
     report = [(CAPTURES / REQUEST_WITH_A_REPORT).read_bytes()]
     replies = [decode_reply((CAPTURES / REPLY_WITH_FOUR_JOBS).read_bytes())]

@@ -1,9 +1,9 @@
-"""Measures the quality and the cost of completion forecasts, on the worlds of the acceptance benchmark.
+"""Measures the quality and cost of completion forecasts on the worlds of the acceptance benchmark.
 
-`python -m benchmarks.estimator --bench DIR --gate [--seeds 0-23] [--salt TEXT]` runs `evaluate.py` in DIR as a process
-of its own, with this project's estimator, and returns its exit status. `--cost` measures CPU time per forecast of
-batches of 500 and of 10,000 jobs, the latter with a quorum of 2 on hosts that often fail, from DIR's simulator. DIR
-must be writable: it caches the simulated worlds.
+`python -m benchmarks.estimator --bench DIR --gate [--seeds 0-23] [--salt TEXT]` runs `evaluate.py` in DIR as a separate
+process with this project's estimator, and returns its exit status. `--cost` measures the CPU time per forecast for
+batches from DIR's simulator with 500 and 10,000 jobs, the latter with a quorum of 2 on hosts that often fail. DIR must
+be writable, because it caches the simulated worlds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ REPEATS = 5
 
 
 def run_gate(bench: Path, seeds: str, salt: str) -> tuple[int, dict[str, Any]]:
-    """Return the exit status of evaluate.py and the figures it wrote."""
+    """Run evaluate.py and return its exit status and the figures it wrote."""
     with tempfile.TemporaryDirectory() as folder:
         figures = Path(folder) / "figures.json"
         command = [sys.executable, "evaluate.py", "--estimator", ADAPTER, "--gate", "--seeds", seeds, "--salt", salt]
@@ -44,12 +44,12 @@ def run_gate(bench: Path, seeds: str, salt: str) -> tuple[int, dict[str, Any]]:
 
 
 def remaining_errors(figures: dict[str, Any]) -> dict[str, float]:
-    """Return the error of the remaining time late in a batch."""
+    """Return the errors of the forecast remaining time late in a batch."""
     return {key: round(figures[key][ADAPTER.split(":")[1]]["relrem"], 3) for key in PUBLISHED_REMAINING_ERROR}
 
 
 def measure_cost(bench: Path) -> dict[str, float]:
-    """Return CPU milliseconds per forecast of a snapshot in memory, over all checkpoints of a few worlds."""
+    """Return CPU milliseconds per forecast from a snapshot in memory, over all checkpoints of a few worlds."""
     simulator = _module(bench, "simulator")
     answers: dict[str, float] = {}
     for name, jobs, quorum in (("500_jobs", 500, 1), ("500_jobs_quorum_2", 500, 2), ("10000_jobs_quorum_2", 10_000, 2)):

@@ -1,4 +1,4 @@
-"""Converts the acceptance benchmark's snapshots for the estimator, and the estimator's forecasts back."""
+"""Converts the acceptance benchmark's snapshots for the estimator, and converts the estimator's forecasts back."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from domain.units import Instant, Seconds
 
 
 def estimate(snapshot: Any, quantiles: Sequence[float]) -> list[float]:
-    """Return absolute times, ascending: the 10, 50 and 90 % quantiles."""
+    """Return the 10, 50 and 90 % quantiles as absolute times, ascending."""
     forecast = estimate_batch(converted(snapshot))
     at = {0.1: forecast.q10_at, 0.5: forecast.q50_at, 0.9: forecast.q90_at}
     return [at[share] for share in quantiles]
 
 
 def converted(s: Any) -> BatchSnapshot:
-    """Convert column by column; the benchmark's states have the numbers of `Standing`."""
+    """Convert a snapshot column by column. The benchmark's states have the same numbers as `Standing`."""
     return BatchSnapshot(
         Instant(s.now),
         Instant(s.submit_time),

@@ -2,10 +2,10 @@
 
     python -m benchmarks.hosts TABLE.csv …
 
-Cores are a table of probabilities. The speed per core is fitted for each group of cores by maximum likelihood, weighted
-by computers, as log-normal, Weibull and gamma; `ks` are their Kolmogorov-Smirnov distances, weighted by computers over
-the groups. The parameters are those of the Weibull distribution, the best or tied for the best on the three tables in
-`simulator/host_models.py`.
+The numbers of cores form a table of probabilities. For each group of cores, the speed per core is fitted by maximum
+likelihood, weighted by computers, as log-normal, Weibull and gamma; `ks` are their Kolmogorov-Smirnov distances over
+the groups, weighted by computers. The parameters are those of the Weibull distribution, which is the best or tied for
+the best on the three tables in `simulator/host_models.py`.
 """
 
 from __future__ import annotations

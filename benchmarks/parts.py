@@ -1,8 +1,8 @@
-"""Sums a request worker's profile by stages of a request.
+"""Sums a request worker's profile by stage of a request.
 
-`python -m benchmarks.parts worker.txt --us 320 [--json]` reads the output of `py-spy record --format raw`: a line for
-each stack, its frames from the outermost inwards, separated by semicolons, and its count. `--us` is the workers' CPU
-time per request (`python_cpu_us_per_request` less `background_cpu_us_per_request` of `benchmarks.dispatch`).
+`python -m benchmarks.parts worker.txt --us 320 [--json]` reads the output of `py-spy record --format raw`, which has a
+line for each stack with its frames, outermost first and separated by semicolons, and its count. `--us` is the workers'
+CPU time per request (`python_cpu_us_per_request` minus `background_cpu_us_per_request` from `benchmarks.dispatch`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 
 def parts_of(lines: Iterable[str]) -> dict[str, float]:
-    """Return the share of each part, the largest first, without idle threads and unread stacks. Raises
+    """Return the share of each part, largest first, excluding idle threads and stacks without frames. Raises
     InvalidInputError.
 
     >>> parts_of(["run (loop.py:1);handle (scheduler/handler.py:9);decode_request (wire/decode.py:3) 3",
@@ -59,7 +59,7 @@ def _part(frames: list[str]) -> str:
 
 
 def table(shares: Mapping[str, float], us_per_request: float) -> dict[str, float]:
-    """Return microseconds per request of each part.
+    """Return each part's microseconds per request.
 
     >>> table({"decode": 0.75, "aiohttp": 0.25}, 320.0)
     {'decode': 240.0, 'aiohttp': 80.0}

@@ -1,10 +1,10 @@
-"""Measures the time and memory of a whole run of the host statistics, and its effect on requests.
+"""Measures the time and memory of a complete host statistics run, and its effect on requests.
 
     python -m benchmarks.percentiles --rows 10000000 --json
 
-Two embedded databases are filled, one with --rows rows of host_app_version (benchmarks/populations.py), one with a
-tenth as many. A run is the complete cron job (read, rank, write every percentile, switch), in a process of its own
-whose peak memory is measured by the system. The two sizes are measured alternately, and medians are reported.
+Two embedded databases are filled, one with --rows rows of host_app_version (benchmarks/populations.py), the other with
+a tenth as many. A run is the complete cron job (read, rank, write every percentile, switch) in a separate process,
+whose peak memory the system measures. The two sizes are measured alternately, and medians are reported.
 
 The larger database belongs to a node, `muster up` with the hosts, jobs and load generator of benchmarks.dispatch. It
 serves --requests-per-s clients over HTTP throughout, each of which reports a result and receives another job:
@@ -46,12 +46,12 @@ WAITING_JOBS = 60_000
 SLOTS = 1000
 CONNECTIONS = 16
 BEFORE_S = 20.0
-STRETCH_S = 2.0  # of load, one after the other during a run
+STRETCH_S = 2.0  # length of the successive load periods during a run
 RUNS_OFF = {"ranking.run_interval_s": 0.0, "ranking.refresh_interval_s": 0.0}  # only the measured run ranks
 
 
 async def run_alone(dsn: str) -> dict[str, float]:
-    """Make one run in this process."""
+    """Perform one run in this process."""
     store = await open_store(dsn, min_size=1, max_size=2)
     service = HostStatistics(
         HostStatisticsPorts(store.applications, store.hav_tables, store.generations), SystemClock()
@@ -67,7 +67,7 @@ async def run_alone(dsn: str) -> dict[str, float]:
 
 
 async def run_in_child(dsn: str) -> dict[str, float]:
-    """Make one run in a process of its own; return its figures with the database CPU of the connections it closed."""
+    """Perform one run in a separate process. Return its figures and the database CPU of the connections it closed."""
     before_s = await ended_connections_cpu_s(dsn)
     child = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "benchmarks.percentiles", "--dsn", dsn, stdout=asyncio.subprocess.PIPE
@@ -80,7 +80,7 @@ async def run_in_child(dsn: str) -> dict[str, float]:
 
 
 async def ended_connections_cpu_s(dsn: str) -> float:
-    """Return the CPU of ended server processes, which excludes the node's open connections."""
+    """Return the CPU seconds of server processes that have ended, which excludes the node's open connections."""
     connection = await asyncpg.connect(dsn)
     data = Path(await connection.fetchval("SHOW data_directory"))
     await connection.close()
@@ -91,7 +91,7 @@ async def ended_connections_cpu_s(dsn: str) -> float:
 
 @dataclass(slots=True)
 class Requests:
-    """Clients that call at a constant rate, and how long they waited."""
+    """Clients that send requests at a constant rate, and their latencies."""
 
     load: Generator
     port: int
@@ -117,7 +117,7 @@ class Requests:
         self.latencies_s.setdefault(name, []).extend(np.load(path).tolist())
 
     async def during(self, name: str, task: asyncio.Task[dict[str, float]]) -> dict[str, float]:
-        """Keep calling until the task is done; return its result."""
+        """Send requests until the task is done. Return its result."""
         while not task.done():
             await self.stretch(name, STRETCH_S)
         return await task
@@ -167,7 +167,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 
 
 async def measured(options: argparse.Namespace, dsn: str, small_dsn: str, requests: Requests) -> dict[str, float]:
-    """Make runs on both databases alternately, with the node under load throughout."""
+    """Perform runs on both databases alternately, with the node under load throughout."""
     await requests.stretch("warm-up", BEFORE_S / 2)
     await requests.stretch("before", BEFORE_S)
     small, large = list[dict[str, float]](), list[dict[str, float]]()

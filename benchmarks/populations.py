@@ -1,7 +1,7 @@
 """Fills a database with hosts and their rows of host_app_version for ranking.
 
-Five rows per host, one per app, half of them for CPUs and half for GPUs, giving ten populations to rank; one in a
-hundred rows belongs to a newcomer, one in ten hosts is silent. Ids follow the existing ones.
+Each host has five rows, one per app, half of them for CPUs and half for GPUs, which gives ten populations to rank. 1 %
+of the rows belong to newcomers, and 10 % of the hosts are silent. Ids continue after the existing ids.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SELECT
     4, 1e9, 8e9, 1e11, 0.5 + 0.5 * random(), 1, 1, '{x86_64-pc-linux-gnu}'
 FROM generate_series($1::int, $2::int) AS n
 """
-# $5 are the versions for CPUs by app, $6 those for GPUs. Scores are normal, a third of the rows failed recently.
+# $5 has the CPU versions by app, $6 the GPU versions. Scores are normal; a third of the rows failed recently.
 ROWS = """
 INSERT INTO host_app_version (
     host_id, app_version_id, consecutive_valid, quota_per_day, stats_at, speed_n, speed_sum, speed_sum_sq, tight_n,
@@ -59,7 +59,7 @@ FROM (
 
 
 async def fill(store: PostgresStore, connection: asyncpg.Connection, rows: int, *, now: Instant) -> None:
-    """Add this many rows of five new apps."""
+    """Add this many rows for five new apps."""
     on_cpu, on_gpu = await versions(store, now)
     volunteer_id = await connection.fetchval(VOLUNTEER)
     hosts = rows // APPS
@@ -75,7 +75,7 @@ async def fill(store: PostgresStore, connection: asyncpg.Connection, rows: int, 
 
 
 async def versions(store: PostgresStore, now: Instant) -> tuple[list[AppVersionId], list[AppVersionId]]:
-    """Return an app's version for CPUs and its version for GPUs, for each of the apps."""
+    """Create each app's version for CPUs and its version for GPUs."""
     await store.applications.put_plan_class(CUDA)
     made: dict[str, list[AppVersionId]] = {"": [], CUDA.name: []}
     for number in range(1, APPS + 1):

@@ -1,4 +1,4 @@
-"""Runs benchmarks in a temporary folder, and times a reference operation for comparison."""
+"""Runs benchmarks in a temporary directory, and times a reference operation for comparison."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 def in_folder(
     measure: Callable[[Path], Coroutine[Any, Any, T]], folder: Path | None = None, *, within: Path | None = None
 ) -> T:
-    """Measure in `folder`, which is kept; without one, in a new folder that is removed.
+    """Measure in `folder`, which is kept, or else in a new directory, which is removed.
 
-    `within` is the parent of the new folder; None: the system's default.
+    `within` is the parent of the new directory, by default the system's.
     """
     work = folder or Path(tempfile.mkdtemp(prefix="muster-bench-", dir=within))
     work.mkdir(parents=True, exist_ok=True)
@@ -41,9 +41,9 @@ def run_and_tell(
     measure: Callable[[argparse.Namespace, Path, Clock], Coroutine[Any, Any, dict[str, Any]]],
     table: Callable[[Mapping[str, Any]], str],
 ) -> None:
-    """Measure as the options say, in their `folder`, and print the figures with the elapsed time.
+    """Measure with the given options, in their `folder`, and print the figures and the elapsed time.
 
-    Print one JSON object, or text made by `table`.
+    The output is one JSON object, or text formatted by `table`.
     """
     clock = SystemClock()
     began_s = clock.monotonic()
@@ -58,7 +58,7 @@ def say(text: str) -> None:
 
 
 def tell(figures: Mapping[str, float], *, as_json: bool) -> None:
-    """Print figures as one JSON object, or a line each."""
+    """Print figures as one JSON object, or with one line per figure."""
     if as_json:
         print(json.dumps(figures))
         return
@@ -79,11 +79,11 @@ def reference_us() -> float:
 
 
 class BenchmarkError(MusterError):
-    """A measured process did not start, or failed."""
+    """Raised if a measured process did not start, or failed."""
 
 
 async def asked(process: asyncio.subprocess.Process, command: dict[str, object]) -> dict[str, Any]:
-    """Send a command to a load generator; return its answer. Raises BenchmarkError."""
+    """Send a command to a load generator and return the answer. Raises BenchmarkError."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(command).encode() + b"\n")

@@ -1,11 +1,11 @@
-"""Measures the cost of a simulation per instance.
+"""Measures the cost per instance of a simulation.
 
     python -m benchmarks.simulate --hosts 10000 --instances 1000000 [--rule muster] [--json]
 
-Runs the shipped scenario `large` once, its work divided into this many jobs: more jobs are shorter, and the work per
-host stays the same. Without --instances its jobs are unchanged. Prints the CPU time per instance, everything included,
-the requests per instance, the process's peak memory, and `reference_ratio`: an instance over a fixed pure-Python
-operation timed in the same run.
+Runs the shipped scenario `large` once, with its work divided into this many jobs: with more jobs, each is shorter, and
+the work per host stays the same. Without --instances its jobs are unchanged. Prints the total CPU time per instance,
+the requests per instance, the process's peak memory, and `reference_ratio`: the time per instance over that of a fixed
+pure-Python operation timed in the same run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SCENARIO = "large"
 
 
 def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
-    """Return the scenario with the same work for each of this many hosts, divided into this many jobs.
+    """Return the scenario for this many hosts, with the same work per host, divided into this many jobs.
 
     >>> new = scaled(hosts=1000, jobs=43_600)
     >>> hosts_of(new), sum(batch.jobs for batch in new.batches), new.batches[0].fpops_est
@@ -46,7 +46,7 @@ def scaled(*, hosts: int, jobs: int | None = None) -> FileScenario:
 
 
 def hosts_of(scenario: FileScenario) -> int:
-    """Return all hosts that ever take part."""
+    """Return the number of hosts that ever participate."""
     return sum(arrivals.hosts for arrivals in scenario.population.arrivals)
 
 
@@ -60,7 +60,7 @@ def reference_us() -> float:
 
 
 def measure(scenario: FileScenario, *, rule: str, seed: int) -> dict[str, object]:
-    """Make one run; its CPU time counts from creating the hosts to the last event."""
+    """Perform one run. Its CPU time counts from the creation of the hosts to the last event."""
     begun = time.process_time()
     engine = Engine(
         scenario,

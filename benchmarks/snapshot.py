@@ -3,8 +3,8 @@
     python -m benchmarks.snapshot --json
 
 A fresh embedded PostgreSQL is filled with an app that has --rows rows of host_app_version, one per host, a history of
-other batches, and a batch of --jobs jobs, half of which have returned and a quarter of which are in progress, on as
-many hosts. The snapshot is filled and the model fitted as the daemon does, --repeats times; times are wall-clock.
+other batches, and a batch of --jobs jobs on as many hosts, of which half have returned and a quarter are in progress.
+The snapshot is filled and the model fitted --repeats times, as the daemon does. Times are wall-clock times.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ async def prepare(dsn: str, rows: int, jobs: int) -> BatchId:
 
 
 async def timed(store: PostgresStore, batch_id: BatchId, repeats: int) -> dict[str, float]:
-    """Return medians over the repeats, and the first time, with cold caches."""
+    """Return the medians over the repeats, and the first time, which is with cold caches."""
     fills, fits = list[float](), list[float]()
     rows = dict[str, float]()
     for _ in range(repeats + 1):

@@ -9,6 +9,6 @@ from store.queries import blocks
 
 
 def statements(benchmark: str) -> Mapping[str, str]:
-    """Return the text of every statement of the benchmark by name."""
+    """Return the text of each of the benchmark's statements by name."""
     file = files("benchmarks").joinpath(benchmark, "statements.sql")
     return dict(blocks(file.read_text(encoding="utf-8"), file.name))

@@ -1,10 +1,10 @@
-"""Measures committing a batch of a million jobs, against a bare COPY of as many rows.
+"""Measures committing a batch of a million jobs, compared with a bare COPY of the same number of rows.
 
-`python -m benchmarks.submit --jobs 1000000 [--through store|api] [--json]`. An embedded, durable database as `muster
-init` creates it. "store" submits as `muster batch submit` does: one job class, a command line for each job. "api" posts
-every job singly, in one JSON document, to a running `muster up`. Each repeat first copies as many rows to tables
-without indexes; `ratio_to_copy` compares the two within the repeat. If the process or its database stops for more than
-a minute, the connection is closed, as for every submission (`store.pool.COMMAND_TIMEOUT_S`): measure again.
+`python -m benchmarks.submit --jobs 1000000 [--through store|api] [--json]`. `muster init` creates the embedded, durable
+database. "store" submits as `muster batch submit` does, with one job class and a command line for each job. "api" posts
+one JSON document that lists every job to a running `muster up`. Each repeat first copies as many rows to tables without
+indexes; `ratio_to_copy` compares the two within the repeat. If the process or its database stops for more than a
+minute, the connection is closed as for any submission (`store.pool.COMMAND_TIMEOUT_S`), so measure again.
 """
 
 from __future__ import annotations
@@ -32,12 +32,11 @@ from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.running import in_folder, say
 from domain.apps import App
 from domain.clock import Clock, SystemClock
-from domain.settings import Settings
 from domain.units import AppId
 from muster_client import Client
 from runtime.project import database_dsn, install, open_database, release_database
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+from transfer.project_files import ProjectFiles
 
 APP = "pi"
 PLATFORM = "x86_64-pc-linux-gnu"
@@ -57,7 +56,7 @@ Submit = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One submission, and the COPY before it."""
+    """One submission and the COPY before it."""
 
     seconds: float
     jobs_per_s: float
@@ -80,17 +79,16 @@ async def make_app(project: Project, clock: Clock) -> None:
 
 @asynccontextmanager
 async def through_store(project: Project, jobs: int, clock: Clock) -> AsyncIterator[tuple[Submit, psutil.Process]]:
-    """Submit as the command line does."""
+    """Yield a function that submits as the command line does."""
     batch = {"app": APP, "qos": "throughput", "jobs": {**JOB, "count": jobs, "command_line": COMMAND_LINE}}
     async with open_database(project, clock) as store:
-        folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-        batches = Batches(store, folder, clock)
+        batches = Batches(store, ProjectFiles(project.files_dir), clock)
         yield lambda: batches.submit(batch), psutil.Process()
 
 
 @asynccontextmanager
 async def through_api(project: Project, jobs: int, clock: Clock) -> AsyncIterator[tuple[Submit, psutil.Process]]:
-    """Submit as a remote script does, with each job listed."""
+    """Yield a function that submits as a remote script does, listing each job."""
     lines = [{"command_line": COMMAND_LINE.replace("{i}", str(i))} for i in range(jobs)]
     batch = {"app": APP, "qos": "throughput", "jobs": JOB, "job": lines}
     port = free_port()
@@ -105,7 +103,7 @@ async def through_api(project: Project, jobs: int, clock: Clock) -> AsyncIterato
 
 
 async def bare_copy(connection: asyncpg.Connection, jobs: int, now: float) -> None:
-    """Copy the same rows into tables with the same columns without indexes."""
+    """Copy the same rows into tables with the same columns but without indexes."""
     await connection.copy_records_to_table(
         "bare_job",
         columns=["job_id", "batch_id", "job_class_id", "command_line", "inputs"],

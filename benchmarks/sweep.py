@@ -4,8 +4,8 @@
 
 A fresh embedded PostgreSQL is filled with an app that has --rows rows of host_app_version, one per host, a history of
 other batches, and --batches active batches of --jobs jobs each, half of which have returned and a quarter of which are
-in progress. The background process's estimator then forecasts them all, as after a restart, and once more, --repeats
-times. The result is the CPU time of this process and of all of PostgreSQL.
+in progress. The background process's estimator forecasts all of them, as after a restart, and then --repeats more
+times. The result is the CPU time of this process and of all PostgreSQL processes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ END_OTHERS = "UPDATE batch SET state = 'complete', ended_at = $2 WHERE batch_id 
 
 async def with_batches(dsn: str, rows: int, batches: int, jobs: int) -> None:
     """Create the app, its hosts and its history as in benchmarks.snapshot, end those batches, and create the active
-    ones.
+    batches.
     """
     others = await prepare(dsn, rows, 1)
     now = SystemClock().now()
@@ -90,7 +90,7 @@ class Meter:
 
 
 async def restarted(estimator: Estimator) -> RefitPass:
-    """Forecast everything, as after a restart, in steps."""
+    """Forecast all batches in steps, as after a restart."""
     done = list[RefitPass]()
     while not done or done[-1].more:
         done.append(await estimator.run_once())
@@ -98,7 +98,7 @@ async def restarted(estimator: Estimator) -> RefitPass:
 
 
 async def swept(store: PostgresStore, meter: Meter, repeats: int, batches: int) -> dict[str, float]:
-    """Return the first sweep by itself, and medians of the others."""
+    """Return the figures of the first sweep, and medians over the other sweeps."""
     estimator = Estimator(store.forecasting, store.forecasts, Settings, SystemClock())
     figures = list[tuple[float, float, float]]()
     for number in range(repeats + 1):

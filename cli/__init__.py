@@ -1,1 +1,1 @@
-"""The `muster` command."""
+"""Implements the `muster` command."""

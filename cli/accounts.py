@@ -1,4 +1,4 @@
-"""`muster account`, `submitter`, `grant` and `limit`: submitters, their shares, and limits on what they use."""
+"""`muster account`, `submitter`, `grant` and `limit`: manage submitters, their shares, and limits on their usage."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _text_of(file: Path) -> str:
 
 
 def rows_of(text: str) -> list[dict[str, Any]]:
-    """Return the rows of a dump. Raises InvalidInputError.
+    """Parse the rows of a dump. Raises InvalidInputError.
 
     >>> rows_of("kind,name,parent,shares,permissions\\naccount,lab,,2,expedite raise\\n")[0]["permissions"]
     ['expedite', 'raise']
@@ -228,7 +228,7 @@ async def delete_submitter(run: Run, name: str) -> None:
 
 
 def _something_of(permissions: Sequence[str], no_permissions: bool, *others: object) -> list[str] | None:
-    """Return the new permissions; None keeps the current ones. Raises InvalidInputError if nothing changes."""
+    """Return the new permissions, None to keep the current ones. Raises InvalidInputError if nothing would change."""
     if permissions and no_permissions:
         raise InvalidInputError("--no-permissions", "not with --permit", "both")
     if not permissions and not no_permissions and all(one is None for one in others):

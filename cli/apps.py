@@ -1,4 +1,4 @@
-"""`muster app`: applications, their versions and plan classes."""
+"""`muster app`: manage applications, their versions and plan classes."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ async def add_version(
     """
     from administration.apps import MoreFile, VersionDraft, add_app_version
     from administration.signing import with_project_key
-    from transfer.downloads import content_of
+    from transfer.files import content_of
 
     if signatures is not None and key is not None:
         raise InvalidInputError("--key", "either --key or --signatures", "both")
@@ -189,7 +189,12 @@ async def add_version(
         project = run.project()
         async with run.store() as store:
             added = await add_app_version(
-                store.applications, project, new, clock=run.clock, sign=sign or with_project_key(project)
+                store.applications,
+                project,
+                new,
+                clock=run.clock,
+                sign=sign or with_project_key(project),
+                files=await run.files(store),
             )
     elif more_files:
         raise NotThroughServerError(
@@ -272,7 +277,7 @@ async def _set_state(run: Run, app_version_id: int, state: str) -> None:
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
-    """Return the signer of the options: a document of signatures or a key; None without either."""
+    """Return the signer that the options name, a document of signatures or a key, None without either."""
     from administration.signing import with_key_file
     from transfer.keys import read_signatures
 

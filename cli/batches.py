@@ -1,4 +1,4 @@
-"""`muster batch` and `muster job`: submit batches with their input files, show them, and abort them."""
+"""`muster batch` and `muster job`: submit batches with their input files, and show and abort them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _table_rows(values: Table, folder: Path) -> Iterable[Row]:
     from administration.batches import table_rows
 
     if values.get("jobs_csv"):
-        return table_rows(folder / str(values["jobs_csv"]))
+        return table_rows(folder / str(values["jobs_csv"]), str(values["jobs_csv"]))
     of_all, *tables = _tables(values)
     return tables or [{"count": of_all.get("count")}]
 
@@ -162,7 +162,7 @@ class _Bringing:
     async def put(self, path: str, field: str) -> str:
         """Upload a file once, and return its name on the server. Raises InvalidInputError."""
         from administration.batches import input_file_name
-        from transfer.downloads import content_of
+        from transfer.files import content_of
 
         if path not in self._names:
             source = self._folder / path

@@ -1,4 +1,4 @@
-"""Shared by all commands: the project or server they work on, tables, progress bars and completion."""
+"""Provides what all commands share: access to a project or server, tables, progress bars and completion."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from administration.project import Project
     from muster_client import Client
     from store.postgres import PostgresStore
+    from transfer.project_files import ProjectFiles
 
 
 DEFAULT_DATA_DIR = "muster-data"
@@ -49,12 +50,12 @@ Command = Callable[..., None]
 
 
 class NotThroughServerError(MusterError):
-    """The command works only on the project's own machine."""
+    """Raised if --server is given to a command that works only on the project's own machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that commands use instead of the database."""
+    """The server that commands use instead of a database."""
 
     url: str
     token: str
@@ -62,7 +63,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a command."""
+    """One invocation of a command."""
 
     data_dir: Path
     database_url: str | None
@@ -71,22 +72,30 @@ class Run:
     server: Server | None = None
 
     def project(self) -> Project:
-        """Return the project of --data-dir. Raises NotInitialisedError."""
+        """Return the project in --data-dir. Raises NotInitialisedError."""
         from administration.project import open_project
 
         return open_project(self.data_dir, self.database_url)
 
     @asynccontextmanager
     async def store(self) -> AsyncIterator[PostgresStore]:
-        """Open the project's database; closes it at the end."""
+        """Open the project's database, and close it at the end."""
         from runtime.project import open_database
 
         async with open_database(self.project(), self.clock) as store:
             yield store
 
+    async def files(self, store: PostgresStore) -> ProjectFiles:
+        """Return the project's files, by its present settings."""
+        from domain.settings import Settings
+        from transfer.project_files import ProjectFiles
+
+        settings = Settings.from_stored(await store.settings.settings())[0].storage
+        return ProjectFiles(self.project().files_dir, lambda: settings)
+
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """Open a client of the server's API, or of the API of the project on this machine."""
+        """Open a client for the server's API, or for the API of the project on this machine."""
         from muster_client import Client
 
         if self.server is not None:
@@ -104,11 +113,11 @@ class Run:
             return await call(client)
 
     def show(self, value: object, text: str) -> None:
-        """Print `value` as one JSON object with --json, else `text`."""
+        """Print `value` as one JSON object with --json, otherwise print `text`."""
         click.echo(to_json(value) if self.as_json else text)
 
     def show_table(self, rows: Sequence[Mapping[str, object]], columns: list[str], empty: str) -> None:
-        """Print rows as a JSON array with --json, else as a table, or `empty` if there are no rows."""
+        """Print rows as a JSON array with --json, otherwise as a table, or `empty` if there are no rows."""
         if self.as_json:
             click.echo(to_json(rows))
             return
@@ -122,7 +131,7 @@ class Run:
 
 
 def user() -> str:
-    """Return the user's name, or the user id if it has no name on this machine."""
+    """Return the user's name, or the user id if the machine has no name for it."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -154,7 +163,7 @@ def as_text(value: object) -> str:
 
 
 def field_as_text(key: str, value: object) -> str:
-    """Format a field's value; fields named `*_at` as dates.
+    """Format a field's value, as a date if the field's name ends in `_at`.
 
     >>> field_as_text("ended_at", 1795325409.4), field_as_text("ended_at", None), field_as_text("shares", 2.0)
     ('2026-11-22 05:30:09 UTC', '-', '2')
@@ -176,7 +185,7 @@ def lines_of(value: Mapping[str, object]) -> str:
 
 
 def command(body: Body) -> Command:
-    """Declare a command that works on a project or through a server: adds the options for both, and runs the coroutine.
+    """Declare a command that works on a project or through a server. Adds the options for both and runs the coroutine.
 
     The body calls the API through `Run.ask` or `Run.client`.
     """
@@ -195,7 +204,7 @@ def command(body: Body) -> Command:
 
 
 def local_command(instead: str) -> Callable[[Body], Command]:
-    """Declare a command for the project's own machine only. With --server it fails with `instead` as advice."""
+    """Declare a command that works only on the project's own machine. With --server it fails and suggests `instead`."""
 
     def decorate(body: Body) -> Command:
         @only_here(instead)
@@ -210,7 +219,7 @@ def local_command(instead: str) -> Callable[[Body], Command]:
 
 
 def only_here(instead: str) -> Callable[[Command], Command]:
-    """Add --server to a command that uses no server. With it the command fails with `instead` as advice."""
+    """Add --server to a command that does not use a server. With it the command fails and suggests `instead`."""
 
     def decorate(function: Command) -> Command:
         @click.option("--server", hidden=True)
@@ -276,7 +285,7 @@ def _server_asked(url: str | None, token: str | None) -> Server | None:
 
 @contextmanager
 def spinner(what: str) -> Iterator[None]:
-    """Show a spinner for work of unknown length; nothing unless standard error is a terminal."""
+    """Show a spinner for work of unknown length if standard error is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -287,7 +296,7 @@ def spinner(what: str) -> Iterator[None]:
 
 @contextmanager
 def share_bar(what: str) -> Iterator[Callable[[float], None]]:
-    """Show a bar for a share done, 0 to 1; nothing unless standard error is a terminal."""
+    """Show a bar for the completed share, 0 to 1, if standard error is a terminal."""
     console = Console(stderr=True)
     columns = TextColumn(what), BarColumn(), TaskProgressColumn(), TimeElapsedColumn()
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -297,7 +306,7 @@ def share_bar(what: str) -> Iterator[Callable[[float], None]]:
 
 @contextmanager
 def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar for a count done; nothing unless standard error is a terminal, nor for fewer than `least`."""
+    """Show a bar for the completed count, if standard error is a terminal and there are at least `least` to do."""
     console = Console(stderr=True)
     bar = Bar(
         TextColumn(what),
@@ -306,7 +315,7 @@ def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,  # otherwise it would print an empty line
+        disable=not console.is_terminal,  # otherwise Rich would print an empty line
     )
     task = bar.add_task(what, visible=False)
 
@@ -318,7 +327,7 @@ def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Format rows as lines, numbers aligned right, words left. Short rows are padded.
+    """Format rows as lines, with numbers right-aligned and words left-aligned. Short rows are padded.
 
     >>> print(aligned([["user", "usage"], ["ann", "7"], ["bob", "12.5"]]))
     user  usage

@@ -135,6 +135,6 @@ def _notes(record: ForecastRecord) -> str:
 
 
 def _told(done: RefitReport, so_far: int, of: int) -> None:
-    """Print a line to standard error for a batch that is done."""
+    """Print a line to standard error for each batch that was forecast."""
     because = "" if done.record is None else f": {done.record.because}"
     click.echo(f"{so_far} of {of}, batch {done.batch_id} {done.outcome.value}{because}", err=True)

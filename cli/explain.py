@@ -1,4 +1,4 @@
-"""`muster explain`: explains decisions about hosts, batches, jobs and instances."""
+"""`muster explain`: explain decisions about hosts, batches, jobs and instances."""
 
 from __future__ import annotations
 

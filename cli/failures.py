@@ -1,4 +1,4 @@
-"""Turns a command's error into a problem object (RFC 9457), as the API reports it."""
+"""Converts a command's error to a problem object (RFC 9457), as in the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def problem_as_json(error: Exception) -> str:
-    """Return the problem as one JSON object."""
+    """Return the error's problem object as JSON."""
     return msgspec.json.encode(problem_for(error)).decode()
 
 
@@ -27,7 +27,7 @@ def is_of_a_server(error: Exception) -> bool:
 
 
 def problem_for(error: Exception) -> Problem:
-    """Return the problem for any error that ends a command; a server's own problem is passed on.
+    """Return the problem for any error that ends a command. A problem from a server is passed on.
 
     >>> problem_for(click.BadParameter("'x' is no number", param=click.Option(["--limit"]))).field
     'limit'
@@ -49,7 +49,7 @@ def problem_for(error: Exception) -> Problem:
 
 
 def _usage(error: click.ClickException) -> Problem:
-    """Return the problem for a wrong command line; `field` names the option or argument, if known."""
+    """Return the problem for an invalid command line. `field` names the option or argument, if known."""
     from web.problems import problem
 
     found = problem(400, "usage", error.format_message())

@@ -1,4 +1,4 @@
-"""`muster fairshare`: shares and usage, and an emulation of other systems' fair-share."""
+"""`muster fairshare`: show shares and usage, and emulate other systems' fair-share."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def emulate_system(system: str, as_json: bool, file: Path) -> None:
 
 
 def document_in(file: Path) -> object:
-    """Return the file's JSON. Raises InvalidInputError."""
+    """Return the JSON value in the file. Raises InvalidInputError."""
     where = "standard input" if str(file) == "-" else str(file)
     try:
         with click.open_file(str(file), "rb") as content:
@@ -64,7 +64,7 @@ def document_in(file: Path) -> object:
 
 
 def rows_of(table: EmulatedTable) -> list[dict[str, str]]:
-    """Return one object per row.
+    """Convert the table to one object per row.
 
     >>> rows_of(EmulatedTable(("user", "fairshare"), (("ann", "0.5"),)))
     [{'user': 'ann', 'fairshare': '0.5'}]
@@ -142,7 +142,7 @@ def windows_as_text(found: shapes.WindowsShown) -> str:
 
 
 def tree_as_text(rows: Sequence[shapes.ShareShown]) -> str:
-    """Format the tree as a table, names indented by depth."""
+    """Format the tree as a table with names indented by depth."""
     heading = ["account or submitter", "shares", "share", "usage", "used", "effective", "ratio", "level weight", "rank"]
     cells = [
         [

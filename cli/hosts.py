@@ -1,4 +1,4 @@
-"""`muster host`, `unschedulable` and `volunteer`: hosts, jobs that no host can run, and volunteers."""
+"""`muster host`, `unschedulable` and `volunteer`: show hosts and jobs that no host can run, and manage volunteers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "
 
 @click.group()
 def host() -> None:
-    """Show volunteers' hosts."""
+    """Show volunteers' hosts, and label them."""
 
 
 @host.command("list")
@@ -71,6 +71,25 @@ async def show_host(run: Run, host_id: int) -> None:
     run.show(shown, "\n\n".join(parts))
 
 
+@host.command("set")
+@click.argument("host_id", type=ID)
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="Label for ordering.queue_hosts. The labels given replace all existing labels.",
+)
+@click.option("--no-labels", is_flag=True, help="Remove all labels.")
+@command
+async def set_host(run: Run, host_id: int, labels: tuple[str, ...], no_labels: bool) -> None:
+    """Replace the labels of a host. Queues can be bound to labels."""
+    if bool(labels) == no_labels:
+        raise InvalidInputError("--label", "--label, or --no-labels", "both" if labels else "none")
+
+    shown = await run.ask(lambda client: client.set_host_labels(host_id, labels))
+    run.show(shown, f"host {host_id}: {', '.join(shown['labels']) or 'no labels'}")
+
+
 @host.command("instances")
 @click.argument("host_id", type=ID)
 @command
@@ -104,7 +123,7 @@ def volunteer() -> None:
 
 
 def password_in(file: TextIO, *, given: str | None) -> str:
-    """Return the password in the file's first line. Raises InvalidInputError if it is empty or --password is given too.
+    """Return the password on the file's first line. Raises InvalidInputError if it is empty or --password is given.
 
     >>> import io
     >>> password_in(io.StringIO("correct horse\\n"), given=None)

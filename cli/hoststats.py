@@ -1,4 +1,4 @@
-"""`muster hoststats`: rank the hosts, and show the last ranking."""
+"""`muster hoststats`: rank the hosts and show the latest ranking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "sco
 
 
 class RunUnderWayError(MusterError):
-    """Another ranking is running; nothing was done."""
+    """Raised if another ranking is running, so that nothing was done."""
 
 
 @click.group()
@@ -82,7 +82,7 @@ async def show_ranking(run: Run, host_id: int | None) -> None:
 
 
 def is_overdue(age_s: Seconds, settings: RankingSettings) -> bool:
-    """Return whether the last ranking is older than two intervals (of a day each if cron runs it): the next one failed.
+    """Return whether a ranking failed: the last one is older than two intervals (two days if cron runs it).
 
     >>> by_cron = RankingSettings(run_interval_s=Seconds(0.0))
     >>> [is_overdue(Seconds(hours * 3600.0), by_cron) for hours in (48, 49)]
@@ -124,7 +124,7 @@ def _hours(seconds: float | None) -> float | None:
 
 
 def _told(progress: Progress) -> None:
-    """Print a line to standard error for each step done."""
+    """Print a line to standard error for each completed step."""
     kind = f" {progress.processor_type}" if progress.processor_type is not None else ""
     place = f"app {progress.apps_done + 1} of {progress.apps}, {progress.app_name}{kind}"
     click.echo(f"{place}: {progress.rows} rows {progress.step}", err=True)

@@ -1,4 +1,4 @@
-"""The command line `muster`: a menu of commands. Modules load when called, so help and completion load none."""
+"""The command line `muster`. A command's module is imported when it is called, so help and completion are fast."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from click.shell_completion import CompletionItem
 
 from domain.errors import MusterError
 
-Entries = Mapping[str, tuple[str, str]]  # by name: "module:attribute", and the first sentence of its help
+Entries = Mapping[str, tuple[str, str]]  # name -> "module:attribute" and the first sentence of the help
 
 
 class Commands(MutableMapping[str, click.Command]):
-    """Commands by name. Access to an item imports its module; iteration imports nothing."""
+    """Commands by name. Access to an item imports its module; iteration does not."""
 
     def __init__(self, entries: Entries) -> None:
         self._entries = dict(entries)
@@ -51,7 +51,7 @@ class Commands(MutableMapping[str, click.Command]):
 
 
 class Menu(click.Group):
-    """A group of commands, given by their import paths."""
+    """A group of commands that are defined by import paths."""
 
     def __init__(self, *arguments: object, entries: Entries, **settings: object) -> None:
         super().__init__(*arguments, **settings)  # type: ignore[arg-type]  # click's own
@@ -59,12 +59,12 @@ class Menu(click.Group):
         self.commands = self.menu
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the summaries, one row each."""
+        """Write one row per command with its summary."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.menu.summary(name)) for name in self.list_commands(ctx)])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """Complete command names, with their summaries."""
+        """Complete command names, and show their summaries."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
         found = [CompletionItem(name, help=self.menu.summary(name)) for name in names]
         return found + click.Command.shell_complete(self, ctx, incomplete)
@@ -84,7 +84,7 @@ ENTRIES = {
     "app": ("cli.apps:app", "Manage applications."),
     "batch": ("cli.batches:batch", "Manage batches of jobs."),
     "job": ("cli.batches:job", "Show jobs and their instances."),
-    "host": ("cli.hosts:host", "Show volunteers' hosts."),
+    "host": ("cli.hosts:host", "Show volunteers' hosts, and label them."),
     "unschedulable": (
         "cli.hosts:unschedulable",
         "Show work that no recent host could take, with the reasons.",
@@ -99,6 +99,7 @@ ENTRIES = {
     "explain": ("cli.explain:explain", "Explain decisions by a dry run of the scheduler, which changes nothing."),
     "priority": ("cli.priority:priority", "Show, preview and change the order of batches."),
     "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
+    "usage": ("cli.usage:usage", "Report the history of usage by account, submitter and time."),
     "grant": (
         "cli.accounts:grant",
         "Manage grants of service units; accounts that have spent their grant continue in the last queue at no charge.",
@@ -126,6 +127,10 @@ ENTRIES = {
         "cli.maintenance:check",
         "Check database and upload directory: all acknowledged results are present, none is duplicated.",
     ),
+    "files": (
+        "cli.maintenance:files",
+        "Move the project's files between the folder and buckets.",
+    ),
     "restore": (
         "cli.maintenance:restore",
         "Reconcile database and upload directory after a restore, before `muster up`.",
@@ -146,7 +151,7 @@ def muster() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line, `sys.argv` by default. Errors are reported in one line, or as JSON with --json."""
+    """Run the command line (default: `sys.argv`). Errors are reported on one line, or as JSON with --json."""
     given = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in given
     try:
@@ -167,7 +172,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
-    """Report the error on standard error, as text or with --json as a problem object, and exit."""
+    """Report the error on standard error, as text or (with --json) as a problem object, and exit."""
     if as_json:
         from cli.failures import problem_as_json  # it loads the client, which most commands do not need
 
@@ -180,7 +185,7 @@ def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
 
 
 def in_words(error: Exception) -> str:
-    """Return the error in one line.
+    """Return a one-line description of the error.
 
     >>> in_words(FileNotFoundError(2, "No such file or directory", "batch.toml"))
     'batch.toml: No such file or directory'

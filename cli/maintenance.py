@@ -1,4 +1,4 @@
-"""`muster check`, `purge`, `restore`, `sign`: check, clean up and restore a project, and sign files."""
+"""`muster check`, `purge`, `restore`, `files`, `sign`: check, clean up, restore, move and sign a project's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.context import Run, local_command, to_json
+from cli.context import Run, bar_of, local_command, to_json
 from domain.errors import InvalidInputError, MusterError
 from domain.history import checked_month
 from domain.settings import Settings
@@ -28,7 +28,7 @@ from domain.units import later
 )
 @local_command("it reads the upload directory; run it on the project's own machine")
 async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
-    """Check database and upload directory: all acknowledged results are present, none is duplicated.
+    """Check database, upload directory and buckets: all acknowledged results are present, none is duplicated.
 
     Changes nothing, and may run while the project is serving. Exit code 1 if there are findings.
     """
@@ -44,6 +44,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
         click.echo(f"{question}: {found or 'nothing'} wrong", err=True)
 
     async with run.store() as store, store.checking.session() as session:
+        buckets = (await run.files(store)).buckets
         storage = Settings.from_stored(await store.settings.settings())[0].storage
         made = await inspect(
             session,
@@ -52,7 +53,10 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
             contents=contents,
             progress=progress,
             deleted_before=later(run.clock.now(), -storage.keep_parts_s - DELETED_WITHIN_S),
-            nodes=unshared(await store.process_reports.since(later(run.clock.now(), -SILENT_S)), mark),
+            nodes=None
+            if storage.url  # then a node's folder has only its own unfinished uploads
+            else unshared(await store.process_reports.since(later(run.clock.now(), -SILENT_S)), mark),
+            buckets=buckets,
         )
     run.show(made.as_json(), made.text())
     if made.found:
@@ -60,7 +64,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
 
 
 class NotConfirmedError(MusterError):
-    """Nothing was purged."""
+    """Raised if the purge was not confirmed. Nothing was purged."""
 
 
 @click.command()
@@ -74,7 +78,6 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
     Batches and their job counts are kept.
     """
     from administration.purge import COUNTED, Purged, months_before, purge_months
-    from transfer.upload_folder import UploadFolder
 
     checked_month("--before", before)
     upload_dir = run.project().upload_dir
@@ -88,7 +91,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
         if not dry_run:
             await purge_months(
                 store.history,
-                UploadFolder(upload_dir),
+                await run.files(store),
                 found.months,
                 clock=run.clock,
                 progress=lambda month: click.echo(f"{month.month} is gone", err=True),
@@ -101,7 +104,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
 
 
 class StillServingError(MusterError):
-    """A process of the project is running."""
+    """Raised if a process of the project is running."""
 
 
 @click.command()
@@ -124,8 +127,37 @@ async def restore(run: Run) -> None:
                 f"nothing was changed: {serving} sessions of serving processes use the database, expected 0; "
                 "stop every node first"
             )
-        made = await restore_project(store.restoring, store.uploads, upload_dir, aside, run.clock)
+        buckets = (await run.files(store)).buckets
+        made = await restore_project(store.restoring, store.uploads, upload_dir, aside, run.clock, buckets)
     run.show(made.as_json(), made.text())
+
+
+@click.group()
+def files() -> None:
+    """Move the project's files between the folder and buckets."""
+
+
+@files.command("copy")
+@click.option(
+    "--delete",
+    is_flag=True,
+    help="Delete files from the old store that the new store had before this command started.",
+)
+@local_command("it reads the project's files; run it on a machine that has all of them")
+async def copy_files(run: Run, delete: bool) -> None:
+    """Copy all files from the other stores in use to the store for new files.
+
+    You can run it while the project serves, and repeat it after an interruption. Every copied output is compared with
+    its record. Exit code 1 if a file is missing or differs.
+    """
+    from administration.copying import copy_all
+
+    async with run.store() as store, store.checking.session() as session:
+        with bar_of("files") as progress:
+            done = await copy_all(session, await run.files(store), delete=delete, progress=progress)
+    run.show(done.as_json(), done.text())
+    if done.wrong:
+        sys.exit(1)
 
 
 READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)

@@ -1,4 +1,4 @@
-"""`muster init`, `up`, `migrate` and `demo`: create a project, run its node, migrate its database, and try it out."""
+"""`muster init`, `up`, `migrate` and `demo`: create a project, run a node, migrate the database, and try Muster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 METRICS_PORT = 9464  # default port of the supervisor's metrics
-RETRY_S = 5.0  # wait when a table to migrate is locked
+RETRY_S = 5.0  # pause before another attempt if a table to migrate is locked
 
 
 @click.command()
@@ -125,7 +125,7 @@ class Serving:
 
     @property
     def worker_ports(self) -> range:
-        """The workers' own ports; empty if they only share one."""
+        """Return the workers' individual ports, empty if they only share one."""
         return range(0) if self.worker_port is None else range(self.worker_port, self.worker_port + self.workers)
 
     def children(self, data_dir: Path, run_dir: Path) -> list[Child]:

@@ -1,4 +1,4 @@
-"""`muster operator` and `muster token`: accounts for the console, and tokens for the API."""
+"""`muster operator` and `muster token`: manage accounts for the console and tokens for the API."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import click
 from cli.context import Run, aligned, as_text, command, user
 from cli.settings import changed_in_words, pairs_of
 from domain.errors import InvalidInputError
+from domain.formatting import in_words
 from domain.ordering import Breakdown
 from priority.displays import Format, sprio, sprio_weights, verbose
 from priority.displays import shown as laid_out_as
@@ -30,8 +31,8 @@ def priority() -> None:
 
 
 @priority.command("show")
-@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Show only this batch.")
-@click.option("--verbose", "in_words", is_flag=True, help="Show the formula with its numbers, products and result.")
+@click.option("--batch", "batch_id", type=click.IntRange(1, 2**62), default=None, help="Only this batch.")
+@click.option("--verbose", "explained", is_flag=True, help="Show formula, numbers, products and result.")
 @click.option(
     "--format", "layout", type=click.Choice([one.value for one in Format]), default="table", show_default=True
 )
@@ -40,11 +41,11 @@ def priority() -> None:
 @LIMIT
 @command
 async def show(
-    run: Run, batch_id: int | None, in_words: bool, layout: str, normalised: bool, weights: bool, limit: int
+    run: Run, batch_id: int | None, explained: bool, layout: str, normalised: bool, weights: bool, limit: int
 ) -> None:
     """Show waiting batches in the order of the last ordering pass, with signed contributions that add up to the total.
 
-    Instants are in seconds relative to that pass.
+    Instants are shown in seconds relative to the pass in which the place was explained; the age is the time since then.
     """
     from administration.ordering.priorities import breakdown_of
 
@@ -56,13 +57,14 @@ async def show(
         else:
             shown = {"batches": [await client.priority(batch_id)], "unordered": []}
     breakdowns = [breakdown_of(one) for one in shown["batches"]]
-    if in_words:
-        text = "\n\n".join(map(verbose, breakdowns))
+    if explained:
+        ages = [f"  computed {in_words(one['age_s'])} ago" for one in shown["batches"]]
+        text = "\n\n".join(f"{verbose(one)}\n{age}" for one, age in zip(breakdowns, ages, strict=True))
     elif layout == Format.TABLE:
         heading, *rows = laid_out(breakdowns)
-        owners = [[one["submitter"], str(one["waiting"])] for one in shown["batches"]]
+        owners = [[one["submitter"], str(one["waiting"]), in_words(one["age_s"])] for one in shown["batches"]]
         cells = [[row[0], *owner, *row[1:]] for row, owner in zip(rows, owners, strict=True)]
-        text = aligned([[heading[0], "submitter", "waiting", *heading[1:]], *cells])
+        text = aligned([[heading[0], "submitter", "waiting", "age", *heading[1:]], *cells])
     else:
         text = aligned(laid_out(breakdowns))
     if not breakdowns:
@@ -93,17 +95,17 @@ async def show_weights(run: Run) -> None:
 
 @priority.command("preview")
 @CHANGES
-@click.option("--verbose", "in_words", is_flag=True, help="Explain the first N places of the new order.")
+@click.option("--verbose", "explained", is_flag=True, help="Explain the first places of the new order.")
 @LIMIT
 @command
-async def preview(run: Run, values: tuple[str, ...], in_words: bool, limit: int) -> None:
+async def preview(run: Run, values: tuple[str, ...], explained: bool, limit: int) -> None:
     """Preview the order of batches with other ordering settings; changes nothing."""
     from administration.ordering.priorities import breakdown_of
 
     changes = changes_given(values)
 
     found = await run.ask(lambda client: client.preview_ordering(changes, limit=limit))
-    reasons = [verbose(breakdown_of(one)) for one in found["reasons"][:limit]] if in_words else []
+    reasons = [verbose(breakdown_of(one)) for one in found["reasons"][:limit]] if explained else []
     run.show(found, "\n\n".join([preview_as_text(found), *reasons]))
 
 

@@ -1,4 +1,4 @@
-"""`muster batch results`: downloads a batch's outputs to a folder."""
+"""`muster batch results`: download a batch's outputs to a directory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from muster_client import Client
 
 
-SHOWN = 20  # missing files listed one by one, at most
-NAMED = 5  # jobs listed per reason, at most
+SHOWN = 20  # maximum number of missing files listed individually
+NAMED = 5  # maximum number of jobs listed per reason
 
 
 @click.command("results")
@@ -80,12 +80,12 @@ class PatientResults:
         try:
             await patiently(self._clock, lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
         except UnreachableError:
-            return False  # request files singly, to learn what is wrong with each
+            return False  # request files one by one, to learn what is wrong with each
         return True
 
 
 def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document
-    """Format missing files, then one line with the totals and the jobs without a result.
+    """Format missing files, followed by a line with the totals and the jobs without a result.
 
     >>> one = {"batch_id": 1, "to": "out", "files": 3, "nbytes": 90, "fetched": 1, "present": 2, "missing": []}
     >>> two = {"jobs_validated": 2, "jobs_forgotten": 0, "without_result": [{"job_id": 4, "because": "it is open"}]}
@@ -114,7 +114,7 @@ def _reasons(jobs: Sequence[Mapping[str, Any]]) -> str:  # Any: a JSON document
 
 
 def _named(ids: Sequence[int]) -> str:
-    """Format job ids; if there are many, their number and the first ids.
+    """Format job ids or, if there are many, their number and the first ids.
 
     >>> _named([4]), _named([4, 7]), _named([1, 2, 3, 4, 5, 6])
     ('job 4', 'jobs 4, 7', '6 jobs: 1, 2, 3, 4, 5, …')

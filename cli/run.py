@@ -1,4 +1,4 @@
-"""`python -m cli.run`: runs the command `muster`."""
+"""Runs the command `muster`: `python -m cli.run`."""
 
 from cli.main import main
 

@@ -1,4 +1,4 @@
-"""`muster setting`: show and change settings at run time, with an audit trail."""
+"""`muster setting`: show settings, change them at run time, and show their audit trail."""
 
 from __future__ import annotations
 
@@ -50,11 +50,7 @@ async def show_setting(run: Run, key: str) -> None:
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services apply it within seconds."""
-    from administration.ordering.priorities import check_ordering
-
-    changed = Settings().changed(key, parsed(value))
-    check_ordering(changed)
-    checked = changed.as_mapping()[key]
+    checked = Settings().changed(key, parsed(value)).as_mapping()[key]
 
     new = await run.ask(lambda client: client.set_setting(key, checked, why=why, by=user()))
     run.show({"key": key, "value": new}, f"{key} = {as_text(new)}")
@@ -80,7 +76,7 @@ async def history(run: Run, limit: int) -> None:
 
 
 def parsed(value: str) -> object:
-    """Parse a value of the command line: a number or a boolean if it reads as one, else text.
+    """Parse a command-line value as a number or a boolean if possible, otherwise as text.
 
     >>> parsed("0.85"), parsed("true"), parsed("muster")
     (0.85, True, 'muster')
@@ -92,7 +88,7 @@ def parsed(value: str) -> object:
 
 
 def pairs_of(values: Iterable[str], what: str) -> list[tuple[str, object]]:
-    """Parse KEY=VALUE arguments. Raises InvalidInputError about `what`.
+    """Parse KEY=VALUE arguments. Raises InvalidInputError, which names the field `what`.
 
     >>> pairs_of(["p_tight=0.85"], "threshold")
     [('p_tight', 0.85)]

@@ -1,4 +1,4 @@
-"""`muster simulate`: tries rules and settings on simulated hosts before they are used on real ones."""
+"""`muster simulate`: try rules and settings on simulated hosts before using them on real hosts."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _pair(text: str, option: str) -> tuple[str, object]:
 
 
 def axis_of(text: str) -> Axis:
-    """Parse a setting and its values: JSON if all values are, else text separated by commas.
+    """Parse a setting and its comma-separated values, as JSON if all values are valid JSON, otherwise as text.
 
     >>> axis_of("deadline.p_afap=0.5,0.7"), axis_of("deadline.afap=prompt, table")
     (('deadline.p_afap', [0.5, 0.7]), ('deadline.afap', ['prompt', 'table']))
@@ -177,7 +177,7 @@ def run_cases(
     dask_address: str | None = None,
     combinations: Sequence[Combination] = (),
 ) -> list[Ran]:
-    """Run the cases with a progress bar each, labelled by rule, seed and the settings that differ."""
+    """Run the cases, each with a progress bar labelled with its rule, seed and differing settings."""
     from administration.simulations.process import simulated_tasks
     from simulator.sweep import run_here, run_on_dask, run_on_processes
 
@@ -191,7 +191,7 @@ def run_cases(
 
 
 class Bars:
-    """Satisfies simulator.sweep.Watching on a terminal: a bar with the simulated date for each run in progress.
+    """Satisfies simulator.sweep.Watching. Shows a bar with the simulated date for each run in progress on a terminal.
 
     A simulation ends when all its jobs are done, so a bar's number of days is an upper bound.
     """

@@ -1,4 +1,4 @@
-"""`muster stats`: the statistics that statistics sites fetch."""
+"""`muster stats`: export the credit statistics that statistics sites download."""
 
 from __future__ import annotations
 

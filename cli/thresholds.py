@@ -27,7 +27,7 @@ CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE..
 
 
 class SimulationEndedError(MusterError):
-    """A simulation on a server ended without a result."""
+    """Raised if a simulation on a server ended without a result."""
 
 
 @click.group()
@@ -118,7 +118,7 @@ async def _simulated_here(
 async def _simulated_there(
     run: Run, server: Server, changes: Changes, *, seeds: int, hosts: int, days: float
 ) -> Replayed:
-    """Simulate in the background of the server. An interrupt cancels the simulation there."""
+    """Simulate in the server's background. An interrupt cancels the simulation on the server."""
     from administration.thresholds.replay import Replayed
     from muster_client import Client
 

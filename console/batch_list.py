@@ -1,4 +1,4 @@
-"""Lists batches, filtered, sorted and in pages. The URL contains all choices, so that a list can be shared."""
+"""Lists batches, with filters, sort order and pages. The URL contains all choices, so that a list can be shared."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class BatchListChoice:
 
 
 def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
-    """Parse the query in the URL. Raises InvalidInputError."""
+    """Parse the query of the URL. Raises InvalidInputError."""
     apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
     app = query.get("app", "")
     if app and app not in apps:
@@ -74,7 +74,7 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
-    """Parse a cursor in the URL and the number of rows before it. Raises InvalidInputError.
+    """Parse the cursor in the URL and the number of rows before it. Raises InvalidInputError.
 
     >>> where_on("")
     (None, 0)
@@ -88,7 +88,7 @@ def where_on(text: str) -> tuple[BatchPlace | None, int]:
 
 
 def behind(batch: Batch, number: int) -> str:
-    """Return the cursor that follows a batch."""
+    """Return the cursor for the page that follows a batch."""
     place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
     return f"{number}~{cursor_of(place)}"
 

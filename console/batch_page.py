@@ -107,7 +107,7 @@ def forecasts_chart(
 
 
 def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Seconds) -> str:
-    """Return when a batch without a displayable forecast can expect one, in words.
+    """Return, in words, when a batch without a displayable forecast can expect one.
 
     >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": []}
     >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
@@ -268,7 +268,7 @@ class BatchPages(Pages[PageServices]):
 
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> RenderedPage:
-        """Make a dry run for the hosts with the latest requests."""
+        """Show dry runs for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
         standing = (await standings(self._services.store.ordering_rules, [batch_id]))[batch_id]
@@ -294,7 +294,7 @@ class BatchPages(Pages[PageServices]):
         return RenderedPage("jobs.html", "Jobs", "batches", crumbs, values)
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
-        """Return a page of jobs. Filtering by state reads at most LOOK jobs; the next page continues after them."""
+        """Return a page of jobs. With a state filter, at most LOOK jobs are read, and the next page continues there."""
         look = JOBS if state == "all" else LOOK
         found = list(await self._services.store.views.jobs(batch_id, limit=look + 1, after=after))
         looked = found[:look]

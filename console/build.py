@@ -78,7 +78,7 @@ def build_console(
     clock: Clock,
     array: JobArray | None = None,
 ) -> web.Application:
-    """Return the console's application, whose root is below the master URL's path. Its cleanup closes `runs`."""
+    """Return the console's application, whose root is below the master URL's path. On cleanup, it closes `runs`."""
     prefix = urlsplit(source.catalogue().settings.project.url).path.rstrip("/")
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)

@@ -1,4 +1,4 @@
-"""Charts and progress bars as values, used by the chart library (with JavaScript) and in tables."""
+"""Charts and progress bars as values, for the chart library (with JavaScript) and for tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def as_text(value: object) -> object:
 
 
 def colour(place: int) -> str:
-    """Return the colour of a series by its number.
+    """Return the colour for the series with this number.
 
     >>> colour(0), colour(8)
     ('--c1', '--c1')
@@ -120,7 +120,7 @@ def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: obje
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Parts of a bar, out of 100. `out` are jobs in progress; `words` describe the bar."""
+    """The parts of a bar, out of 100. `out` are jobs in progress; `words` describe the bar."""
 
     valid: float
     failed: float

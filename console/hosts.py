@@ -72,7 +72,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
 
 
 def state_of(text: str) -> InstanceState | None:
-    """Parse a state in the URL, None for all. Raises InvalidInputError.
+    """Parse the state in the URL; None means all. Raises InvalidInputError.
 
     >>> state_of("timed_out"), state_of("all")
     (<InstanceState.TIMED_OUT: 'timed_out'>, None)
@@ -120,7 +120,7 @@ class HostPages(Pages[PageServices]):
 
     @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> RenderedPage:
-        """Make a dry run: the jobs the host would get now, and the refusals."""
+        """Show a dry run: the jobs that the host would get now, and the refusals."""
         host_id = HostId(id_of(request))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
@@ -175,7 +175,7 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
-    """Return the names of the app and the version, or the version's number if it was removed."""
+    """Return the names of the app and of the version; the version's number if the version was removed."""
     version = catalogue.versions.get(slow.app_version_id)
     if version is None or version.app_id not in catalogue.apps:
         return "", f"version {slow.app_version_id}"
@@ -187,7 +187,7 @@ class HostListPage(Pages[PageServices]):
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
     async def show(self, request: web.Request) -> RenderedPage | web.Response:
-        """Show a list. Searching for a number opens that host; an e-mail address lists that volunteer's hosts."""
+        """Show a list. A search for a number opens that host; one for an address lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")

@@ -17,7 +17,7 @@ MOST_TITLE, MOST_BODY = 200, 10_000  # characters
 
 
 class NewsPages(Pages[PageServices]):
-    """The list of news, with the form for another."""
+    """The list of news, with the form to add news."""
 
     @get("/news", "news")
     async def news(self, request: web.Request) -> RenderedPage:

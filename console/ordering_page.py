@@ -1,4 +1,4 @@
-"""Shows the order of batches: contributions of terms, shares compared with usage, and the form to change weights.
+"""Shows the order of batches: the terms' contributions, shares compared with usage, and the form to change weights.
 
 The form contains each setting's value at the time it was loaded. Only fields that the user changed are saved, and a
 setting that another user has changed since is not overwritten.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import Changes
+from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
     SECTION,
@@ -50,7 +52,7 @@ GROUPS: Mapping[str, Sequence[str]] = {  # settings by group (a policy, or setti
     "components": ("components", "soft_limits", "xfactor_min_s", "target_wait_s", "target_xfactor"),
     "equal_access": ("bypass_weight", "equal_among"),
     "logical_time": ("let_rule",),
-    "queues": ("queues", "accrual"),
+    "queues": ("queues", "queue_hosts", "accrual"),
     "fair-share": ("fairshare", "half_life_s", "damping_factor", "usage_weights", "targets"),
 }
 SAID = {
@@ -182,6 +184,9 @@ def _field(name: str, expected: str, present: Mapping[str, object], changes: Map
     return Field(key, name, changes.get(key, was), was, meaning, expected, choices)
 
 
+REPORT = ("by", "first_day", "last_day", "account", "submitter")  # the query of a report of usage
+BY = ("account", "submitter", "account,submitter", *UNITS, *(f"{unit},account" for unit in UNITS))
+MOST_SHOWN = 1000  # rows of a report; all are in the CSV
 SHOWN = 30
 PREVIEWED = 100
 OWN = "ordering.policy"
@@ -244,7 +249,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
 
 
 def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of the points or times by which batches are ordered, or None without any."""
+    """Return the chart of the points or times by which batches are ordered; None without batches to show."""
     return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
 
 
@@ -290,13 +295,14 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
 
 
 class OrderingPages(Pages[PageServices]):
-    """Pages for the order, the shares, and changes of settings with preview."""
+    """Pages for the order, the shares, and setting changes with a preview."""
 
     def __init__(self, services: PageServices) -> None:
         super().__init__(services)
         self._priorities = Priorities(services.store, services.clock)
         self._sharing = Sharing(services.store, services.clock)
         self._rules = Rules(services.store, services.clock)
+        self._reports = UsageReports(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
     async def show(self, request: web.Request) -> RenderedPage:
@@ -331,6 +337,29 @@ class OrderingPages(Pages[PageServices]):
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
+
+    @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"))
+    async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:
+        """Show the history of usage, by default of this month by account, or send it as CSV."""
+        asked = {key: text for key in REPORT if (text := request.query.get(key, "").strip())}
+        found = await self._reports.report(**asked)
+        if (form := request.query.get("as", "")) not in ("", "csv"):
+            raise InvalidInputError("as", "csv, or no value for the page", form)
+        if form:
+            name = f"usage-{found['first_day']}-{found['last_day']}.csv"
+            headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+            return web.Response(text=as_csv(found), content_type="text/csv", headers=headers)
+        accounts = [one.name for one in await self._services.store.people.accounts()]
+        values: dict[str, object] = {
+            "found": found,
+            "asked": asked,
+            "accounts": accounts,
+            "by": BY,
+            "rows": [columns_of(row, found["by"]) for row in found["usage"][:MOST_SHOWN]],
+            "query": urlencode({**asked, "as": "csv"}),
+        }
+        crumbs = (Crumb("ordering", "Ordering"),)
+        return RenderedPage("usage.html", "Usage", "ordering", crumbs, values)
 
     @get("/ordering/preview", "ordering_preview", asks=KEYS)
     async def preview(self, request: web.Request) -> RenderedPage | web.Response:

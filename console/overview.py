@@ -24,7 +24,7 @@ STEP_S = 10.0  # interval between points in the chart
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates per second over a minute, summed over all workers. `took_s` is per request, None without requests."""
+    """Rates per second over a minute, summed over all workers. `took_s` is per request; None without requests."""
 
     workers: int
     requests: float = 0.0
@@ -37,7 +37,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The active work of one app at one quality of service."""
+    """The open work of one app at one quality of service."""
 
     total: ActiveTotal
     bar: Bar
@@ -87,7 +87,7 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
 
 
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
-    """Return the refusals of the last ten minutes by code, most frequent first."""
+    """Return the number of refusals in the last ten minutes by code, most frequent first."""
     found: dict[str, int] = {}
     for one in workers:
         report: Document = one.report
@@ -97,7 +97,7 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
 
 
 def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
-    """Return the failed requests reported by running workers; workers of older versions report none."""
+    """Return the failed requests that running workers report. Workers of older versions report none."""
     reports: list[Document] = [one.report for one in workers]
     return [one["failed"] for one in reports if "failed" in one]
 

@@ -99,7 +99,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
 
 
 def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
-    """Return thresholds in ascending order with their gates; a changed threshold appears before and after the change.
+    """Return thresholds in ascending order with their gates; a changed threshold appears with both values.
 
     >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
     [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
@@ -114,7 +114,7 @@ def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
 
 
 def ticks(low: float, high: float) -> dict[str, object]:
-    """Return round values between two logarithms on a logarithmic axis, and slightly beyond.
+    """Return round values for a logarithmic axis, between two logarithms and slightly beyond.
 
     >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
     ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
@@ -129,7 +129,7 @@ def ticks(low: float, high: float) -> dict[str, object]:
 
 
 def _score_at(scores: tuple[float, ...], share: float) -> float:
-    """Return the quantile of the scores at the fraction `share`."""
+    """Return the score below which the fraction `share` of the scores lies."""
     return scores[max(0, min(len(scores) - 1, int(share * len(scores))))]
 
 
@@ -176,7 +176,7 @@ class PercentilePages(Pages[PageServices]):
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
     async def preview(self, request: web.Request) -> RenderedPage:
-        """Preview eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
+        """Show eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
         changes = self._asked(dict(request.query))
         shown = await self._thresholds.preview(changes)
         catalogue = self._services.catalogue
@@ -207,7 +207,7 @@ class PercentilePages(Pages[PageServices]):
         return self._services.go("percentiles", "thresholds")
 
     def _asked(self, fields: Fields) -> Changes:
-        """Return the thresholds in a form or URL that differ from the current ones. Raises InvalidInputError."""
+        """Return the thresholds in a form or URL that differ from the current values. Raises InvalidInputError."""
         given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
         present = self._services.catalogue.settings.as_mapping()
         changes = changes_of(given, FORESEEN) if given else {}

@@ -1,4 +1,4 @@
-"""Describes batches' places in the order and the reasons, with relative times."""
+"""Describes batches' places in the order and the reasons for them, with relative times."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rule_of(policy: str) -> str:
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
-    """Return the time by which a batch is ordered, None if the policy gives points.
+    """Return the time by which a batch is ordered; None if the policy gives points.
 
     >>> end = Contribution("logical end time", "logical end time", 7.0, "instant", 7.0, None, -1.0, -7.0)
     >>> instant_of(Breakdown(BatchId(1), "logical_time", Instant(0.0), 0, -7.0, (end,)))
@@ -80,7 +80,7 @@ def total(breakdown: Breakdown, now: float) -> Markup:
 
 
 def because(breakdown: Breakdown | None, now: float) -> Markup:
-    """Explain a batch's place briefly; for points, with the two largest terms.
+    """Explain a batch's place briefly. If the policy gives points, name the two largest terms.
 
     >>> terms = [Contribution(name, name, None, "", None, None, 1.0, of) for name, of in (("age", 3.0), ("size", -5.0))]
     >>> str(because(Breakdown(BatchId(1), "multifactor", Instant(0.0), 0, -2.0, tuple(terms)), 0.0))
@@ -134,7 +134,7 @@ def term(part: Contribution) -> str:
 
 
 def _brief(value: float) -> str:
-    """Format a number with the significant digits it has."""
+    """Format a number with as many significant digits as it has."""
     whole = value == round(value) or abs(value) >= 1000.0
     return number(value, 0) if whole else f"{value:.3g}"
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.names import checked_text
-from administration.ordering.priorities import check_ordering
+from administration.ordering.priorities import checked_setting
 from domain.access import Role
 from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
@@ -126,7 +126,7 @@ def spans_of(settings: Settings) -> dict[str, str]:
 
 
 class SettingPages(Pages[PageServices]):
-    """Settings: show, set, reset."""
+    """Pages that show, change and reset settings."""
 
     @get("/settings", "settings", asks=("q",))
     async def show(self, request: web.Request) -> RenderedPage:
@@ -165,9 +165,8 @@ class SettingPages(Pages[PageServices]):
         why = reason_of(form)
         value: object = None
         if form.get("what") != "reset":
-            changed = Settings().changed(key, typed(row.default, form.get("value", "")))
-            check_ordering(changed)
-            value = changed.as_mapping()[key]
+            given = typed(row.default, form.get("value", ""))
+            value = await checked_setting(self._services.store.settings, key, given)
         await self._services.store.settings.set_setting(
             key, value, now=self._services.clock.now(), who=person.name, why=why
         )

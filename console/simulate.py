@@ -49,7 +49,7 @@ def makespan_chart(result: Document) -> Chart | None:
 
 
 def tail_chart(result: Document) -> Chart | None:
-    """Return the chart of the time spent on the last tenth of a batch's jobs."""
+    """Return the chart of the time that batches spend on the last tenth of their jobs."""
     about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; lower is better."
     return _by_kind(result, "tail_s", ("tail", "Tail of the makespan", about))
 
@@ -136,7 +136,7 @@ def price_chart(result: Document) -> Chart | None:
 
 
 def delays_chart(result: Document) -> Chart | None:
-    """Return the chart of delays that volunteers notice: of their other work, and of credit."""
+    """Return the chart of delays that volunteers notice: those of their other work, and of credit."""
     about = "Minutes by which tight jobs delayed other work, and for which results waited for validation."
     said = ("delays", "Delays for volunteers", about)
     return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})
@@ -217,7 +217,7 @@ def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
 
 
 def in_order(result: Document, asked: Document) -> Document:
-    """Return the result with its rules in the requested order, which the database does not preserve.
+    """Return the result with its rules in the requested order, because the database does not preserve it.
 
     >>> in_order({"rules": {"fixed": 1, "muster": 2}, "curves": {"fixed": []}}, {"rules": ["muster", "fixed"]})
     {'rules': {'muster': 2, 'fixed': 1}, 'curves': {'fixed': []}}
@@ -240,7 +240,7 @@ def unfinished(result: Document) -> dict[str, float]:
 
 
 class SimulatePages(Pages[PageServices]):
-    """Pages that start, follow and show simulations."""
+    """Pages that start, track and show simulations."""
 
     def __init__(self, services: PageServices, runs: SimulationRuns) -> None:
         super().__init__(services)

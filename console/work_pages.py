@@ -53,7 +53,7 @@ class WorkPages(Pages[PageServices]):
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
     async def why(self, request: web.Request) -> RenderedPage:
-        """Make a dry run for the hosts with the latest requests."""
+        """Show dry runs for the hosts with the latest requests."""
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
@@ -61,7 +61,7 @@ class WorkPages(Pages[PageServices]):
 
     @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> RenderedPage:
-        """Show an instance: how its due date was computed, and its outcome."""
+        """Show an instance, with the computation of its due date and its outcome."""
         instance_id = InstanceId(id_of(request))
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
@@ -76,7 +76,7 @@ class WorkPages(Pages[PageServices]):
         return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
-        """Return a job's outputs with links to the files, or None for another submitter's job."""
+        """Return a job's outputs with links to the files; None if the job is another submitter's."""
         batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return None
@@ -86,7 +86,7 @@ class WorkPages(Pages[PageServices]):
         return {"because": result.because, "outputs": result.outputs, "links": links}
 
     async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
-        """Return the first trickle messages and whether there are more; none for another submitter's job."""
+        """Return the first trickle messages and whether there are more; no messages of another submitter's job."""
         batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return {"trickles": (), "more_trickles": False}
@@ -131,7 +131,7 @@ STATES = (ALL, *(state.value for state in InstanceState))
 
 
 def states_of(text: str) -> tuple[InstanceState, ...]:
-    """Parse a state in the URL. Raises InvalidInputError.
+    """Parse the state in the URL. Raises InvalidInputError.
 
     >>> states_of("timed_out")
     (<InstanceState.TIMED_OUT: 'timed_out'>,)

@@ -1,1 +1,1 @@
-"""The demonstration: runs a whole project from installation to finished batches in under two minutes."""
+"""The demonstration. It runs a whole project from installation to finished batches in under two minutes."""

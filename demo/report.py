@@ -90,7 +90,7 @@ LINE_EVERY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class BatchOutcome:
-    """The outcome of a demonstration.
+    """The outcome of one demonstration.
 
     `wrong_accepted` counts wrong canonical outputs, which a quorum of one cannot detect.
     """
@@ -129,7 +129,7 @@ class BatchOutcome:
 
 
 class Screen:
-    """Shows live bars on a terminal, occasional lines elsewhere, and nothing if quiet."""
+    """Shows live bars on a terminal and occasional lines elsewhere; shows nothing if quiet."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet

@@ -31,12 +31,11 @@ from domain.access import Role
 from domain.apps import App
 from domain.clock import Clock, SystemClock
 from domain.errors import MusterError
-from domain.settings import Settings
 from domain.units import AppId, BatchId
 from runtime.project import install, open_database
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+from transfer.project_files import ProjectFiles
 
 CONFIG = """<cc_config><options><skip_cpu_benchmarks>1</skip_cpu_benchmarks><no_gpus>1</no_gpus><ncpus>1</ncpus>
 <dont_contact_ref_site>1</dont_contact_ref_site><no_info_fetch>1</no_info_fetch>
@@ -116,8 +115,7 @@ class Demo:
     clock: Clock
 
     def batches(self) -> Batches:
-        folder = DownloadFolder(self.project.download_dir, max_bytes=Settings().files.max_input_bytes)
-        return Batches(self.store, folder, self.clock)
+        return Batches(self.store, ProjectFiles(self.project.files_dir), self.clock)
 
 
 async def run_demo(*, volunteers: int, seed: int, quiet: bool, database_url: str | None = None) -> BatchOutcome:

@@ -40,7 +40,7 @@ class Acceleration:
 
 @dataclass(frozen=True, slots=True)
 class LowTurnaround:
-    """Low-turnaround hosts, accelerable apps, and the median turnaround of recent batches with enough results."""
+    """Low-turnaround hosts, accelerable apps, and the median turnarounds of recent batches with enough results."""
 
     hosts: frozenset[HostId] = frozenset()
     apps: frozenset[AppId] = frozenset()
@@ -48,7 +48,7 @@ class LowTurnaround:
 
 
 def is_accelerable(hosts: int, low: int) -> bool:
-    """Return whether enough hosts returned an app's jobs and enough of them are low-turnaround hosts.
+    """Return whether enough hosts have returned an app's jobs and enough of these are low-turnaround hosts.
 
     >>> is_accelerable(101, 26), is_accelerable(100, 100), is_accelerable(104, 26)
     (True, False, False)

@@ -1,4 +1,4 @@
-"""Users of the console and the API, their credentials and rights. Pure."""
+"""Users of the console and the API, with their credentials and rights. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.volunteers import VolunteerRecord
 
 
 class Right(StrEnum):
-    """A permission that routes require."""
+    """A permission that a route may require."""
 
     READ = "read"  # read everything
     SUBMIT = "submit"  # submit batches, and change one's own batches
@@ -20,7 +20,7 @@ class Right(StrEnum):
 
 
 class Role(StrEnum):
-    """A user's role. Each role includes the rights of all roles listed before it."""
+    """A user's role. Each role includes the rights of all roles before it in the list."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"
@@ -28,7 +28,7 @@ class Role(StrEnum):
 
     @property
     def right(self) -> Right:
-        """Return the right that this role adds to the roles listed before it.
+        """Return the right that this role adds to those of the roles before it.
 
         >>> Role.SUBMITTER.right.value
         'submit'
@@ -57,7 +57,7 @@ class AccessSettings:
 
 @dataclass(frozen=True, slots=True)
 class Stretched:
-    """A stored password: scrypt(password, salt) with the cost parameters used."""
+    """A stored password: scrypt(password, salt), with the cost parameters that were used."""
 
     hash: bytes = field(repr=False)
     salt: bytes = field(repr=False)
@@ -94,14 +94,14 @@ class Session:
     volunteer_id: VolunteerId | None = None
 
     def renewed(self, now: Instant, settings: AccessSettings) -> Session:
-        """Return the session after use at `now`: its idle timeout restarts, its maximum age does not. Pure."""
+        """Return the session after a use at `now`: the idle timeout restarts, the maximum age does not. Pure."""
         last = min(now + settings.session_s, self.created_at + settings.session_most_s)
         return replace(self, seen_at=now, expires_at=Instant(last))
 
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """A session and the user signed in to it."""
+    """A session and the user who signed in to it."""
 
     session: Session
     person: PersonRecord | None = None
@@ -151,13 +151,13 @@ KNOWN_FOR_S = Seconds(90 * DAY_S)  # after a successful sign-in
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """A sign-in attempt: `who` is the kind of account and its name, `network` the origin."""
+    """A sign-in attempt: `who` is the kind and name of the account, `network` is where the attempt comes from."""
 
     who: str
     network: str
 
     def limits(self, *, known: bool) -> Mapping[str, int]:
-        """Return the counters this attempt adds to, each with its number of failures without delay.
+        """Return the counters that a failed attempt increases, each with its number of failures without delay.
 
         Failures from other addresses do not count if the name has signed in from this address before (`known`): attacks
         on an account do not lock out its owner.
@@ -170,7 +170,7 @@ class Guess:
 
     @property
     def own(self) -> str:
-        """Return the counter of this name from this address."""
+        """Return the name of the counter for this account from this address."""
         return f"{self.who} from {self.network}"
 
 
@@ -182,7 +182,7 @@ class Attempts:
     at: Instant  # the latest attempt
 
     def wait_s(self, now: Instant, free: int = FREE_FAILURES) -> Seconds:
-        """Return the delay until the next attempt. Beyond `free` failures it doubles each time, from 1 s to 15 min.
+        """Return the delay before the next attempt. Beyond `free` failures it doubles each time, from 1 s to 15 min.
 
         >>> [Attempts(n, Instant(100.0)).wait_s(Instant(101.0)) for n in (1, 5, 6, 8, 40)]
         [0.0, 0.0, 0.0, 3.0, 899.0]
@@ -193,7 +193,7 @@ class Attempts:
         return Seconds(max(0.0, wait_s - max(0.0, elapsed_s(self.at, now))))
 
     def more(self, now: Instant) -> Attempts:
-        """Return the count with one more failure; failures older than an hour are discarded.
+        """Return the counter with one more failure. Failures older than an hour are discarded.
 
         >>> Attempts(9, Instant(0.0)).more(Instant(4000.0)).failures
         1
@@ -202,5 +202,5 @@ class Attempts:
         return Attempts(1 if forgotten else self.failures + 1, now)
 
     def less(self) -> Attempts:
-        """Return the count without the failure recorded before the password was found correct."""
+        """Return the counter without the failure that was recorded before the password was found to be correct."""
         return Attempts(max(0, self.failures - 1), self.at)

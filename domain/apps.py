@@ -29,7 +29,7 @@ class OnePerVolunteer(StrEnum):
 
 @quick_dataclass(frozen=True, slots=True)
 class Spread:
-    """The limits of one job. A limit per volunteer implies one per host, because a host's owner never changes.
+    """The limits for one job. A limit per volunteer implies a limit per host, because a host's owner never changes.
 
     `per_volunteer`: at most one instance per volunteer. `per_host`: at most one instance per host; without it, a host
     can get another instance only when it has none in progress.
@@ -40,12 +40,12 @@ class Spread:
 
     @property
     def one_per(self) -> str | None:
-        """Return what is limited to one instance: "volunteer", "host", or None if a host can get another one later."""
+        """Return who may have only one instance, "volunteer" or "host"; None if a host can get another one later."""
         return "volunteer" if self.per_volunteer else "host" if self.per_host else None
 
 
 def spread_of(one_per_volunteer: OnePerVolunteer, *, one_per_host: bool, agreeing: int) -> Spread:
-    """Return the limits, under its app's settings, of a job that needs `agreeing` agreeing results.
+    """Return the limits that the app's settings set for a job that needs `agreeing` agreeing results.
 
     >>> spread_of(OnePerVolunteer.QUORUM, one_per_host=True, agreeing=1)
     Spread(per_volunteer=False, per_host=True)
@@ -73,14 +73,14 @@ class App:
     one_per_volunteer: OnePerVolunteer = OnePerVolunteer.QUORUM
 
     def spread(self, quorum: int, copies: int = 0) -> Spread:
-        """Return the limits of jobs with this quorum. `copies` is the number an earlier dispatch required (0: none)."""
+        """Return the limits of jobs with this quorum. `copies` is what an earlier dispatch required (0: none)."""
         agreeing = max(quorum, self.adaptive_copies, copies)
         return spread_of(self.one_per_volunteer, one_per_host=self.one_per_host, agreeing=agreeing)
 
 
 @quick_dataclass(frozen=True, slots=True)
 class PlanClass:
-    """Resources and requirements of one kind of app version. Each plan class uses one processor type.
+    """Resources and requirements of a kind of app version. Each plan class uses one processor type.
 
     With `gpu_type` None it is a CPU version. `gpu_count` may be a fraction: at 0.5, two jobs share a GPU.
     """
@@ -133,7 +133,7 @@ class AppFile:
 
 @dataclass(frozen=True, slots=True)
 class AppVersion:
-    """The build of an app for one platform and plan class."""
+    """The build of an app for one platform and one plan class."""
 
     app_version_id: AppVersionId
     app_id: AppId
@@ -160,13 +160,13 @@ class AppVersion:
 
 
 def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId, ncpus: float = 1.0) -> PlanClass:
-    """Return the plan class with which a version runs a job of `ncpus`; a CPU plan class if the version is unknown."""
+    """Return the plan class with which a version runs a job of `ncpus` CPUs; a CPU plan class if it is unknown."""
     version = versions.get(app_version_id)
     return plan_for(version.plan_class if version is not None else DEFAULT_PLAN_CLASS, ncpus)
 
 
 def plan_for(plan: PlanClass, ncpus: float) -> PlanClass:
-    """Return the plan class for a job of `ncpus`: a CPU job occupies at least that many CPUs.
+    """Return the plan class for a job that needs `ncpus` CPUs. A CPU job occupies at least that many CPUs.
 
     A job that needs more CPUs than the version's own plan class gets a plan class with another name, because a client
     stores one number of CPUs per version and plan class (docs/protocol.md). Names of stored plan classes contain no +.

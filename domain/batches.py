@@ -106,7 +106,7 @@ class BatchCounts:
 
 @quick_dataclass(frozen=True, slots=True)
 class Batch:
-    """Jobs of one app that share a quality of service and a place in the order.
+    """Jobs of one app with the same quality of service and one common place in the order.
 
     `order_tier` and `order_key` are the place in the queue, smaller first. `logical_end_at` is the batch's virtual
     finish. `completion_at` is the published forecast C(B), None before the first one; users see `completion_q50_at` and
@@ -144,7 +144,7 @@ class Batch:
 
 
 def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
-    """Return whether a batch precedes deferrable work: it is AFAP, or its deadline is within `within_s` (0: never).
+    """Return whether a batch precedes deferrable work: it is AFAP or its deadline is within `within_s` (0: never).
 
     >>> batch = Batch(1, 1, 1, 1, "b", QoS.SHORT_DEADLINE, BatchState.ACTIVE, Instant(0.0), 0, 0.0, Instant(0.0),
     ...               deadline_at=Instant(7200.0))
@@ -184,7 +184,7 @@ def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
 
 
 def _long_deadline_at(batch: Batch, bound_s: Seconds) -> Instant:
-    """Return the forecast, but at least D after the latest first dispatch, or after submission if nothing was sent."""
+    """Return the forecast, but at least D after the latest first dispatch (submission if nothing was sent)."""
     dispatched_at = batch.created_at if batch.last_first_dispatch_at is None else batch.last_first_dispatch_at
     promised_at = Instant(dispatched_at + bound_s)
     return promised_at if batch.completion_at is None else max(batch.completion_at, promised_at)

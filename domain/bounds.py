@@ -24,7 +24,7 @@ MOST_BYTES: Final = 1e15
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A closed range: both ends are valid.
+    """A closed range. Both ends are valid values.
 
     >>> Bound(1.0, 1e21).expected
     'a number from 1 to 1e+21'
@@ -121,7 +121,7 @@ def knob(
     pattern: str = r"[\s\S]*",
     expected: str = "text",
 ) -> Any:
-    """Declare a settings field with its default, meaning and closed range.
+    """Declare a settings field with its default, its meaning and its closed range.
 
     If `high` is omitted, the maximum is LONGEST_S for a float and MOST_WHOLE for an integer. A string must match all of
     `pattern`, which `expected` describes in words.
@@ -138,7 +138,7 @@ def one_of(default: str, meaning: str, *names: str) -> Any:
 
 
 def name_of_setting(key: str, known: Iterable[str]) -> str:
-    """Return the "expected" part of the error for an unknown setting, with the closest of the `known` names.
+    """Return the "expected" part of an unknown setting's error, with the closest of the `known` names.
 
     >>> name_of_setting("deadline.p_tigth", ["deadline.p_tight", "feeder.slots"])
     'the name of a setting (see `muster setting list`), perhaps deadline.p_tight'

@@ -1,4 +1,4 @@
-"""Data that requests use apart from the host's: apps, versions, cut points. Pure.
+"""Data that requests use besides the data of their host: apps, versions, cut points. Pure.
 
 A catalogue is an immutable snapshot that is replaced as a whole every few seconds.
 """
@@ -46,7 +46,7 @@ class Catalogue:
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))
 
     def retry_turnarounds_s(self, app_id: AppId) -> list[Seconds]:
-        """Return the known retry turnarounds (T_retry) of an app, one per processor type."""
+        """Return the known retry turnarounds (T_retry) for an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
 
@@ -67,14 +67,14 @@ class Catalogue:
         return any(version.processor_type == kind for version in self.current.get(app_id, ()))
 
     def low_turnaround(self, batch: Batch, host_id: HostId) -> bool | None:
-        """Return whether the host has the low turnaround an accelerated batch requires, or None for other batches."""
+        """Return whether the host has the low turnaround that an accelerated batch requires; None for other batches."""
         found = self.acceleration
         if found is None or not found.covers(batch.batch_id, batch.app_id):
             return None
         return host_id in found.hosts
 
     def median_safe_runtime_s(self, app_id: AppId) -> Seconds | None:
-        """Return the median R_q over an app's hosts for its most used processor type; None if unknown."""
+        """Return the median R_q over an app's hosts for the processor type they use most; None if unknown."""
         known = [cuts for (of_app, _), cuts in self.cut_points.items() if of_app == app_id]
         most = max((cuts for cuts in known if cuts.median_safe_runtime_s is not None), key=_rows, default=None)
         return most.median_safe_runtime_s if most is not None else None
@@ -104,7 +104,7 @@ def _rows(cuts: CutPoints) -> tuple[int, str]:
 
 
 def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId, tuple[AppVersion, ...]]:
-    """Return the versions for new work by app: the highest version number of each platform and plan class.
+    """Return the versions for new work by app: for each platform and plan class, the highest version number.
 
     >>> a = AppVersion(AppVersionId(1), AppId(1), "linux", 100)
     >>> b = AppVersion(AppVersionId(2), AppId(1), "linux", 101)

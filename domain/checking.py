@@ -9,7 +9,7 @@ from domain.units import InstanceId
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """An inconsistency: the object, and a description of what is wrong.
+    """An inconsistency: the object concerned, and what is wrong with it.
 
     >>> print(Wrong("job 7", "it exists 2 times"))
     job 7: it exists 2 times
@@ -36,19 +36,20 @@ class StoredOutput:
 class KnownFile:
     """The database's record of a file in the upload directory.
 
-    `state` is that of its instance, None if the instance does not exist. `nbytes` is None if no upload was recorded.
-    `reported_success`: the host reported the instance with exit status 0.
+    `state` is that of its instance, None if the instance does not exist. `nbytes` and `md5` are None if no upload was
+    recorded. `reported_success`: the host reported the instance with exit status 0.
     """
 
     name: str
     state: str | None
     nbytes: int | None
     reported_success: bool = False
+    md5: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewIds:
-    """Unsent instances that got new ids, and id sequences that were advanced."""
+    """The unsent instances that got new ids, and the id sequences that were advanced."""
 
     instances: int
     sequences: int

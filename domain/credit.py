@@ -1,4 +1,4 @@
-"""Credit for valid results: cobblestones of estimated work, with a recent average. Pure. docs/formulas.md#credit."""
+"""Credit for valid results: cobblestones from estimated work, with a recent average. Pure. docs/formulas.md#credit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SHORT = 1e-6  # decay below which the limit of the formula is used
 
 
 class CreditKind(StrEnum):
-    """Owners of credit."""
+    """The kinds of owners of credit."""
 
     HOST = "host"
     VOLUNTEER = "volunteer"
@@ -23,7 +23,7 @@ class CreditKind(StrEnum):
 
 
 def credit_of(fpops_est_flop: Flop) -> float:
-    """Return the credit of a valid result, in cobblestones: only the job's estimate counts, nothing a client claims.
+    """Return the credit for a valid result, in cobblestones. Only the job's estimate counts, not what a client claims.
 
     >>> credit_of(Flop(4.32e11)), credit_of(Flop(86400e9))
     (1.0, 200.0)
@@ -33,14 +33,14 @@ def credit_of(fpops_est_flop: Flop) -> float:
 
 @quick_dataclass(frozen=True, slots=True)
 class Credit:
-    """Cobblestones in total, and the recent average per day as of `at`."""
+    """The total credit in cobblestones, and the recent average per day as of `at`."""
 
     total: float = 0.0
     average: float = 0.0
     at: Instant = Instant(0.0)
 
     def average_at(self, now: Instant) -> float:
-        """Return the recent average as of `now`; it loses half its value in a week.
+        """Return the recent average as of `now`. It halves in a week without new credit.
 
         >>> Credit(100.0, 8.0, Instant(0.0)).average_at(Instant(14 * 86400.0))
         2.0
@@ -48,7 +48,7 @@ class Credit:
         return self.average * math.exp2(-max(0.0, now - self.at) / AVERAGE_HALF_LIFE_S)
 
     def plus(self, credit: float, now: Instant) -> Credit:
-        """Return the credit after `credit` was granted now, spread over the time since the last grant, as BOINC does.
+        """Return the credit after a grant of `credit` now, spread over the time since the last one, as in BOINC.
 
         store/sql/credit.sql (grant_credit) computes the same.
 
@@ -66,7 +66,7 @@ NO_CREDIT = Credit()
 
 @quick_dataclass(frozen=True, slots=True)
 class Standing:
-    """The credit of a requesting host and its volunteer, and the volunteer's team; id 0 = no team."""
+    """The credit of a requesting host and of its volunteer, and the volunteer's team; `team_id` 0 = no team."""
 
     host: Credit = NO_CREDIT
     volunteer: Credit = NO_CREDIT

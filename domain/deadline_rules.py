@@ -1,4 +1,4 @@
-"""What each deadline rule requires from other services: gates, shares, copies. Pure.
+"""The features that each deadline rule requires from other services: gates, shares, copies. Pure.
 
 scheduler/deadline/ has one module per rule, which computes due dates. Other services check these traits, never the
 rule's name.

@@ -1,4 +1,4 @@
-"""Values that one scheduler request reads and writes. Pure.
+"""The values that one scheduler request reads and writes. Pure.
 
 A request makes one read, one decision and one write. `RequestKey` says what to read, and `RequestView` is the result.
 `ReportedResult` is a client's report (untrusted: numbers are finite but otherwise unchecked). `RequestWrites` are the
@@ -113,7 +113,7 @@ class Reported:
 
 @quick_dataclass(frozen=True, slots=True)
 class RequestView:
-    """The server's data for a request. If `volunteer` is None, the account key is unknown.
+    """The server's data for a request. `volunteer` is None if the account key is unknown.
 
     `host` is None if it does not exist or belongs to another volunteer. `havs` are the host's rows, `held` its
     instances in progress, `reported` the requested instances that belong to the host. `quotas` are the used quotas of
@@ -185,7 +185,7 @@ class Assignment:
 
 
 class AssignmentFate(StrEnum):
-    """The result of writing an assignment to the database."""
+    """The result of writing one assignment to the database."""
 
     SENT = "sent"
     LOST = "lost"  # another host has the instance, or it is no longer needed
@@ -194,7 +194,7 @@ class AssignmentFate(StrEnum):
 
 @quick_dataclass(frozen=True, slots=True)
 class SentJob:
-    """Data about a sent job for the reply, read in the transaction that sent it."""
+    """The data about a sent job that the reply needs, read in the transaction that sent the job."""
 
     instance_id: InstanceId
     command_line: str
@@ -235,7 +235,7 @@ class RequestWrites:
     take_over: tuple[TakeOver, ...] = ()
 
     def with_choice(self, assignments: tuple[Assignment, ...], lease: Lease | None, refused: Whys) -> RequestWrites:
-        """Return the same writes, completed with the jobs chosen for the host or the reasons for refusal."""
+        """Return the same writes with the jobs chosen for the host, or with the reasons for refusal."""
         return RequestWrites(
             self.host, self.reports, assignments, self.detach, self.known, lease, refused, self.take_over
         )
@@ -258,7 +258,7 @@ class WriteOutcome:
 
 @quick_dataclass(frozen=True, slots=True)
 class Trickle:
-    """A message from an instance. `sent_at` is the client's time; `trickle_id` is 0 before it is stored."""
+    """A message from an instance. `sent_at` is the client's time; `trickle_id` is 0 until the message is stored."""
 
     instance_id: InstanceId
     sent_at: Instant
@@ -269,7 +269,7 @@ class Trickle:
 
 
 class TrickleFate(StrEnum):
-    """The result of handling a message. All are acknowledged, because clients repeat unacknowledged messages."""
+    """The result of handling a message. All messages are acknowledged, because clients repeat unacknowledged ones."""
 
     KEPT = "kept"
     TOO_LARGE = "too_large"

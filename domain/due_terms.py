@@ -16,7 +16,7 @@ from domain.units import Seconds
 
 
 class DueRow(StrEnum):
-    """A row of a deadline rule: the name stored with each due date that it sets, and its sentence.
+    """A row of a deadline rule: the name that is stored with due dates set by this row, and its sentence.
 
     `number` is the row's number in docs/formulas.md and starts the sentence; 0 if the rule has no rows. If the meaning
     of a row's numbers changes, the row needs a new name, because stored terms are shown with the current sentences.
@@ -125,7 +125,7 @@ class DueTerms:
 
     @property
     def in_full(self) -> str:
-        """Return the reason with all terms, including terms that did not affect the result."""
+        """Return the reason with all terms, including terms that had no effect on the result."""
         p = "none" if self.p is None else f"{self.p:.3f}"
         return (
             f"{self.because} [{self.rule}: start {self.start_s:.0f} s, queue {self.queue_s:.0f} s, "

@@ -84,7 +84,7 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
 
 
 def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
-    """Return the batch's rank in the sending order. It precedes the queue's order, which sorts equal ranks.
+    """Return the batch's rank in the sending order. Batches of equal rank are sorted by their places in the order.
 
     >>> send_rank(QoS.AFAP, None, unpaid=False), send_rank(QoS.SHORT_DEADLINE, Instant(9.0), unpaid=False)
     (0, 1)
@@ -99,7 +99,7 @@ def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
 
 
 class CountedAs(IntEnum):
-    """Which sum of its (host, app version) row includes an instance."""
+    """The sums in a (host, app version) row that an instance may count towards."""
 
     NOTHING = 0
     VALID = 1
@@ -108,7 +108,7 @@ class CountedAs(IntEnum):
 
 
 def counted_as(state: InstanceState, *, has_sample: bool) -> CountedAs:
-    """Return the sum that includes an instance; an aborted instance with a turnaround sample counts as a timeout."""
+    """Return the sum that counts an instance. An aborted instance with a turnaround sample counts as a timeout."""
     match state:
         case InstanceState.VALID:
             return CountedAs.VALID
@@ -147,7 +147,7 @@ class BatchTerms:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBatch:
-    """A planned batch with its requirements on the app's hosts.
+    """A planned batch with the requirements it places on the app's hosts.
 
     `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size.
     """
@@ -169,7 +169,7 @@ Table = TypeVar("Table")
 
 @dataclass(frozen=True, slots=True)
 class BatchTables(Generic[Table]):
-    """The tables of a batch.
+    """The tables for one batch.
 
     `havs` has one row per (host, app version) in `instances` or `sent`, with zeros if none is stored. `others` is a
     sample of the app's other rows, each representing `others_weight` rows; the same holds for `sent` and `sent_weight`.

@@ -58,7 +58,7 @@ class HoldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ForecastHold:
-    """One cause for which the batch waits.
+    """One cause of delay for a batch.
 
     `doubt_fraction` is its share of the doubt that the batch completes by q90: its sum of -ln H divided by the sum over
     all causes. `host_ids` are the hosts that contribute most, at most five.
@@ -87,7 +87,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class ForecastRecord:
-    """A stored forecast: q10, q50, q90, its basis, and its effect on the published C(B).
+    """A stored forecast: q10, q50, q90, their basis, and the effect on the published C(B).
 
     `completion_at` is C(B) after this forecast, and `because` the reason why it changed or was kept. `method_because`
     explains the basis of the quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): this was the
@@ -141,7 +141,7 @@ class ForecastState(StrEnum):
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:
-    """Return whether a forecast is shown whose q90 is `ahead_s` seconds ahead.
+    """Return the state of a forecast whose q90 is `ahead_s` seconds ahead, which decides whether it is shown.
 
     >>> forecast_state(Method.WARM, 86400.0, Seconds(86400.0)).value
     'shown'
@@ -156,12 +156,12 @@ def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> Fo
 
 
 def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> ForecastState:
-    """Return whether q50 and q90 of a stored forecast are shown."""
+    """Return the state of a stored forecast, which decides whether its q50 and q90 are shown."""
     return forecast_state(record.method, record.q90_at - record.made_at, delay_bound_s)
 
 
 def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
-    """Return the state of a batch's latest forecast, if any: q50 is published only if it is shown."""
+    """Return the state of a batch's latest forecast, if any. Its q50 is published only if the forecast is shown."""
     if batch.ended_at is not None:
         return ForecastState.ENDED
     if last is None:
@@ -188,7 +188,7 @@ class ForecastAge:
         return self.jobs_over != self.jobs_over_then
 
     def wait_s(self, settings: EstimatorSettings) -> Seconds:
-        """Return the maximum time after the last forecast for which validations are collected before a new one is made.
+        """Return the maximum time after the last forecast during which validations are collected before the next one.
 
         max(`pause_s`, 1 % of the remaining time), but at most `timer_s`. None for the first results: they change a
         forecast that rests on estimates alone from days to minutes.
@@ -208,7 +208,7 @@ class ForecastAge:
 
 @dataclass(frozen=True, slots=True)
 class ForecastStanding:
-    """An active batch at the start of a forecast, with the age of its last forecast and its app's spread.
+    """An active batch when its forecast starts, with the age of its last forecast and its app's spread.
 
     `delay_bound_s` is the maximum over its classes. `least_spare_instances` is the minimum over its classes of the
     number of instances a job may have beyond its quorum. `checkpoint_fraction` is the latest checkpoint with a stored
@@ -225,7 +225,7 @@ class ForecastStanding:
 
 @dataclass(frozen=True, slots=True)
 class KeptForecast:
-    """A forecast to be scored, and the `spread` it was made with."""
+    """A forecast that will be scored, and the `spread` with which it was made."""
 
     batch_id: BatchId
     progress_fraction: float
@@ -238,7 +238,7 @@ class KeptForecast:
 
 @dataclass(frozen=True, slots=True)
 class EndedBatch:
-    """A batch that ended after its last forecast, with the model's forecasts at its checkpoints."""
+    """A batch that ended after its last forecast, with the model's forecasts at the batch's checkpoints."""
 
     batch: Batch
     delay_bound_s: Seconds
@@ -268,7 +268,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Accuracy of an app's forecasts: fractions of ends below each quantile, median errors, mean pinball loss."""
+    """The accuracy of an app's forecasts: fractions of ends below each quantile, median errors, mean pinball loss."""
 
     batches: int
     coverage_q10: float
@@ -282,7 +282,7 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class AppAccuracy:
-    """The accuracy of an app's forecasts as of `scored_at`, and the spread for its next forecasts with the reason."""
+    """The accuracy of an app's forecasts as of `scored_at`, and the spread for the next ones with its reason."""
 
     app_id: AppId
     scored_at: Instant
@@ -309,6 +309,6 @@ class ForecastHealth:
 
 
 def ended_part_s(batch: Batch) -> Seconds:
-    """Return the interval in seconds at which unchanged forecasts of an ended batch are kept: about 100 in total."""
+    """Return the interval in seconds at which an ended batch's unchanged forecasts are kept, about 100 in total."""
     lived_s = 0.0 if batch.ended_at is None else batch.ended_at - batch.created_at
     return Seconds(max(PART_S, lived_s / ENDED_PARTS))

@@ -17,7 +17,7 @@ _PLACE = re.compile(r"\{(\d+):length\}")
 
 
 def in_words(seconds: float) -> str:
-    """Format a duration in its largest unit and the next smaller one.
+    """Format a duration in its largest suitable unit and the next smaller unit.
 
     >>> [in_words(s) for s in (0.25, 40.0, 90.0, 330.0, 5400.0, 86400.0, 200_000.0, -61.4)]
     ['250 ms', '40 s', '90 s', '5 min 30 s', '1 h 30 min', '1 d', '2 d 8 h', '-61 s']
@@ -65,7 +65,7 @@ def exactly(seconds: float) -> str:
 
 
 def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
-    """Fill in a sentence's placeholders; `{0:length}` formats a number of seconds as a duration.
+    """Fill in a sentence's placeholders. `{0:length}` formats a number of seconds as a duration.
 
     Different durations that would be rounded to the same words are written without rounding.
 
@@ -113,7 +113,7 @@ def size_in_words(nbytes: float) -> str:
 
 
 def both_in_words(one: float, other: float) -> tuple[str, str]:
-    """Format two sizes for comparison; in bytes if rounding would make different sizes look equal.
+    """Format two sizes for comparison. Uses bytes if rounding would make different sizes look equal.
 
     >>> both_in_words(4e9, 2.5e9), both_in_words(4_000_000_001, 4e9)
     (('4 GB', '2.5 GB'), ('4,000,000,001 B', '4,000,000,000 B'))

@@ -32,7 +32,7 @@ class HavEventKind(StrEnum):
 
 @quick_dataclass(frozen=True, slots=True)
 class HavEvent:
-    """One event of a (host, app version) at `at`.
+    """One event for a (host, app version) at `at`.
 
     `ln_turnaround_ratio` is ln(turnaround / R) for tight instances, otherwise ln(turnaround / the batch's median); it
     comes from a valid result, or from a timeout as a censored sample. `late`: a valid result after its due date.
@@ -62,13 +62,13 @@ class HavEvent:
 
     @property
     def takes_back(self) -> float | None:
-        """Return the sample to remove, or None."""
+        """Return the sample that the event removes, or None."""
         return self.replaces if self.kind in (HavEventKind.VALID, HavEventKind.TIMED_OUT) else None
 
 
 @quick_dataclass(frozen=True, slots=True)
 class HavDelta:
-    """The sum of events of one (host, app version), to be added to its row.
+    """The sum of the events for one (host, app version), to be added to its row.
 
     `valid_reset`: the events include a failure, so consecutive_valid is set to 0 before `valid_added` is added. The
     quota is multiplied by `quota_factor`, then increased by `quota_added` and clamped to `quota_least` and
@@ -116,7 +116,7 @@ def combine(events: Iterable[HavEvent], *, quota_most: int) -> list[HavDelta]:
 
 
 class _Sums:
-    """Decayed sums of samples of one kind."""
+    """Decayed sums over samples of one kind."""
 
     __slots__ = ("n", "total", "total_sq")
 
@@ -138,7 +138,7 @@ class _Sums:
 
 
 class _Gathered:
-    """A mutable delta. Many are built per second, so this class avoids copying values."""
+    """A delta under construction. Many are built per second, so this mutable class avoids copying values."""
 
     def __init__(self, at: Instant, quota_most: int) -> None:
         self.at = at
@@ -180,7 +180,7 @@ class _Gathered:
         self.n_timeout += (event.kind is HavEventKind.TIMED_OUT) - (event.replaces is not None)
 
     def _bound_quota(self, factor: int, added: int) -> None:
-        """Apply a step to the lowest and the highest quota. Steps are monotonic, so any other quota stays between."""
+        """Apply a step to the lowest and the highest quota. Steps are monotonic: other quotas stay in between."""
         limit = self._limit
         self.quota_least = min(limit, max(1, self.quota_least * factor + added))
         self.quota_most = min(limit, max(1, self.quota_most * factor + added))
@@ -223,7 +223,7 @@ class _Gathered:
 
 
 def applied(row: HostAppVersion, delta: HavDelta, *, quota_start: int) -> HostAppVersion:
-    """Return the row after the delta. The row's sums are first decayed to `delta.at`.
+    """Return the row with the delta applied. The row's sums are first decayed to `delta.at`.
 
     quota' = min(delta.quota_most, max(delta.quota_least, (quota or start) * factor + added)).
 
@@ -263,5 +263,5 @@ def _summed(old: DecayedSums, new: DecayedSums, weight: float, at: Instant) -> D
 
 
 def _kept_fraction(since_at: Instant, now: Instant) -> float:
-    """Return the remaining weight of a sample: 2^(-(now - since) / half-life)."""
+    """Return the remaining weight of a sample taken at `since`: 2^(-(now - since) / half-life)."""
     return math.exp2(-max(0.0, now - since_at) / STATS_HALF_LIFE_S)

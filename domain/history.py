@@ -1,4 +1,4 @@
-"""History: jobs of batches that ended long ago, stored by the month in which the batch ended. Pure."""
+"""The history: jobs of batches that ended long ago, stored by the month in which their batch ended. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from domain.dispatch import Upload
 from domain.errors import InvalidInputError
 from domain.units import BatchId, InstanceId, Instant, JobId
 
@@ -25,7 +26,7 @@ START = JobPlace(BatchId(0), JobId(0))
 
 @dataclass(frozen=True, slots=True)
 class MovedJobs:
-    """The result of moving one group of jobs to the history. `after` is where the next step continues.
+    """The result of moving one group of jobs to the history. The next step continues at `after`.
 
     `more` is False once all batches have been scanned; `after` is then the start.
     """
@@ -54,9 +55,9 @@ class FinishedMonth:
 
 @dataclass(frozen=True, slots=True)
 class OutputPage:
-    """A page of output names; `after` is where the next page starts, None after the last page."""
+    """A page of outputs; `after` is where the next page starts, None after the last page."""
 
-    names: tuple[str, ...]
+    uploads: tuple[Upload, ...]
     after: InstanceId | None
 
 

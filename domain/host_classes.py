@@ -1,4 +1,4 @@
-"""Host classes for homogeneous redundancy, with the speed and queue of each class. Pure."""
+"""Host classes for homogeneous redundancy, with each class's speed and queue. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BY_SYSTEM_ONLY = 2  # an hr_type; all other types except 0 also compare the CPU 
 
 
 def class_by_names(os_name: str, cpu_vendor: str, hr_type: int) -> int:
-    """Return a host's class for homogeneous redundancy: 10 * system + vendor, or 0 if the class is unknown.
+    """Return a host's class for homogeneous redundancy, 10 * system + vendor; 0 if the class is unknown.
 
     Type 2 compares only the operating system, type 0 compares nothing.
 
@@ -50,7 +50,7 @@ class AlikeHosts:
 
 @dataclass(frozen=True, slots=True)
 class ClassStanding:
-    """The active hosts of one class that can run an app. `queued_flop` is unsent work committed to the class."""
+    """The active hosts in one class that can run an app. `queued_flop` is unsent work committed to the class."""
 
     app_id: AppId
     hr_type: int
@@ -87,13 +87,13 @@ NO_STANDINGS = Standings()
 
 @dataclass(frozen=True, slots=True)
 class ClassesByApp:
-    """Host classes by app and redundancy type, for lookups by requests."""
+    """Host classes by app and redundancy type, used for lookups by requests."""
 
     of: Mapping[tuple[AppId, int], Standings] = field(default_factory=dict)
 
     @classmethod
     def made(cls, classes: HostClasses) -> ClassesByApp:
-        """Group host classes by app and type, sorted by class."""
+        """Return the classes grouped by app and type, each group sorted by class."""
         found: dict[tuple[AppId, int], list[ClassStanding]] = {}
         for one in sorted(classes.standings, key=lambda one: one.hr_class):
             found.setdefault((one.app_id, one.hr_type), []).append(one)

@@ -1,4 +1,4 @@
-"""Values for the operators' lists of hosts and of a host's instances. Pure."""
+"""Values for operators' lists of hosts and of a host's instances. Pure."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class SlowWith:
 
 @dataclass(frozen=True, slots=True)
 class RecentFailures:
-    """The number of a host's recent failures, and when the latest one happened: its report or the end of its grace."""
+    """The number of a host's recent failures, and the time of the latest: its report or the end of its grace period."""
 
     errors: int
     invalid: int
@@ -94,7 +94,7 @@ class ListedHost:
 
 @dataclass(frozen=True, slots=True)
 class HostList:
-    """A page of hosts. `after` is where the next page starts, None at the end; even an empty page may have a next one.
+    """A page of hosts. The next page starts at `after`, None at the end. Even an empty page may have a next page.
 
     `since` is the time of the first failure read, if the number of failures exceeded the limit.
     """
@@ -132,7 +132,7 @@ class HostInstance:
 
     @property
     def is_late(self) -> bool:
-        """Return whether it was returned after its due date, or timed out."""
+        """Return whether the instance was returned after its due date or timed out."""
         if self.reported_at is None:
             return self.state is InstanceState.TIMED_OUT
         return self.reported_at > self.due_at
@@ -140,7 +140,7 @@ class HostInstance:
 
 @dataclass(frozen=True, slots=True)
 class HostInstances:
-    """A page of instances, newest first. `after` is where the next page starts, None at the end."""
+    """A page of instances, newest first. The next page starts at `after`, None at the end."""
 
     instances: Sequence[HostInstance]
     after: ResultPlace | None = None

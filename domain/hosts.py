@@ -48,7 +48,8 @@ class Host:
     cpu_model: str = ""
     client_version: int = 0  # 7.20.5 -> 72005
     coprocessors: tuple[Coprocessor, ...] = ()
-    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the server's clock; 0 if the client does not send its time
+    clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
+    labels: tuple[str, ...] = ()  # given by operators, for queues bound to hosts
     software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
     @property
@@ -64,7 +65,7 @@ class Host:
 
 @quick_dataclass(frozen=True, slots=True)
 class DecayedSums:
-    """Count, sum and sum of squares of samples as of `at`, decaying with STATS_HALF_LIFE_S.
+    """Count, sum and sum of squares of samples as of `at`. They decay with STATS_HALF_LIFE_S.
 
     >>> s = DecayedSums(n=4.0, total=8.0, total_sq=20.0, at=Instant(0.0))
     >>> s.mean
@@ -86,7 +87,7 @@ class DecayedSums:
         return DecayedSums(self.n * weight, self.total * weight, self.total_sq * weight, max(now, self.at))
 
     def kept_fraction(self, now: Instant) -> float:
-        """Return the remaining weight of the sums at `now`: 2^(-(now - at) / half-life), or 1 if `now` is before `at`.
+        """Return the remaining weight of the sums at `now`: 2^(-(now - at) / half-life), at most 1.
 
         >>> DecayedSums(at=Instant(0.0)).kept_fraction(Instant(28 * 86400.0))
         0.25
@@ -100,7 +101,7 @@ class DecayedSums:
 
 @quick_dataclass(frozen=True, slots=True)
 class HostAppVersion:
-    """HAV: the statistics of one (host, app version).
+    """A HAV: the statistics for one (host, app version).
 
     `tight` holds ln(turnaround / R) of instances whose due date was set from the host's own speed; `tight_missed_n`
     counts how many of them missed it (decayed alike). `relaxed` holds ln(turnaround / the batch's median) of all other

@@ -66,7 +66,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Newcomers:
-    """Active hosts that could run one of some app versions but have no statistics for it, and their request rate."""
+    """Active hosts that could run one of some app versions but lack statistics for it, and their request rate."""
 
     hosts: int = 0
     calls_per_hour: float = 0.0
@@ -87,7 +87,7 @@ class WaitingBatch:
 
     @property
     def most_taken(self) -> int:
-        """Return the maximum number of hosts that have had a waiting job: its retries and the rest of its quorum."""
+        """Return how many hosts can have had a waiting job at most: its retries and the rest of its quorum."""
         return self.most_quorum - 1 + self.most_retries
 
 
@@ -102,7 +102,7 @@ class RecentHost:
 
 @dataclass(frozen=True, slots=True)
 class HostSample:
-    """A sample of the `active` recent hosts, chosen by id and therefore independent of their properties."""
+    """A sample of the `active` recent hosts. It is chosen by id, and so is independent of the hosts' properties."""
 
     hosts: tuple[RecentHost, ...] = ()
     active: int = 0
@@ -110,7 +110,7 @@ class HostSample:
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """The size of a batch's jobs: the mean flop estimate, and the maximum of each other requirement."""
+    """The size of a batch's jobs: the mean flop estimate, and the maximum of every other requirement."""
 
     flop: Flop
     memory_bytes: float
@@ -120,7 +120,7 @@ class JobSize:
 
 @dataclass(frozen=True, slots=True)
 class Short:
-    """A batch that no recent host can finish because of its app's limits per volunteer or host.
+    """A batch that recent hosts cannot finish, because its app limits instances per volunteer or host.
 
     `hosts` recent hosts of `volunteers` volunteers have a platform of the app. Either all of them already had the
     `jobs` (counted among the first MOST_SHORT_JOBS waiting retries), or there are fewer of them than the `agreeing`
@@ -158,7 +158,7 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """Work that precedes a batch in the order: active batches with unsent instances, and their number of instances."""
+    """The work before a batch in the order: active batches with unsent instances, and the number of these instances."""
 
     batches: int = 0
     unsent: int = 0

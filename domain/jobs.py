@@ -72,7 +72,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """The common properties of jobs in a batch. Decisions are made once per class and request.
+    """The properties that jobs of a batch have in common. A request makes its decisions once per class.
 
     Sizes are per instance. `delay_bound_s` is the maximum time from sending an instance to its report.
     """
@@ -155,7 +155,7 @@ class Candidate:
 
 
 def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
-    """Return a job's workunit name for clients.
+    """Return a job's workunit name, as clients see it.
 
     >>> job_name("pi", BatchId(3), JobId(41))
     'pi_3_41'
@@ -164,7 +164,7 @@ def job_name(app_name: str, batch_id: BatchId, job_id: JobId) -> str:
 
 
 def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: InstanceId) -> str:
-    """Return an instance's result name for clients.
+    """Return an instance's result name, as clients see it.
 
     >>> instance_name("pi", BatchId(3), JobId(41), InstanceId(77))
     'pi_3_41_77'
@@ -173,7 +173,7 @@ def instance_name(app_name: str, batch_id: BatchId, job_id: JobId, instance_id: 
 
 
 def instance_id_of(name: str) -> InstanceId | None:
-    """Return the instance id in a result name; None if this server cannot have created the name.
+    """Return the instance id in a result name; None if this server cannot have issued the name.
 
     >>> instance_id_of("pi_3_41_77")
     77
@@ -186,7 +186,7 @@ def instance_id_of(name: str) -> InstanceId | None:
 
 
 def output_file_name(instance: str, position: int) -> str:
-    """Return the upload name of output number `position` (from 0) of an instance.
+    """Return the upload name of an instance's output number `position`, counted from 0.
 
     >>> output_file_name("pi_3_41_77", 0)
     'pi_3_41_77_r0'
@@ -199,7 +199,7 @@ DRAWS_KEPT = 4096  # size of the cache; a discarded draw is computed again, with
 
 @lru_cache(maxsize=DRAWS_KEPT)
 def draw(instance_id: InstanceId) -> float:
-    """Return the instance's random number in [0, 1), the same for all requests and workers.
+    """Return the instance's random number in [0, 1), which is the same for all requests and workers.
 
     Two rounds of multiply and xor-shift mix the id's bits, so that numbers within a batch are evenly spread.
 

@@ -1,4 +1,4 @@
-"""Limits of submitters, accounts, apps and queues, and the limits that block a batch. Pure."""
+"""Limits on submitters, accounts, apps and queues, and the limits that block a batch. Pure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Counts = Mapping[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class RequestedAmounts:
-    """The amounts that one more job of a batch would use. `names` are its submitter, account, app and queue."""
+    """The amounts that one more job of a batch would use. `names` are the batch's submitter, account, app and queue."""
 
     names: Mapping[Scope, str]
     amounts: Mapping[Quantity, float]
@@ -58,7 +58,7 @@ class RequestedAmounts:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One limit that a batch exceeds: the bound, the current amount, and the amount for one more job."""
+    """One limit that a batch exceeds: its bound, the current amount, and the amount that one more job would add."""
 
     limit: Limit
     name: str
@@ -83,6 +83,6 @@ class Holds:
     others: tuple[str, ...] = field(default=())
 
     def reason(self) -> str | None:
-        """Return why the batch is blocked, with all reasons in one sentence, or None if it is not blocked."""
+        """Return why the batch is blocked, with all reasons in one sentence; None if it is not blocked."""
         said = [*self.others, *(hold.sentence() for hold in self.hard)]
         return "; ".join(said) if said else None

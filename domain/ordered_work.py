@@ -1,4 +1,4 @@
-"""Input, stored state and output of an ordering pass over batches. Pure."""
+"""Input, stored state and result of an ordering pass over batches. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from domain.batches import Account, Batch
 from domain.limits import Limit, Scope
 from domain.ordering import QueueClock, Request, ServiceLevel
 from domain.units import DAY_S, AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds, SubmitterId
-from domain.usage import DecayedUsage
+from domain.usage import Amounts, Charge, DecayedUsage
 
 LeafId = tuple[SubmitterId, AccountId]  # a submitter in one of its accounts
 
 
 class Permission(StrEnum):
-    """A submitter's permission, granted to the submitter or to an account for all submitters at or below it."""
+    """A permission, granted to a submitter, or to an account for all submitters at or below it."""
 
     EXPEDITE = "expedite"  # use the service level expedite
     RAISE = "raise"  # set a user priority above 0
@@ -25,7 +25,7 @@ class Permission(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OrderNotes:
-    """The state of a batch that is stored between ordering passes.
+    """The state of a batch that is stored between two ordering passes.
 
     `sent` is its counter at the last pass. `charged` instances count as usage, on average since `charged_at`; `used` of
     them have been returned. `used_fraction` is the mean ratio of actual to estimated usage, last computed when
@@ -67,7 +67,7 @@ class OrderedBatch:
     unmet: tuple[BatchId, ...] = ()
 
     def waits_for(self) -> tuple[str, ...]:
-        """Return the reasons why other batches keep its jobs from being sent."""
+        """Return the reasons why the batch's jobs must wait for other batches."""
         never = "ended with some jobs not valid: release this batch, or abort it"
         return (
             *(f"waits for batch {batch_id} to end" for batch_id in self.awaited),
@@ -77,7 +77,7 @@ class OrderedBatch:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A submitter in one of its accounts, with the shares and permissions it has there."""
+    """A submitter in one of its accounts, with the shares and permissions that apply there."""
 
     submitter_id: SubmitterId
     name: str
@@ -92,7 +92,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LeafUsage:
-    """A submitter's usage in an account; `accuracies` are actual / estimated usage of its last jobs, newest first."""
+    """A submitter's usage in an account. `accuracies` are actual / estimated usage of its last jobs, newest first."""
 
     leaf: LeafId
     usage: DecayedUsage = field(default=DecayedUsage())
@@ -108,6 +108,24 @@ class WindowUsage:
     starts_at: Instant
     length_s: Seconds
     flop: float
+
+
+@dataclass(frozen=True, slots=True)
+class DayUsage:
+    """What the instances used that were returned since the last ordering, for the history of usage."""
+
+    leaf: LeafId
+    used: Amounts = field(default=Amounts())
+    instances: int = 0
+    used_su: float = 0.0
+
+    def plus(self, charge: Charge) -> DayUsage:
+        return DayUsage(
+            self.leaf,
+            self.used.plus(charge.used),
+            self.instances + charge.returned,
+            self.used_su + charge.used_su,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +151,7 @@ class Grant:
         return Instant(self.period_start_at + self.period_s)
 
     def at(self, now: Instant) -> Grant:
-        """Return the grant as of `now`. A new period starts unused, with the reservations of work in progress.
+        """Return the grant as of `now`. In a new period nothing is used yet, but work in progress remains reserved.
 
         >>> Grant(AccountId(1), 10.0, Instant(0.0), Seconds(100.0), 8.0).at(Instant(250.0)).period_start_at
         200.0
@@ -144,7 +162,7 @@ class Grant:
         return replace(self, period_start_at=Instant(self.period_start_at + passed * self.period_s), used_su=0.0)
 
     def charged(self, used_su: float) -> Grant:
-        """Return the grant with `used_su` added to its usage (negative: subtracted)."""
+        """Return the grant after `used_su` was added to its usage (negative: subtracted)."""
         return replace(self, used_su=max(0.0, self.used_su + used_su))
 
 
@@ -153,7 +171,7 @@ ACTIVE_HOST_S = 7 * DAY_S  # hosts that contacted the server within this time de
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The reference host: the median of each resource over active hosts, as of `at`.
+    """The reference host: for each resource, the median over active hosts, as of `at`.
 
     `most` is the maximum of each resource, `pool_flop_per_s` the total speed; without hosts, one core at 1e9 flop/s.
     `newest_host_id` is the largest host id at that time, 0 without hosts.
@@ -169,7 +187,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class LeafStanding:
-    """A submitter's standing in an account, current or at the last pass. None: unknown, treated as neutral.
+    """A submitter's standing in an account, now or at the last pass. None means unknown and is treated as neutral.
 
     Deltas are target minus usage in percentage points. `account` is the submitter's own account, `group` its topmost
     ancestor. `held_pe` counts instances in progress until they are reported, fail or reach their due date.
@@ -230,7 +248,7 @@ class LogicalCorrection:
 
 @dataclass(frozen=True, slots=True)
 class OrderingCharges:
-    """The charges and state from one ordering pass, written atomically. `windows` has the amounts to add.
+    """The charges and state changes from one ordering pass, written atomically. `windows` has the amounts to add.
 
     A batch in `corrections` is also forgotten once its submitter's logical time has been changed by `due_s` -
     `charged_s`. This happens immediately, unless the submitter is submitting at that moment.
@@ -245,13 +263,15 @@ class OrderingCharges:
     usage: Sequence[LeafUsage] = ()
     windows: Sequence[WindowUsage] = ()
     windows_from: Instant = Instant(0.0)  # windows that ended earlier are deleted
+    used: Sequence[DayUsage] = ()
+    days_from: Instant = Instant(0.0)  # the history has earlier days by the month
     grants: Sequence[Grant] = ()
     standings: Mapping[LeafId, LeafStanding] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class SubmissionOrder:
-    """Inputs for a new batch's place and admission, except logical time, as of the last ordering pass.
+    """The inputs for a new batch's place and admission as of the last ordering pass, except logical time.
 
     `active` counts the active batches of its submitter, its account, its app and its queue.
     """

@@ -1,4 +1,4 @@
-"""Input of ordering policies, and the breakdown of a computed priority. Pure."""
+"""Input of ordering policies, and the breakdown of each priority they compute. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class QueueClock:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The resources that one job requests or a host has, with GPUs by type."""
+    """The resources that one job requests or that a host has, with GPUs by type."""
 
     cores: float = 1.0
     memory_bytes: float = 0.0
@@ -63,7 +63,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class BatchFacts:
-    """The facts about one batch that policies use. Unknown values are None and count as 0."""
+    """The facts about one batch that policies use. An unknown value is None and counts as 0."""
 
     batch_id: BatchId
     submitter_id: SubmitterId
@@ -87,7 +87,7 @@ class BatchFacts:
 
     @property
     def leaf(self) -> tuple[SubmitterId, AccountId]:
-        """Return the leaf whose fair share applies: the submitter in the batch's account."""
+        """Return the leaf whose fair share applies to the batch: its submitter in its account."""
         return self.submitter_id, self.account_id
 
 
@@ -112,7 +112,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Clamp:
-    """The bound to which a total was clamped, and the result."""
+    """The bound that a total was clamped to, and the result."""
 
     bound: str
     result: float
@@ -138,7 +138,7 @@ class Breakdown:
 
     @property
     def key(self) -> float:
-        """Return the order key; within a tier, batches with smaller keys go first."""
+        """Return the order key. Within a tier, smaller keys go first."""
         return key_of(self.total)
 
     @property
@@ -171,7 +171,7 @@ class PlaceInOrder:
 
 
 def key_of(total: float) -> float:
-    """Return the order key of a priority: its negative (never -0.0), because smaller keys go first.
+    """Return the order key for a priority: its negative (never -0.0), because smaller keys go first.
 
     A policy that orders by an instant uses a weight of -1, so that the key is that instant.
     """
@@ -179,7 +179,7 @@ def key_of(total: float) -> float:
 
 
 def total_of(points: Iterable[float]) -> float:
-    """Return the sum of points, added in order and rounded after each addition. All totals are computed this way.
+    """Return the sum of points, added in order and rounded after each addition. Every total is computed this way.
 
     >>> total_of([0.1, 0.2, 0.3])
     0.6000000000000001

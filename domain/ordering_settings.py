@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from domain.bounds import knob, one_of
+from domain.queue_hosts import QUEUE_HOSTS
 from domain.units import DAY_S, HOUR_S, MINUTE_S, Seconds
 
 # Components and subcomponents of a priority, named as in Moab.
@@ -90,6 +91,9 @@ class OrderingSettings:
         pattern=words_of(_TARGET),
         expected="targets such as user:DEFAULT=20 group:stuart=38+ level:expedite=10-",
     )
+    usage_days: int = knob(
+        400, "days for which the history of usage is kept by day; earlier usage is kept by month", low=31, high=36_500
+    )
     window_s: Seconds = knob(Seconds(2 * DAY_S), "length of one usage window for targets", low=HOUR_S)
     window_samples: int = knob(10, "number of usage windows", low=1, high=24)
     window_decay_factor: float = knob(0.8, "weight of a usage window relative to the next newer window", low=0, high=1)
@@ -127,6 +131,13 @@ class OrderingSettings:
         "queues as NAME=TIER/NUMBER/RATE: tier under equal_access, value in priority sums, service units per PE-hour",
         pattern=words_of(_QUEUE),
         expected="queues such as express=0/1/3 normal=1/0.5/1",
+    )
+    queue_hosts: str = knob(
+        "",
+        "conditions on the hosts of queues, as QUEUE:CONDITION,CONDITION: only hosts that meet all conditions get jobs "
+        "of the queue's batches; a queue without conditions uses all hosts",
+        pattern=words_of(QUEUE_HOSTS),
+        expected="words like big:ncpus>=8,ram_bytes>=32e9 lab:label=lab|cluster",
     )
     equal_among: str = one_of(
         "submitters", "equal_access: share equally among submitters or accounts", "submitters", "accounts"

@@ -1,4 +1,4 @@
-"""Volunteers in public: consent to statistics, teams, and the records that the statistics export publishes. Pure."""
+"""Public data about volunteers: consent to statistics, teams, and the records of the statistics export. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.units import Instant, TeamId, VolunteerId
 
 @dataclass(frozen=True, slots=True)
 class Participation:
-    """What a volunteer chose; None: no team, no consent to the export."""
+    """What a volunteer chose. None: no team, or no consent to the export."""
 
     team_id: TeamId | None = None
     joined_at: Instant | None = None
@@ -21,7 +21,7 @@ class Participation:
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """A team of volunteers. `founder_name` is public if `exported`: the founder consented to the statistics."""
+    """A team of volunteers. If `exported`, the founder consented to the statistics, and `founder_name` is public."""
 
     team_id: TeamId
     name: str
@@ -36,7 +36,7 @@ class Team:
 
     @property
     def exported_form(self) -> ExportedTeam:
-        """Return the team as the export has it."""
+        """Return the team's record for the statistics export."""
         return ExportedTeam(
             self.team_id,
             self.name,
@@ -50,7 +50,7 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TeamMember:
     """A member of a team. `exported`: with consent to the statistics."""
 
     volunteer_id: VolunteerId
@@ -72,7 +72,7 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class ProjectFigures:
-    """Counts for the status page; new ones of the last day. `average`: recent credit per day of all volunteers."""
+    """Counts for the status page; `_today` counts the last day. `average`: recent credit per day of all volunteers."""
 
     volunteers: int
     hosts: int
@@ -87,7 +87,7 @@ class ProjectFigures:
 
     @property
     def gigaflops(self) -> float:
-        """Return the speed that the recent credit stands for: 200 cobblestones a day are 1 GFLOPS."""
+        """Return the speed that corresponds to the recent credit: 200 cobblestones per day are 1 GFLOPS."""
         return self.average / 200.0
 
 
@@ -96,7 +96,7 @@ class ProjectFigures:
 
 @quick_dataclass(frozen=True, slots=True)
 class ExportedVolunteer:
-    """`cpid`: the cross-project id, hashed with the e-mail address."""
+    """A volunteer in the statistics export. `cpid` is the cross-project id, hashed with the e-mail address."""
 
     volunteer_id: VolunteerId
     name: str
@@ -108,7 +108,7 @@ class ExportedVolunteer:
 
 @quick_dataclass(frozen=True, slots=True)
 class ExportedTeam:
-    """`founder_id` and `founder_name` are None if the founder did not consent."""
+    """A team in the statistics export. `founder_id` and `founder_name` are None if the founder did not consent."""
 
     team_id: TeamId
     name: str
@@ -122,7 +122,7 @@ class ExportedTeam:
 
 @quick_dataclass(frozen=True, slots=True)
 class ExportedHost:
-    """`cpid`: the client's id of the computer, hashed with the volunteer's e-mail address."""
+    """A host in the statistics export. `cpid` is the client's id of the computer, hashed with the e-mail address."""
 
     host: Host
     cpid: str
@@ -131,7 +131,7 @@ class ExportedHost:
 
 @quick_dataclass(frozen=True, slots=True)
 class WithdrawnRecord:
-    """A deleted account or host that was exported before."""
+    """An account or host that was exported before it was deleted."""
 
     id: int
     cpid: str
@@ -139,7 +139,7 @@ class WithdrawnRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExportTotals:
-    """Counts over all owners of credit, with or without consent."""
+    """Counts over all owners of credit, whether or not they consented."""
 
     volunteers: int
     teams: int

@@ -1,4 +1,4 @@
-"""Progress reports from long operations to the periodic task that runs them.
+"""Lets long operations report their progress to the periodic task that runs them.
 
 Database reads and writes, and calls in threads, report each step. Outside periodic tasks reports are ignored.
 """
@@ -12,7 +12,7 @@ PROGRESS: ContextVar[Callable[[], None] | None] = ContextVar("PROGRESS", default
 
 
 def note_progress() -> None:
-    """Report one step. Call this function only on the event loop."""
+    """Report one step. Call this only on the event loop."""
     note = PROGRESS.get()
     if note is not None:
         note()

@@ -1,4 +1,4 @@
-"""Frozen values that are cheap to create, for classes with thousands of instances per second. Pure.
+"""Frozen values that are cheap to create, for classes of which thousands of instances are created per second. Pure.
 
 A frozen dataclass sets each field through `object.__setattr__`, which takes 110 ns instead of 35 ns. A request sets
 hundreds of fields: frozen classes made its decision one sixth slower, and each further job one fifth slower.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 else:
 
     def quick_dataclass(*, frozen: bool, slots: bool) -> Callable[[type[Value]], type[Value]]:
-        """Act as `dataclass(frozen=True, slots=True)` for the type checker, which reports assignments to fields.
+        """Act as `dataclass(frozen=True, slots=True)` for the type checker, which then reports assignments to fields.
 
         Assignment is not prevented at run time; equality, hash and `dataclasses.replace` work as for a frozen class.
 

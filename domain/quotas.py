@@ -1,4 +1,4 @@
-"""Daily quotas of jobs that new computers share, by account and by address. Pure.
+"""Daily quotas of jobs that new computers of one account or one address share. Pure.
 
 A host may get twice as many jobs a day as it has valid results. Further jobs are charged to the quota of its account
 and, until the host has valid results, to the quota of its address. So neither a detach loop nor new host records give
@@ -29,7 +29,7 @@ KEPT_DAYS = 30  # a quota not used for this long is reset
 
 @quick_dataclass(frozen=True, slots=True)
 class QuotaRequest:
-    """A request for jobs beyond those a host has earned, on a `day` since the epoch.
+    """A request for jobs beyond the jobs that a host has earned, on a `day` since the epoch.
 
     `idle` counts processors without a job. `network` is the origin; empty: unknown or shared. With `has_record` only
     the quota of the account is charged.
@@ -45,7 +45,7 @@ class QuotaRequest:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the quotas it is charged to, in the order in which their rows are locked.
+        """Return the names of the quotas that the request is charged to, in the order in which their rows are locked.
 
         >>> QuotaRequest(HostId(1), VolunteerId(7), 20000, 8, 8, "192.0.2.7").names
         ('address 192.0.2.7', 'volunteer 7')
@@ -55,7 +55,7 @@ class QuotaRequest:
 
 @quick_dataclass(frozen=True, slots=True)
 class SharedQuota:
-    """One shared quota: jobs `earned` by results, and jobs `sent` on a given day."""
+    """One shared quota: the jobs `earned` by results, and the jobs `sent` on `day`."""
 
     name: str
     earned: int
@@ -82,13 +82,13 @@ def address_name(network: str) -> str:
 
 
 def names_of(volunteer_id: VolunteerId, network: str) -> tuple[str, ...]:
-    """Return the names of the quotas of an account and of an address, sorted."""
+    """Return the sorted names of the quotas for an account and an address."""
     account = account_name(volunteer_id)
     return (address_name(network), account) if network else (account,)
 
 
 def bounds(start: int) -> tuple[int, int]:
-    """Return the minimum and maximum that results can add to a quota.
+    """Return the lowest and the highest number of jobs that results can add to a quota.
 
     >>> bounds(4000)
     (-3995, 36000)
@@ -97,7 +97,7 @@ def bounds(start: int) -> tuple[int, int]:
 
 
 def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
-    """Return how many of the requested jobs one quota allows after `sent` jobs today.
+    """Return how many of the requested jobs one quota allows if it has sent `sent` jobs today.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> [granted(ask, quota=4000, sent=sent) for sent in (0, 980, 2000, 3995, 4000)]
@@ -108,7 +108,7 @@ def granted(request: QuotaRequest, *, quota: int, sent: int) -> int:
 
 
 def grant(request: QuotaRequest, quotas: Iterable[SharedQuota], start: int) -> QuotaGrant:
-    """Return the smallest grant over the request's quotas; a quota missing from `quotas` is unused.
+    """Return the smallest grant over the request's quotas. A quota missing from `quotas` is unused.
 
     >>> ask = QuotaRequest(HostId(1), VolunteerId(7), 20000, wanted=64, idle=8)
     >>> used = SharedQuota("volunteer 7", -2000, 20000, 2000), SharedQuota("volunteer 7", -2000, 19999, 2000)
@@ -131,7 +131,7 @@ def grant(request: QuotaRequest, quotas: Iterable[SharedQuota], start: int) -> Q
 def grants(
     requests: Sequence[QuotaRequest], quotas: Iterable[SharedQuota], start: int
 ) -> tuple[list[QuotaGrant], dict[str, int]]:
-    """Return the grants of these requests in order, and the jobs charged to each quota."""
+    """Return the grant for each request, in order, and the number of jobs charged to each quota."""
     known = {one.name: one for one in quotas}
     found: list[QuotaGrant] = []
     charges: Counter[str] = Counter()
@@ -148,7 +148,7 @@ def grants(
 
 
 def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
-    """Return by host, in order, what events add to the quotas of the hosts' accounts."""
+    """Return, by host, how many jobs the events add to the quotas of the host's account."""
     added: Counter[HostId] = Counter()
     for event in events:
         added[event.host_id] += A_RESULT if event.kind is HavEventKind.VALID else -A_RESULT
@@ -156,7 +156,7 @@ def earned(events: Iterable[HavEvent]) -> dict[HostId, int]:
 
 
 def moved(earned: Mapping[str, int], added: Iterable[tuple[VolunteerId, str, int]], start: int) -> dict[str, int]:
-    """Return the new `earned` values of quotas after results, by name; quotas missing from `earned` do not change.
+    """Return the new `earned` values after results, by quota name. A quota missing from `earned` does not change.
 
     `added`: account, address of the host (empty: none), and change of the account's quota.
 

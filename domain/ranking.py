@@ -1,4 +1,4 @@
-"""Cut points: they rank a (host, app version) in its population within microseconds. Pure.
+"""Cut points, with which a (host, app version) is ranked in its population within microseconds. Pure.
 
 The host-statistics job writes cut points per (app, processor type). The request handler ranks the host's current row
 against them, so that changes of the row take effect immediately. The job's input and output are defined last.
@@ -61,7 +61,7 @@ class RelaxedGate:
 
 @dataclass(frozen=True, slots=True)
 class CutPoints:
-    """Summary of the population of one (app, processor type).
+    """Summary of the population for one (app, processor type).
 
     `turnaround` holds ascending quantiles of the turnaround score (lower is better) at (i + 0.5) / len.
     `consecutive_valid[k]` counts rows with exactly k consecutive valid results, for k from 0 to
@@ -89,7 +89,7 @@ class CutPoints:
 
 @quick_dataclass(frozen=True, slots=True)
 class Percentile:
-    """P = min(X, Y) with both parts. `p` is None for a newcomer, which passes no gate.
+    """P = min(X, Y), with both parts. `p` is None for a newcomer, which passes no gate.
 
     `reason` is set if P does not come from X and Y.
     """
@@ -101,7 +101,7 @@ class Percentile:
 
     @property
     def because(self) -> str:
-        """Return how P was determined, in words.
+        """Return, in words, how P was determined.
 
         >>> Percentile(0.25, 0.25, 0.5).because
         'turnaround 0.250, consecutive valid 0.500'
@@ -109,7 +109,7 @@ class Percentile:
         return self.reason if self.x is None else f"turnaround {self.x:.3f}, consecutive valid {self.y:.3f}"
 
     def passes(self, threshold: float) -> bool:
-        """Return whether P reaches the gate's `threshold` (compared with >=).
+        """Return whether P reaches the gate's `threshold`, that is, P >= threshold.
 
         >>> Percentile(0.5).passes(0.5), Percentile(None).passes(0.0)
         (True, False)
@@ -118,7 +118,7 @@ class Percentile:
 
 
 def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> float:
-    """Return the row's ln(turnaround / usual turnaround of the batch's jobs); lower is better.
+    """Return the row's ln(turnaround / usual turnaround of the batch's jobs). Lower is better.
 
     The mean m of n relaxed samples is shrunk towards the population's mean M, with k0 = 2. Tight instances run first,
     so their turnaround is no evidence of speed; only whether they met the due date counts. Met due dates keep the score
@@ -144,8 +144,7 @@ def turnaround_score(row: HostAppVersion, now: Instant, score_mean: float) -> fl
 
 
 def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings) -> int:
-    """Return the consecutive valid results, or 2^30 once failures are forgiven: after `forgive_s` without a failure,
-    and 3 valid results.
+    """Return the consecutive valid results, or 2^30 once `forgive_s` and 3 valid results followed the last failure.
 
     Without forgiveness, a host with one job a week would need months (eleven results) to recover from one failure.
 
@@ -160,7 +159,7 @@ def valid_in_a_row(row: HostAppVersion, now: Instant, settings: RankingSettings)
 
 
 def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
-    """Return whether cut points are too old to use: older than twice the interval between full rankings.
+    """Return whether cut points are too old to use, that is, older than twice the interval between full rankings.
 
     If only a cron job runs rankings, one per day is expected.
 
@@ -173,7 +172,7 @@ def are_stale(cuts: CutPoints, now: Instant, settings: RankingSettings) -> bool:
 
 
 def samples(row: HostAppVersion, now: Instant) -> float:
-    """Return the effective number of turnaround samples of a row, tight and relaxed together."""
+    """Return the effective number of turnaround samples in a row, tight and relaxed together."""
     return row.relaxed.n * row.relaxed.kept_fraction(now) + row.tight.n * row.tight.kept_fraction(now)
 
 
@@ -193,7 +192,7 @@ def share_slower(score: float, cuts: CutPoints) -> float:
 
 
 def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
-    """Return Y: the mid-rank of consecutive valid results among all rows; +inf above the highest counted value.
+    """Return Y, the mid-rank of consecutive valid results among all rows; +inf above the highest counted value.
 
     >>> cuts = CutPoints(1, "cpu", 0.0, 9, (), (2, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1))
     >>> round(share_less_valid(3, cuts), 3), share_less_valid(11, cuts)
@@ -210,7 +209,7 @@ def share_less_valid(consecutive_valid: int, cuts: CutPoints) -> float:
 def percentile(
     row: HostAppVersion | None, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings
 ) -> Percentile:
-    """Return P of a (host, app version): min(X, Y), or the bootstrap rule's value in a small population.
+    """Return P of a (host, app version): min(X, Y) or, in a small population, the value from the bootstrap rule.
 
     Bootstrap rule (fewer than `min_rows` rows): a host without a failure, or a newcomer, has P = 0.5; the fastest
     quarter of rows with `min_samples` samples has P = 0.9. With at least `min_rows` rows, a newcomer has no P.
@@ -271,7 +270,7 @@ PERCENTILE_FIELDS: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The earliest instants of events that make a row active or forgiven.
+    """The instants since which a row must have had contact or samples to be active, used or forgiven.
 
     A row is active if its host contacted the server after `called_at` and it had a result or a timeout after `used_at`.
     Its failures are forgiven if none happened after `clean_at` and 3 valid results followed.
@@ -283,14 +282,14 @@ class Since:
 
     @classmethod
     def of(cls, now: Instant, settings: RankingSettings) -> Since:
-        """Return the instants for the current settings; -inf if failures are never forgiven."""
+        """Return the instants for the current settings. The last is -inf if failures are never forgiven."""
         clean_at = now - settings.forgive_s if settings.forgive_s > 0 else -inf
         return cls(Instant(now - settings.active_s), Instant(now - settings.used_s), Instant(clean_at))
 
 
 @dataclass(frozen=True, slots=True)
 class AppFacts:
-    """Medians over an app's recent batches; None without any.
+    """Medians over an app's recent batches; None without recent batches.
 
     `typical_flop` is the median size of its job classes, `validation_lag_s` the median time from the return of the
     canonical result to the end of the job.
@@ -347,7 +346,7 @@ class HostStatisticsRun:
 
 @dataclass(frozen=True, slots=True)
 class StoredPercentile:
-    """The percentile of a (host, app version) at the last full run; `x` and `y` are None under the bootstrap rule."""
+    """The percentile of a (host, app version) from the last full run. `x` and `y` are None under the bootstrap rule."""
 
     host_id: HostId
     app_version_id: AppVersionId

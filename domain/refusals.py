@@ -1,4 +1,4 @@
-"""Reasons for refusing a job to a host: a code, a sentence for operators and a text for volunteers. Pure.
+"""Reasons for refusing a host a job: a code, a sentence for operators and a text for volunteers. Pure.
 
 Operators see the sentence with both numbers (`Refusal.detail`). `TRAITS`, one entry per code, defines all other texts
 and behaviour of a code; sets of codes used elsewhere are derived from it (`codes_where`).
@@ -16,7 +16,7 @@ from domain.quick import quick_dataclass
 
 
 class RefusalCode(StrEnum):
-    """All reasons for which the server does not send a job to a host, or sends the host no work at all."""
+    """All reasons why the server does not send a job to a host, or sends the host no work at all."""
 
     # for the whole request
     NO_NEW_TASKS = "no_new_tasks"
@@ -35,7 +35,8 @@ class RefusalCode(StrEnum):
     BETA = "beta"
     NO_GPU = "no_gpu"
     NO_CPU = "no_cpu"
-    # for a class of jobs
+    # about a class of jobs
+    QUEUE = "queue"
     MEMORY = "memory"
     DISK = "disk"
     CPUS = "cpus"
@@ -61,7 +62,7 @@ Whys = tuple[tuple[str, str], ...]  # codes and their sentences, as stored
 
 @quick_dataclass(frozen=True, slots=True)
 class Refusal:
-    """A reason for refusal: `code` labels metrics and console columns, `detail` is the sentence with both numbers.
+    """A reason for refusal. `code` labels metrics and console columns; `detail` is the sentence with both numbers.
 
     Most refusals are only counted, so `sentence` is formatted with `terms` only when `detail` is read.
 
@@ -88,7 +89,7 @@ class Refusal:
 
 
 class About(Enum):
-    """The cause of a refusal, which decides whether other jobs are refused as well."""
+    """What a refusal is about, which decides whether other jobs are refused as well."""
 
     HOST = auto()  # host limits, platform, queue or the owner's preferences: other jobs are refused as well
     PROJECT = auto()  # the operators disabled work distribution
@@ -201,6 +202,11 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         about=About.HOST,
         advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
     ),
+    RefusalCode.QUEUE: RefusalTraits(
+        meaning="The available jobs are for other computers.",
+        advice="Hosts do not meet the conditions of the batch's queue. Move the batch with "
+        "`muster batch set ID --queue`, or change ordering.queue_hosts.",
+    ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than your client is allowed to use.",
         remedy="Allow the client to use more memory, or wait for smaller jobs.",
@@ -248,14 +254,13 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
-        advice="The jobs need other hosts: these hosts have already had them. Add hosts, or allow repeats with "
+        advice="The jobs need hosts that have not already received an instance. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
-        advice="The jobs need other volunteers: these volunteers have already had them. Recruit volunteers, or "
-        "allow repeats with "
-        "`muster app set NAME --one-per-volunteer never`.",
+        advice="The jobs need volunteers who have not already received an instance. Recruit volunteers, or allow "
+        "repeats with `muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
         meaning="The available jobs are for a different kind of computer.",
@@ -266,7 +271,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
 
 
 def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
-    """Return the codes whose traits match a condition.
+    """Return the codes with traits that match a condition.
 
     >>> [code.value for code in codes_where(lambda traits: traits.known_to_client)]
     ['no_new_tasks']
@@ -275,5 +280,5 @@ def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
 
 
 def traits_of(code: str) -> RefusalTraits | None:
-    """Return the traits of a stored code, or None if another version of Muster stored it."""
+    """Return the traits of a stored code; None if it was stored by another version of Muster that knew other codes."""
     return TRAITS[RefusalCode(code)] if code in list(RefusalCode) else None

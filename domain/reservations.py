@@ -12,7 +12,7 @@ from domain.units import AppId, BatchId, HostId, Instant, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A slot in every job array, reserved for a big batch since an instant. Ordinary jobs cannot use it.
+    """A slot reserved in every job array for a big batch since an instant. Ordinary jobs cannot use it.
 
     `sent` is the batch's counter at that time. Once one of its jobs is sent, the slot is available to the next batch.
     """
@@ -24,7 +24,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A host's promise for a job of a batch: `cores` processors from `start_at`, for `limit_s`.
+    """A reservation of a host for a job of a batch: `cores` processors from `start_at`, for `limit_s`.
 
     It expires at `expires_at`, or ends earlier at `ended_at` for the reason `because`.
     """
@@ -52,13 +52,13 @@ class Lease:
 
 @quick_dataclass(frozen=True, slots=True)
 class Reserved:
-    """The reservations that requests check. `leases` has the latest lease per host of the last day, ended or not."""
+    """The reservations that requests check. `leases` has each host's latest lease of the last day, ended or not."""
 
     kept: Mapping[BatchId, Kept] = field(default_factory=dict)
     leases: Mapping[HostId, Lease] = field(default_factory=dict)
 
     def lease_for(self, batch_id: BatchId, now: Instant) -> Lease | None:
-        """Return the batch's valid lease, or None."""
+        """Return the batch's valid lease; None if it has none."""
         return next((one for one in self.leases.values() if one.batch_id == batch_id and one.holds(now)), None)
 
 
@@ -67,7 +67,7 @@ NOTHING_RESERVED = Reserved()
 
 @dataclass(frozen=True, slots=True)
 class BigBatch:
-    """A waiting batch whose jobs may be big, in order. Amounts are maxima over its jobs."""
+    """A waiting batch that may have big jobs. Each amount is the maximum over its jobs."""
 
     batch_id: BatchId
     app_id: AppId
@@ -93,7 +93,7 @@ class LeaseStanding:
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnd:
-    """A lease that ends, and the reason. Unless the lease was used, its host gets no other lease for a day."""
+    """A lease that ends, and why. Unless the lease was used, its host gets no other lease for a day."""
 
     host_id: HostId
     batch_id: BatchId

@@ -68,15 +68,17 @@ class FeederSettings:
     cool_off_s: Seconds = knob(Seconds(300.0), "time an evicted slot stays out of the array", low=1)
     gated_share_fraction: float = knob(0.5, "maximum share of an array partition for gated jobs", low=0, high=1)
     batch_share_fraction: float = knob(0.5, "maximum share of an array partition for one batch", low=0, high=1)
-    tail_fraction: float = knob(0.05, "last share of a batch's jobs that every worker may hold", low=0, high=1)
-    tail_jobs: int = knob(20, "minimum number of a batch's last jobs that every worker may hold", low=0)
+    tail_fraction: float = knob(
+        0.05, "fraction of a batch's jobs, at its end, that every worker may hold", low=0, high=1
+    )
+    tail_jobs: int = knob(20, "minimum number of jobs, at the end of a batch, that every worker may hold", low=0)
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerSettings:
     request_delay_s: Seconds = knob(
         Seconds(60.0),
-        "delay until a client's next request; down to a sixth of this if its work ends earlier",
+        "delay until a client's next request; reduced to as little as a sixth if its work ends earlier",
         low=1,
     )
     no_work_delay_s: Seconds = knob(
@@ -99,7 +101,7 @@ class SchedulerSettings:
     )
     newcomer_fraction: float = knob(
         0.05,
-        "last share of an ungated batch's first instances, reserved for new hosts and idle processors",
+        "fraction of an ungated batch's first instances, at its end, reserved for new hosts and idle processors",
         low=0,
         high=1,
     )
@@ -151,7 +153,7 @@ class DeadlineSettings:
         Seconds(3600.0), "minimum slack between estimated runtime and due date (decision 50)", low=0
     )
     slack_factor: float = knob(
-        2.5, "ratio R_q / R assumed until a host and app version have data (decision 50)", low=1, high=20
+        2.5, "assumed ratio R_q / R while a host or app version has no data (decision 50)", low=1, high=20
     )
     gate_wait_fraction: float = knob(
         0.25,
@@ -204,18 +206,20 @@ class LifecycleSettings:
     sweep_interval_s: Seconds = knob(Seconds(10.0), "interval between sweeps for timed-out instances", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "interval between searches for jobs to validate", low=0.01)
     tail_overhead_fraction: float = knob(  # these four settings: docs/decisions/0062
-        0.25, "maximum copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
+        0.25, "maximum number of copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
     )
-    tail_fraction: float = knob(0.15, "last share of a batch in which late jobs are copied", low=0, high=1)
+    tail_fraction: float = knob(
+        0.15, "fraction of a batch's jobs, at its end, in which late jobs are copied", low=0, high=1
+    )
     tail_late_factor: float = knob(
         1.0,
-        "copy one of a batch's last jobs when all its instances have taken this multiple of their expected "
+        "copy one of a batch's last jobs when every instance of it has taken this multiple of its expected "
         "turnaround; 0 = off",
         low=0,
     )
     tail_unsent_fraction: float = knob(
         0.05,
-        "copy lost jobs of batches without a deadline once at most this many instances per job are unsent",
+        "copy lost jobs of a batch without a deadline once its unsent instances per job are at most this number",
         low=0,
         high=1,
     )
@@ -257,7 +261,7 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankingSettings:
-    min_rows: int = knob(20, "rows an (app, processor type) needs before percentiles are computed", low=1)
+    min_rows: int = knob(20, "minimum number of rows of an app and processor type for computing percentiles", low=1)
     min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
     active_s: Seconds = knob(
         Seconds(7 * DAY_S), "a host is active if it contacted the server within this time", low=HOUR_S
@@ -290,6 +294,14 @@ class EstimatorSettings:
     timer_s: Seconds = knob(Seconds(900.0), "maximum age of a forecast before it is renewed", low=1)
 
 
+_PARAMETER = r"(?:endpoint=https?://[^\s&?#<>\"']{1,200}|region=[a-z0-9-]{1,40})"
+BUCKET_URL = (
+    rf"(?:s3://[a-z0-9][a-z0-9.-]{{1,61}}[a-z0-9](?:/[A-Za-z0-9_-][A-Za-z0-9._-]{{0,99}}){{0,5}}/?"
+    rf"(?:\?{_PARAMETER}(?:&{_PARAMETER})?)?)?"
+)
+_EXPECTED_BUCKET = "nothing, or an address like s3://bucket/prefix?endpoint=https://s3.example.org&region=eu-1"
+
+
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     keep_ended_s: Seconds = knob(
@@ -301,6 +313,22 @@ class StorageSettings:
         low=DAY_S,
     )
     keep_trickles_s: Seconds = knob(Seconds(90 * DAY_S), "time trickle messages are kept", low=DAY_S)
+    url: str = knob(
+        "",
+        "bucket for new complete files, like s3://bucket/prefix?endpoint=https://…&region=…; empty = the folder files/",
+        pattern=BUCKET_URL,
+        expected=_EXPECTED_BUCKET,
+    )
+    read_url: str = knob(
+        "",
+        "second bucket in which files are looked up while they move to or from it; empty = none",
+        pattern=BUCKET_URL,
+        expected=_EXPECTED_BUCKET,
+    )
+    redirect: bool = knob(
+        False,
+        "redirect downloads to a signed address of the bucket, valid for an hour; false = serve them through a node",
+    )
 
 
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])"
@@ -363,7 +391,7 @@ class ServerSettings:
 class MailSettings:
     server: str = knob(
         "",
-        "SMTP server for mail to volunteers; empty = no mail. Its password is in MUSTER_SMTP_PASSWORD",
+        "SMTP server for mail to volunteers; empty = no mail. The password is read from MUSTER_SMTP_PASSWORD",
         pattern=r"[^\s/]{0,253}",
         expected="a host name or address, or nothing",
     )
@@ -399,7 +427,7 @@ class Settings:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:
-        """Return the defaults changed by `values` ("section.name" -> value). Raises InvalidInputError.
+        """Return the defaults with these values changed ("section.name" -> value). Raises InvalidInputError.
 
         >>> Settings.from_mapping({"deadline.p_tight": 0.85}).deadline.p_tight
         0.85
@@ -411,7 +439,7 @@ class Settings:
 
     @classmethod
     def from_stored(cls, values: Mapping[str, object]) -> tuple[Settings, tuple[InvalidInputError, ...]]:
-        """Return the defaults changed by stored values, and the errors of stored values that are no longer valid.
+        """Return the defaults with the stored values, and an error for each stored value that is no longer valid.
 
         An upgrade may rename a setting or narrow its range. The node must still start, and logs the errors.
 
@@ -428,7 +456,7 @@ class Settings:
         return settings, tuple(unfit)
 
     def changed(self, key: str, value: object) -> Settings:
-        """Return a copy with one value changed. Raises InvalidInputError.
+        """Return a copy in which one value is changed. Raises InvalidInputError.
 
         >>> Settings().changed("deadline.p_tight", 2)
         Traceback (most recent call last):
@@ -465,7 +493,7 @@ def meaning_of(key: str) -> str:
 
 @cache
 def _kinds(section: type) -> dict[str, Any]:
-    """Return the types of a section's fields. Cached, because resolving annotations is slow."""
+    """Return the types of the fields in a section. Cached, because resolving annotations is slow."""
     return get_type_hints(section)
 
 

@@ -1,4 +1,4 @@
-"""Input and output of settling a job. Pure values."""
+"""Input and result of settling a job. Pure values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instan
 
 @dataclass(frozen=True, slots=True)
 class JobShare:
-    """The jobs that one of `of` processes settles: those whose id modulo `of` is `part`."""
+    """The jobs that one of `of` processes settles, namely those with id modulo `of` equal to `part`."""
 
     part: int = 0
     of: int = 1
@@ -44,7 +44,7 @@ class InstanceFacts:
 
 @quick_dataclass(frozen=True, slots=True)
 class JobFacts:
-    """A job with new events. If `serial` has changed since it was read, more events have followed."""
+    """A job with new events. If `serial` has changed since the job was read, further events have followed."""
 
     job_id: JobId
     batch_id: BatchId
@@ -61,18 +61,18 @@ class JobFacts:
 
     @property
     def max_instances(self) -> int:
-        """Return the maximum number of instances, excluding lost instances and cancelled instances that no host had."""
+        """Return the maximum number of instances. Lost instances, and cancelled ones that no host had, do not count."""
         return self.job_class.max_instances + self.more_instances
 
     @property
     def agreeing_needed(self) -> int:
-        """Return the number of agreeing results needed: the quorum or adaptive replication's, at most max_instances."""
+        """Return how many results must agree: the quorum's or adaptive replication's number, at most max_instances."""
         return min(self.max_instances, max(self.job_class.quorum, self.copies))
 
 
 @quick_dataclass(frozen=True, slots=True)
 class JobSettlement:
-    """The changes that settle a job, made in one transaction.
+    """The changes that settle a job, written in one transaction.
 
     They are applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure` is the reason
     why the job fails now, empty if it had already ended. `new_instances` unsent instances are created with `retries`,
@@ -95,7 +95,7 @@ class JobSettlement:
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """An instance not reported by the end of its grace period."""
+    """An instance that was not reported by the end of its grace period."""
 
     held: InstanceInProgress
     fpops_est_flop: Flop
@@ -103,7 +103,7 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class OutageReport:
-    """The result of handling an outage: `moved` due dates, by `by_s` each. `more`: further due dates remain."""
+    """The result of handling an outage: `moved` due dates moved by `by_s` each. `more`: further due dates remain."""
 
     by_s: Seconds = Seconds(0.0)
     moved: int = 0
@@ -112,7 +112,7 @@ class OutageReport:
 
 @quick_dataclass(frozen=True, slots=True)
 class TailInstance:
-    """An instance of a job for which its batch waits, with its host's statistics.
+    """An instance of a job that its batch still waits for, with its host's statistics.
 
     `ln_ratio` is the mean of the host's turnaround samples for this type of due date (tight or relaxed), shrunk towards
     0 by two pseudo-samples. Hosts, instants and runtimes are 0 for unsent instances.
@@ -142,7 +142,7 @@ class TailJob:
 
 @dataclass(frozen=True, slots=True)
 class CopyUse:
-    """The instances that a batch's jobs need (by quorum or adaptive replication), and the extra copies made so far."""
+    """The instances that a batch's jobs need (by quorum or adaptive replication), and its extra copies so far."""
 
     wanted: int
     copies: int = 0

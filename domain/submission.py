@@ -1,4 +1,4 @@
-"""A submitted batch after validation, ready to be stored. Pure."""
+"""A submitted batch that has been validated and is ready to be stored. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST_SHARES = 1e-9  # for a submitter without shares, so that its logical time 
 
 
 def fraction_of_shares(shares: float, others: float) -> float:
-    """Return a submitter's fraction of all shares; `others` are the shares of the other active submitters.
+    """Return a submitter's fraction of all shares. `others` are the shares of the other active submitters.
 
     >>> fraction_of_shares(1.0, 3.0), fraction_of_shares(0.0, 0.0)
     (0.25, 1.0)
@@ -58,13 +58,13 @@ class NewBatch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JobTemplate:
-    """The common data of many jobs of a batch, stored once: input files and a command line that contains `{i}`."""
+    """The data that many jobs of a batch share, stored once: input files and a command line that contains `{i}`."""
 
     command_line: str
     inputs: tuple[Input, ...] | None = None
 
     def command_line_of(self, number: int) -> str:
-        """Return the command line of job `number` of the batch.
+        """Return the command line for job `number` of the batch.
 
         >>> JobTemplate("--part {i}").command_line_of(7)
         '--part 7'
@@ -96,7 +96,7 @@ class NewJob:
 
 @dataclass(frozen=True, slots=True)
 class SubmissionKey:
-    """The idempotency key of a submission: the `owner`'s `key`, and the SHA-256 of the content (`said`)."""
+    """The idempotency key of a submission: the `owner`, its `key`, and the SHA-256 of the content (`said`)."""
 
     owner: str
     key: str
@@ -106,7 +106,7 @@ class SubmissionKey:
 
 @dataclass(frozen=True, slots=True)
 class SubmittedBefore:
-    """The stored result of an earlier submission with that key. `answer` None: committed, but the reply was lost."""
+    """The stored result of an earlier submission with this key. `answer` None: committed, but the reply was lost."""
 
     said: bytes
     batch_id: BatchId
@@ -115,7 +115,7 @@ class SubmittedBefore:
 
 @dataclass(frozen=True, slots=True)
 class SubmitterLimits:
-    """Data for placing a new batch in the order, read under the submitter's row lock."""
+    """The data for placing a new batch in the order, read under the submitter's row lock."""
 
     logical_at: Instant
     share_fraction: float  # sum of shares of submitters active in the last 30 days, including this one

@@ -1,4 +1,4 @@
-"""Resource usage of submitters: charging and decay. Pure.
+"""Resource usage by submitters: charging and decay. Pure.
 
 Usage decays with a half-life. A charge counts from the instant at which the work was sent, no matter when it is
 recorded, so that charges, corrections and refunds give the same result in any order.
@@ -15,7 +15,7 @@ LEAST_USAGE = 1e-9  # smaller amounts are treated as 0
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """Amounts of each resource: floating-point operations, CPU seconds, byte-seconds, GPU seconds."""
+    """An amount of each resource: floating-point operations, CPU seconds, byte-seconds, GPU seconds."""
 
     flop: float = 0.0
     cpu_s: float = 0.0
@@ -37,7 +37,7 @@ class Amounts:
         return self.plus(other.times(-1.0))
 
     def weighed(self, weights: Amounts) -> float:
-        """Return the sum of amount * weight, or 0 if the sum is negligible.
+        """Return the sum of amount * weight; 0 if the sum is negligible.
 
         >>> Amounts(flop=2e12, gpu_s=10.0).weighed(Amounts(flop=1.0, gpu_s=1e11))
         3000000000000.0
@@ -53,7 +53,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class DecayedUsage:
-    """Usage as of `at`. With a half-life of 0 s, it does not decay."""
+    """Usage as of `at`. It does not decay if the half-life is 0 s."""
 
     amounts: Amounts = Amounts()
     at: Instant = Instant(0.0)
@@ -67,7 +67,7 @@ class DecayedUsage:
         return self.amounts.times(left_fraction(now - self.at, half_life_s))
 
     def charged(self, amounts: Amounts, *, since: Instant, half_life_s: Seconds) -> DecayedUsage:
-        """Return the usage including `amounts` (negative: a refund), charged at a past or future instant.
+        """Return the usage including `amounts` (negative: a refund), charged at an instant in the past or future.
 
         >>> usage = DecayedUsage(Amounts(flop=8.0), Instant(100.0))
         >>> usage.charged(Amounts(flop=-8.0), since=Instant(0.0), half_life_s=Seconds(100.0)).amounts.flop
@@ -79,7 +79,7 @@ class DecayedUsage:
 
 
 def left_fraction(age_s: float, half_life_s: float) -> float:
-    """Return the remaining fraction of an amount of this age: 2^(-age / half-life), at most 1.
+    """Return the fraction that remains of an amount of this age: 2^(-age / half-life), at most 1.
 
     >>> left_fraction(200.0, 100.0), left_fraction(5.0, 0.0)
     (0.25, 1.0)
@@ -93,9 +93,26 @@ def left_fraction(age_s: float, half_life_s: float) -> float:
 class Charge:
     """A charge to a batch's submitter in its account; negative for a refund. Usage counts from `since`.
 
-    `used_su` are service units, charged to the account's grant when the work is returned.
+    `returned` instances used the amounts `used`; the account's grant is charged `used_su` service units for them.
     """
 
     since: Instant
     usage: Amounts
     used_su: float = 0.0
+    used: Amounts = Amounts()
+    returned: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRow:
+    """Usage of returned work in a period (None: the whole range), account and submitter (None: of all)."""
+
+    starts_at: Instant | None
+    account: str | None
+    submitter: str | None
+    instances: int
+    flop: float
+    cpu_s: float
+    memory_byte_s: float
+    gpu_s: float
+    used_su: float

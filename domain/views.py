@@ -29,7 +29,7 @@ from domain.units import (
 
 @dataclass(frozen=True, slots=True)
 class SettingChange:
-    """An operator's change of a setting; a value of None is the default."""
+    """An operator's change to a setting. A value of None stands for the default."""
 
     key: str
     from_value: object
@@ -77,7 +77,7 @@ class InstanceRow:
 
     @property
     def because(self) -> str:
-        """Return the reason for its due date; empty for an unsent instance."""
+        """Return the reason for the due date; empty for an unsent instance."""
         return "" if self.due_terms is None else self.due_terms.in_full
 
 
@@ -120,7 +120,7 @@ class BatchSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """Selects batches for a list; None and "" select all. `text` is a part of the name, ignoring case."""
+    """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case."""
 
     state: BatchState | None = None
     qos: QoS | None = None
@@ -192,7 +192,7 @@ class ListedInProgress:
 
 @dataclass(frozen=True, slots=True)
 class ActiveTotal:
-    """The open work of one app at one quality of service: active batches and the sums of their counters."""
+    """The open work of one app at one quality of service: the active batches and the sums of their counters."""
 
     app: str
     qos: QoS
@@ -233,9 +233,7 @@ class SimulationState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """`asked` is the requested run, `result` the comparison of rules once it is done, `failure` the reason if it
-    failed.
-    """
+    """A requested simulation. `asked` is the request, `result` the comparison of rules, `failure` why it failed."""
 
     simulation_id: int
     asked_at: Instant
@@ -248,5 +246,5 @@ class Simulation:
     failure: str | None = None
 
     def is_lost(self, now: Instant) -> bool:
-        """Return whether the process that ran it has disappeared."""
+        """Return whether the process that ran the simulation has disappeared."""
         return self.state is SimulationState.RUNNING and now - self.heard_at > SILENT_S

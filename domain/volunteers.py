@@ -14,7 +14,7 @@ from domain.units import AppId, BatchId, HostId, InstanceId, Instant, Seconds, V
 
 @dataclass(frozen=True, slots=True)
 class Volunteer:
-    """A volunteer, who lends computers to the project."""
+    """A volunteer: a person who lends computers to the project."""
 
     volunteer_id: VolunteerId
     name: str
@@ -33,7 +33,7 @@ class Volunteer:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The stored part of a volunteer's secrets. The account key and the password are not stored."""
+    """The stored part of a volunteer's secrets. Neither the account key nor the password is stored."""
 
     authenticator_nonce: bytes
     authenticator_hash: bytes  # SHA-256 of the account key
@@ -43,7 +43,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class VolunteerRecord:
-    """A volunteer with the data for the owner and for authentication only."""
+    """A volunteer, including the data that only the owner and authentication may use."""
 
     volunteer: Volunteer
     email: str
@@ -55,7 +55,7 @@ class VolunteerRecord:
 
 @dataclass(frozen=True, slots=True)
 class OwnHost:
-    """A volunteer's computer. `refused` is why it got no job when it last requested work, at `refused_at`."""
+    """A volunteer's computer. `refused` is why its last request for work, at `refused_at`, got no job."""
 
     host: Host
     in_progress: int

@@ -23,7 +23,7 @@ Recheck = Callable[[Collection[Ready]], Awaitable[None]]  # `feeder.revalidation
 
 
 def room_for_search(settings: FeederSettings) -> int:
-    """Return how many slots the array may temporarily have above `feeder.slots`: a tenth, at least 20.
+    """Return how many slots the array may temporarily have above `feeder.slots`: a tenth of it, at least 20.
 
     >>> room_for_search(FeederSettings(slots=1000)), room_for_search(FeederSettings(slots=50))
     (100, 20)
@@ -32,7 +32,7 @@ def room_for_search(settings: FeederSettings) -> int:
 
 
 class JobArray:
-    """Slots in ordered groups, the hosts that have siblings of their jobs, and instances in flight.
+    """Slots in ordered groups, instances in flight, and the hosts that have a sibling of any of these instances.
 
     All methods except `search` and `recheck` are synchronous and cost O(log slots). Used by one event loop only.
     """
@@ -80,7 +80,7 @@ class JobArray:
         self.rotation.note_taken(group_key(slot), now=self._clock.now())
 
     def give_back(self, slot: Ready) -> None:
-        """Put back a slot whose dispatch was not committed. Has no effect unless the slot was taken."""
+        """Put back a slot whose dispatch was not committed. Has no effect if the slot was not taken."""
         settings = self._settings()
         group = self._groups.get(group_key(slot))
         full = len(self._held) >= settings.slots + room_for_search(settings)
@@ -96,23 +96,23 @@ class JobArray:
             self._confirm(instance_id)
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Drop instances that another host has or that are no longer needed. The requesting host does not have them."""
+        """Drop instances that another host has or that are no longer needed. The requesting host did not get them."""
         for instance_id in instance_ids:
             taken = self._confirm(instance_id)
             if taken is not None:
                 self._siblings.forget(taken.ready.job_id, taken.host_id, taken.volunteer_id)
 
     async def recheck(self, lost: Collection[Ready]) -> None:
-        """Revalidate the first slots of the groups of `lost` in the database, and drop those that are gone."""
+        """Revalidate in the database the first slots of the groups of `lost`, and drop slots that are gone."""
         if self.stale is not None:
             await self.stale(lost)
 
     def note_refusals(self, refused: Iterable[tuple[GroupKey, RefusalCode]], host_id: HostId) -> None:
-        """Count the groups that a host could not take. Groups that all hosts refuse leave the array for a while."""
+        """Record that a host could not take these groups. Groups that all hosts refuse leave the array for a while."""
         self.rotation.note_refusals(refused, host_id, now=self._clock.now())
 
     def note_request(self, wanted: Sequence[ProcessorType]) -> None:
-        """Count the processor types of a request; partitions follow the mix."""
+        """Count the processor types of a request. The partitions follow the mix of requested types."""
         self.mix.note(wanted, now_s=self._clock.monotonic())
 
     async def search(self, wanted: Sequence[tuple[AppId, ProcessorType]], limit: int) -> bool:
@@ -123,7 +123,7 @@ class JobArray:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Remember instances sent while rows are read and placed, because a row may be older than the dispatch."""
+        """Remember instances sent while rows are read and placed, because a row may be older than a dispatch."""
         self._readers += 1
         try:
             yield
@@ -139,7 +139,7 @@ class JobArray:
         return instance_id in self._held
 
     def each_group(self) -> Sequence[Group]:
-        """Return the same as `groups`, for callers that do not change the array while they use it."""
+        """Return the groups as `groups` does, for callers that do not change the array while they use the result."""
         return self._order.groups()
 
     def batches(self) -> set[BatchId]:
@@ -182,7 +182,7 @@ class JobArray:
         return slots
 
     def own(self, owned: Collection[int]) -> None:
-        """Sort slots of these shards before other slots of equal rank, so that workers start with different slots."""
+        """Sort slots of these shards first among slots of equal rank, so that workers start with different slots."""
         turns = turns_of(owned)
         if turns == self.turns:
             return
@@ -203,7 +203,7 @@ class JobArray:
         self.deal()
 
     def deal(self) -> None:
-        """Let the owners of equal batches take turns (feeder/turn_taking.py)."""
+        """Set the order of equal batches so that their owners take turns (feeder/turn_taking.py)."""
         self._order.deal(filter(len, self._groups.values()), self.level.taken)
 
     def forget(self, gone: Collection[InstanceId], now_s: Seconds) -> None:
@@ -223,7 +223,7 @@ class JobArray:
         return {key: len(self._groups[key]) for key in self._order}
 
     def slots_of_parts(self) -> dict[tuple[BatchId, bool], int]:
-        """Return the number of slots per batch, urgent (True) and other ones separately."""
+        """Return the number of slots per batch, separately for urgent (True) and other (False) instances."""
         parts: dict[tuple[BatchId, bool], int] = {}
         for (batch_id, _, urgent), count in self.slots_of_groups().items():
             parts[batch_id, urgent] = parts.get((batch_id, urgent), 0) + count
@@ -252,7 +252,7 @@ class JobArray:
     # ------------------------------------------------------------ internal
 
     def _confirm(self, instance_id: InstanceId) -> Taken | None:
-        """Record that the outcome of an instance in flight is known. Return None if it already was."""
+        """Record that the outcome of an instance in flight is known. Return None if it was already known."""
         return self.in_flight.confirm(instance_id) if self._readers else self._forget(instance_id)
 
     def _forget(self, instance_id: InstanceId) -> Taken | None:

@@ -1,4 +1,4 @@
-"""Keyset cursors: up to which instance each (batch, shard) has been read."""
+"""Keyset cursors: for each (batch, shard), the last instance that has been read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROBE_S = Seconds(5.0)  # a fully read range is not read again for this long
 
 @dataclass(slots=True)
 class _Positions:
-    """A batch's cursors: the last instance read per shard, and until when fully read shards stay closed."""
+    """A batch's cursors: per shard, the last instance read and, if the shard was fully read, when it reopens."""
 
     after: array[int] = field(default_factory=lambda: array("q", bytes(8 * SHARDS)))
     closed: dict[int, Seconds] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class _Positions:
 
 
 class Cursors:
-    """Keyset cursors of all batches. All times are monotonic.
+    """Keyset cursors for all batches. All times are monotonic.
 
     A cursor may pass an instance only if the instance is remembered: as a slot, in flight, or in a group in back-off. A
     caller that drops an unsent instance must call `rewind`. After PROBE_S, a fully read range is read from the start,
@@ -71,7 +71,7 @@ class Cursors:
         return list(islice(still_open, most))
 
     def is_probed(self, batch_id: BatchId, shard: int) -> bool:
-        """Return whether the range was fully read before. While it is open, it is being probed again."""
+        """Return whether the open range had been fully read before, so that reading it now is a probe."""
         positions = self._batches.get(batch_id)
         return positions is not None and shard in positions.closed
 
@@ -90,13 +90,13 @@ class Cursors:
             positions.read_until(shard, ready.instance_id)
 
     def found_end(self, batch_id: BatchId, shard: int, *, now_s: Seconds) -> None:
-        """Close a shard that has nothing left after its cursor."""
+        """Close a shard that has no unsent instances left after its cursor."""
         positions = self._batches.setdefault(batch_id, _Positions())
         positions.read_until(shard, 0)
         positions.close(shard, Seconds(now_s + PROBE_S))
 
     def found_dry(self, batch_id: BatchId, *, now_s: Seconds) -> None:
-        """Record that all of a batch's fresh instances were read and are remembered."""
+        """Record that all fresh instances of a batch were read and are remembered."""
         self._dry[batch_id] = Seconds(now_s + PROBE_S)
 
     def is_dry(self, batch_id: BatchId, *, now_s: Seconds) -> bool:
@@ -104,15 +104,15 @@ class Cursors:
         return self._dry.get(batch_id, now_s) > now_s
 
     def is_not_dry(self, batch_id: BatchId) -> None:
-        """Allow reading the tail again, because the database has rows that it did not contain."""
+        """Allow reading the tail again, because the database has rows that the last reading did not return."""
         self._dry.pop(batch_id, None)
 
     def rewind(self, ready: Ready) -> None:
-        """Move the cursor back to before an unsent instance that was dropped."""
+        """Move the cursor back to before an unsent instance that was dropped from the array."""
         self.rewind_batch(ready.batch_id, {shard_of(ready.job_id): ready.instance_id})
 
     def rewind_batch(self, batch_id: BatchId, smallest: Mapping[int, InstanceId]) -> None:
-        """Move the cursors back to before the smallest dropped instance of each shard."""
+        """Move the cursors back so that each shard's smallest dropped instance is read again."""
         self._dry.pop(batch_id, None)
         positions = self._batches.get(batch_id)
         if positions is None:
@@ -122,7 +122,7 @@ class Cursors:
             positions.open(shard)
 
     def own(self, owned: frozenset[int]) -> None:
-        """Restart all shards that were gained or lost."""
+        """Restart reading of all shards that were gained or lost."""
         changed = owned ^ self._owned
         self._owned = owned
         if changed:

@@ -21,7 +21,7 @@ MOST_CHECKED = 1000  # maximum number of instances in flight, and of slots of ea
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The evicted slots: `dropped` is their number, of which `rotated_out` were unschedulable."""
+    """The number of evicted slots: `dropped` in total, of which `rotated_out` were unschedulable."""
 
     dropped: int
     rotated_out: int

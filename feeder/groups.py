@@ -20,7 +20,7 @@ PIECE = 128  # slots per chunk; a chunk of twice this size is split
 
 
 class Lent(Sequence[Ready]):
-    """A snapshot of slots. Access is fast near the start, where requests read."""
+    """A snapshot of slots. Access is fast near the start, which is where requests read."""
 
     __slots__ = ("_count", "_pieces")
 
@@ -57,7 +57,7 @@ class Lent(Sequence[Ready]):
 
 
 class SortedSlots:
-    """Slots sorted by rank. Snapshots from `lent` never change: the first change after one copies the chunk.
+    """Slots sorted by rank. Snapshots from `lent` never change: a chunk in a snapshot is copied before a change.
 
     A change costs O(log slots + PIECE + slots / PIECE), the last two terms in C; taking the first slot costs less.
     """
@@ -125,7 +125,7 @@ class SortedSlots:
         return slot
 
     def _changing(self, at: int) -> list[Ready]:
-        """Return the chunk for a change, after copying it if a snapshot uses it."""
+        """Return the chunk for modification, copied first if a snapshot uses it."""
         self._lent = None
         if not self._copied[at]:
             self._pieces[at] = self._pieces[at].copy()
@@ -157,7 +157,7 @@ def group_key(ready: Ready) -> GroupKey:
 
 
 def turns_of(owned: Collection[int]) -> Turns:
-    """Return the shards' turns in a worker: 0 for owned shards, then ascending, starting after the first owned one.
+    """Return each shard's turn in this worker: 0 if owned, otherwise ascending from the first owned shard.
 
     All workers have all gated jobs and tails; with different turns, workers rarely pick the same slot.
 
@@ -251,7 +251,7 @@ class Group:
         return self._slots.lent()
 
     def take_turns(self, turns: Turns) -> None:
-        """Sort the slots by other turns from now on."""
+        """Re-sort the slots by these turns."""
         self._turns = turns
         self._slots = SortedSlots((slot_rank(slot, turns), slot) for slot in self._slots)
         self.foreign = sum(map(self.is_foreign, self._slots))
@@ -266,12 +266,12 @@ class Group:
         self.foreign -= self.is_foreign(ready)
 
     def is_foreign(self, ready: Ready) -> bool:
-        """Return whether the slot belongs to another worker's shard, so that this worker takes it later."""
+        """Return whether the slot belongs to another worker's shard, so that this worker offers it later."""
         return self._turns[ready.job_id % SHARDS] > 0
 
 
 class Order:
-    """The non-empty groups, sorted by rank. A change costs O(log groups), and one copy of the list after `lent`."""
+    """The non-empty groups, sorted by rank. A change costs O(log groups), plus one list copy after each `lent`."""
 
     def __init__(self) -> None:
         self._rank_of: dict[GroupKey, GroupRank] = {}  # the ranks as listed in _ranks

@@ -1,4 +1,4 @@
-"""Tracks instances in flight (taken, but not committed yet), and the hosts that have an instance of each job."""
+"""Tracks instances in flight (taken, but not yet committed), and which hosts have an instance of each job."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IN_FLIGHT_S = Seconds(60.0)  # a dispatch is committed or abandoned well within 
 
 @quick_dataclass(frozen=True, slots=True)
 class Taken:
-    """An instance being sent to a host. `taken_s` is monotonic time."""
+    """An instance being sent to a host. `taken_s` is a monotonic time."""
 
     ready: Ready
     host_id: HostId
@@ -24,7 +24,7 @@ class Taken:
 
 
 class InFlight:
-    """The instances that must not be read again yet.
+    """Instances that must not be read again for the time being.
 
     An instance leaves when its dispatch is known to be committed or lost, when it is given back, or when it was
     revalidated in the database after IN_FLIGHT_S.
@@ -77,7 +77,7 @@ class InFlight:
         return found
 
     def confirm(self, instance_id: InstanceId) -> Taken | None:
-        """Record that the instance's outcome is known, but remember it for now. Return None if it is not in flight."""
+        """Record that the instance's outcome is known, but keep the instance for now. Return None if not in flight."""
         taken = self._taken.pop(instance_id, None) or self._doubtful.pop(instance_id, None)
         if taken is not None:
             self._confirmed[instance_id] = taken
@@ -159,7 +159,7 @@ class SiblingIndex:
             known.volunteers += new_volunteers
 
     def forget(self, job_id: JobId, host_id: HostId, volunteer_id: VolunteerId) -> None:
-        """Remove a host that turned out not to have an instance of the job."""
+        """Remove a host that does not have an instance of the job after all."""
         known = self._jobs.get(job_id)
         if known is not None:
             known.hosts = tuple(host for host in known.hosts if host != host_id)

@@ -1,4 +1,4 @@
-"""Plans the number of slots for each kind of work, by request mix and batch order, with two caps. Pure.
+"""Plans the number of slots for each kind of work, from the request mix and the batch order, with two caps. Pure.
 
 A partition is an (app, processor type). An instance can run on each processor type that its app has a version for, so
 all partitions of an app contain the same instances: they are weighted separately and filled together. Then slots are
@@ -25,7 +25,7 @@ FIRST_FRACTION = 0.25  # of an app's slots are for the batches that go first (de
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """The demand of one part of a batch: `instances` counts its slots and the instances that can be read."""
+    """The demand of one part of a batch. `instances` is the number of its slots plus the instances that can be read."""
 
     batch_id: BatchId
     app_id: AppId
@@ -41,7 +41,7 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """How many slots the jobs of one submitter may take while others could use them: a fraction, with a minimum."""
+    """The limit on one submitter's slots while other submitters could use them: a fraction, with a minimum."""
 
     fraction: float = 1.0
     least: int = 1
@@ -96,7 +96,7 @@ def app_weights(weights: Mapping[Partition, float]) -> dict[AppId, float]:
 
 
 def capacities(slots: int, *, weights: Mapping[AppId, float], instances: Mapping[AppId, int]) -> dict[AppId, int]:
-    """Return the slots per app: by weight, but at most its instances; unused slots go to other apps.
+    """Return the slots per app: in proportion to its weight, up to its instances; other apps get unused slots.
 
     As long as slots remain, each app with work first gets max(1, slots // (4 * apps)), regardless of its weight.
 
@@ -229,7 +229,7 @@ def _divided(slots: int, apps: Sequence[AppId], weights: Mapping[AppId, float]) 
 def with_kept(
     target: Mapping[Part, int], supplies: Sequence[Supply], kept: Collection[BatchId], *, slots: int
 ) -> dict[Part, int]:
-    """Return the plan with at least one slot for each `kept` batch that has instances, urgent ones first.
+    """Return the plan with at least one slot for each `kept` batch that has instances, preferably an urgent one.
 
     If no slot is free, one is taken from the part with the most slots (of equal parts, the last in order).
 
@@ -283,7 +283,7 @@ def approached(planned: Mapping[Part, int], held: Mapping[Part, int], *, free: i
 
 
 def most_added(free: int) -> int:
-    """Return how many slots may be added if `free` are free. Beyond those, each new slot replaces an old one.
+    """Return how many slots may be added if `free` are free. Further slots only replace old ones.
 
     >>> [most_added(free) for free in (5000, 400, 0)]
     [1000, 700, 500]

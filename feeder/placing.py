@@ -1,4 +1,4 @@
-"""Makes slots of the instances that were read: in order, within the plan, replacing slots over the plan."""
+"""Turns the instances that were read into slots: in order, within the plan, replacing slots that exceed the plan."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from feeder.partitions import Part
 
 @quick_dataclass(frozen=True, slots=True)
 class Offer:
-    """An instance that was read. `by_cursor`: from a cursor's range, so that the cursor passes it once processed."""
+    """An instance that was read. `by_cursor`: a cursor read it, and moves past it once it is processed."""
 
     candidate: Candidate
     by_cursor: bool
 
 
 class Placing:
-    """The changes that one refill makes to the array; synchronous."""
+    """The changes that one refill makes to the array. Synchronous."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Placing:
         self._victims = self._over_plan()
 
     def place(self, batch: Batch, offers: Sequence[Offer], most: int) -> bool:
-        """Make slots of the first offers, at most `most`, in slot order. Return whether all offers were processed."""
+        """Turn the first offers, at most `most`, into slots in slot order. Return whether all offers were processed."""
         count = 0
         self.offered += len(offers)
         for offer in offers:
@@ -59,7 +59,7 @@ class Placing:
         return True
 
     def trim(self) -> None:
-        """Drop slots above the configured number, added by searches or left after the setting was lowered."""
+        """Drop slots beyond the configured number, added by searches or left after the setting was lowered."""
         while len(self._array) > self._slots and self._evict_one():
             pass
         if len(self._array) > self._slots:
@@ -68,7 +68,7 @@ class Placing:
                 self._let_go(instance_id)
 
     def keep_bounds(self) -> None:
-        """Drop slots over the plan in batches with a usage limit, because they would be sent otherwise."""
+        """Drop slots beyond the plan in batches with a usage limit, because requests would otherwise send them."""
         for group in reversed(self._array.groups()):
             part = (group.batch.batch_id, group.urgent)
             if group.batch.sent_most is not None and self._surplus.get(part, 0) > 0:
@@ -78,7 +78,7 @@ class Placing:
                     self._let_go(slot.instance_id)
 
     def _place_one(self, batch: Batch, candidate: Candidate, *, room: bool) -> bool:
-        """Place one instance. Return whether it is a new slot."""
+        """Place one instance. Return whether it became a new slot."""
         ready = candidate.ready
         if ready.instance_id in self._array:
             self._array.place(candidate, batch, self._classes[ready.job_class_id])  # updates its siblings
@@ -94,7 +94,7 @@ class Placing:
         return True
 
     def _evict_one(self) -> bool:
-        """Drop one slot over the plan, the last in order. Return False if there is none."""
+        """Drop the last slot, in order, that exceeds the plan. Return False if there is none."""
         instance_id = next(self._victims, None)
         if instance_id is None:
             return False
@@ -102,7 +102,7 @@ class Placing:
         return True
 
     def _over_plan(self) -> Iterator[InstanceId]:
-        """Yield the slots of parts that have more than planned, last in order first."""
+        """Yield the slots of parts with more slots than planned, last in order first."""
         for group in reversed(self._array.groups()):
             part = (group.batch.batch_id, group.urgent)
             for slot in reversed(group.slots()):

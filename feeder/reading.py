@@ -57,7 +57,7 @@ ByBatch = Mapping[BatchId, Sequence[Candidate]]
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """How many first instances of a batch to read, and from which shards.
+    """How many first instances of a batch to read, and from which shards to read them.
 
     `unheld` is the estimated number of instances, over all shards, not in this array. Shards in `first` are read first.
     """
@@ -70,7 +70,7 @@ class ReadRequest:
 
     @property
     def whole(self) -> bool:
-        """Return whether this worker owns the whole tail and it is small enough to be read at once."""
+        """Return whether this worker owns the whole tail and can read it in one query."""
         most = min(MOST_TAIL_ROWS, max(FEW_ROWS, 2 * self.rows))
         return len(self.shards) == SHARDS and self.batch.counts.unsent <= most
 
@@ -106,7 +106,7 @@ def reads(wants: Sequence[ReadRequest], cursors: Cursors, *, now_s: Seconds, mos
 
 
 def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRange]:
-    """Return ranges of the least advanced shards, enough for the requested rows at about ROWS_PER_RANGE each.
+    """Return ranges in the least advanced shards that yield the requested rows, about ROWS_PER_RANGE rows each.
 
     If the shards in `first` should have enough rows, only these are read.
     """
@@ -125,7 +125,7 @@ def _ranges(want: ReadRequest, cursors: Cursors, now_s: Seconds) -> list[FreshRa
 
 
 def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
-    """Group candidates by batch, in the order in which they were read."""
+    """Group candidates by batch, keeping the order in which they were read."""
     grouped: dict[BatchId, list[Candidate]] = {}
     for candidate in candidates:
         grouped.setdefault(candidate.ready.batch_id, []).append(candidate)
@@ -134,7 +134,7 @@ def by_batch(candidates: Sequence[Candidate]) -> ByBatch:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The ready batches in order. `whole` is True if these are all of them.
+    """The ready batches in order. `whole` is True if no ready batch is missing.
 
     `kept` are batches with reserved slots, which never enter back-off.
     """
@@ -148,7 +148,7 @@ class Snapshot:
     kept: frozenset[BatchId] = frozenset()
 
     def everywhere(self, batch_id: BatchId) -> bool:
-        """Return whether all workers have the batch's first instances."""
+        """Return whether all workers hold the batch's first instances."""
         found = self.feeds.get(batch_id)
         return found is not None and found.everywhere
 
@@ -157,14 +157,14 @@ class Snapshot:
         return ALL_SHARDS if self.everywhere(batch_id) else self.owned
 
     def is_ours(self, ready: Ready) -> bool:
-        """Return whether this worker may have the instance: it owns the shard, or all workers may have it."""
+        """Return whether this worker may have the instance: it owns the shard, or all workers may have the instance."""
         return ready.urgent or shard_of(ready.job_id) in self.owned or self.everywhere(ready.batch_id)
 
 
 def snapshot_of(
     batches: Sequence[Batch], catalogue: Catalogue, places: Places, *, owned: frozenset[int], limit: int, now: Instant
 ) -> Snapshot:
-    """Return the snapshot of these ready batches. `limit` is the number requested."""
+    """Return the snapshot with these ready batches. `limit` is the requested maximum number of batches."""
     medians_s = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in batches}}
     flags = catalogue.acceleration
     feeds = {

@@ -1,4 +1,4 @@
-"""Runs refills (snapshot, evict, plan, read, place), and fill-ups from the last snapshot in between."""
+"""Runs refills (snapshot, evict, plan, read, place), and fill-ups from the last snapshot between refills."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCANNED_ROWS = 128  # rows read from each of them
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """The result of one refill. `offered` rows were processed; `dropped` slots left the array unsent.
+    """The result of one refill: `offered` rows were processed, and `dropped` slots left the array unsent.
 
     `found_nothing`: another refill now would not find anything either.
     """
@@ -78,7 +78,7 @@ class Refiller:
         self._more_urgent: frozenset[BatchId] = frozenset()  # batches whose urgent range was not read completely
 
     async def refill(self, catalogue: Catalogue) -> Refill:
-        """Fill the array according to plan. Propagates database errors; the array stays usable."""
+        """Fill the array according to the plan. Propagates database errors; the array stays usable."""
         started_at, started_s = self._clock.now(), self._clock.monotonic()
         with self._array.reading():
             held_before = self._array.batches()
@@ -102,7 +102,7 @@ class Refiller:
         return self._targets(self._supplies(view, urgent), catalogue, view, catalogue.settings.feeder.slots)
 
     async def fill_up(self, catalogue: Catalogue) -> Refill:
-        """Replace slots taken since the last full refill, using its snapshot. If shards have moved, refill fully.
+        """Replace slots taken since the last full refill, using its snapshot. Refill fully if shards have moved.
 
         It reads only what it adds, so it may run many times per second.
         """
@@ -220,7 +220,7 @@ class Refiller:
     def _wants(
         self, supplies: Sequence[BatchSupply], target: Mapping[Part, int], view: Snapshot, *, scan: bool
     ) -> list[ReadRequest]:
-        """Return the first instances to read: those the plan lacks, and some rows beyond groups in back-off."""
+        """Return the first instances to read: those missing from the plan, and some rows beyond groups in back-off."""
         wants = []
         scanned = 0
         for supply in supplies:
@@ -264,7 +264,7 @@ class Refiller:
     def _place(
         self, placing: Placing, batches: Sequence[Batch], rows_wanted: Mapping[BatchId, int], found: _Found
     ) -> dict[BatchId, bool]:
-        """Place the rows in batch order. Return for each batch whether all its first instances were processed."""
+        """Place the rows in batch order. Return, for each batch, whether all its first instances were processed."""
         placed: dict[BatchId, bool] = {}
         for batch in batches:
             batch_id = batch.batch_id
@@ -276,7 +276,7 @@ class Refiller:
         return placed
 
     def _first_instances(self, batch_id: BatchId, urgent: Sequence[Candidate], found: _Found) -> list[Offer]:
-        """Return the offers that are not urgent, by turn and id: handed back, from the tail, or from the cursors."""
+        """Return the non-urgent offers (handed back, or read from the tail or by cursors), sorted by turn and id."""
         offers = [Offer(one, by_cursor=False) for one in urgent if not one.ready.urgent]
         offers += [Offer(one, by_cursor=False) for one in found.tail.get(batch_id, ())]
         offers += [Offer(one, by_cursor=True) for one in found.fresh.get(batch_id, ())]

@@ -16,7 +16,7 @@ MOST_TAKEN = 500  # limits the size of a fill-up, which blocks requests
 
 
 def takes_until_low(slots: int, held: int) -> int:
-    """Return how many slots can be taken until the array is low: a quarter of `slots` or `held`, at most MOST_TAKEN.
+    """Return how many slots can be taken before the array is low: min(slots / 4, held / 4, MOST_TAKEN), at least 1.
 
     >>> takes_until_low(1000, 1000), takes_until_low(10_000, 10_000), takes_until_low(1000, 40)
     (250, 500, 10)
@@ -25,7 +25,7 @@ def takes_until_low(slots: int, held: int) -> int:
 
 
 class LowWatermark:
-    """Triggers the next refill by counting down all slots, each app's slots, and each batch's slots of own shards.
+    """Triggers the next refill by counting down all slots, each app's slots, and each batch's slots in own shards.
 
     `low` is set when any count reaches 0. `taken` counts slots taken per batch since `low` was cleared.
     """

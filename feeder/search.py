@@ -31,7 +31,7 @@ Kinds = frozenset[tuple[AppId, ProcessorType]]
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """When a search for certain kinds of work ended, its number, and the instances it added."""
+    """The end of a search for certain kinds of work: its time, the search's number, and the instances added."""
 
     ended_s: Seconds
     serial: int
@@ -39,7 +39,7 @@ class _Outcome:
 
 
 class Search:
-    """Adds temporary slots above the configured number. The next refill drops those not taken.
+    """Adds temporary slots beyond the configured number. The next refill drops those that were not taken.
 
     Concurrent searches share one query: searches for the same kinds wait for each other and reuse the result for a
     second.
@@ -140,7 +140,7 @@ class Search:
         return [FreshRange(batch.batch_id, s, self._cursors.after(batch.batch_id, s), limit) for s in shards]
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Return candidates not in the array; those of a group in back-off only if the group has no slots yet."""
+        """Return the candidates not in the array. A group in back-off adds candidates only if it has no slots yet."""
         new = self._array.unknown(candidates)
         held = self._array.slots_of_groups() if new else {}
         is_out = self._array.rotation.is_out

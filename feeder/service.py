@@ -1,4 +1,4 @@
-"""Keeps the job array filled: full refills at intervals, and fill-ups in between while the array is low."""
+"""Keeps the job array filled: full refills at intervals, and fill-ups between refills while the array is low."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Feeder:
             await self._until_due()
 
     async def _logged(self, refill: Callable[[], Awaitable[Refill]]) -> Refill | None:
-        """Return the refill's result, None if it failed."""
+        """Return the refill's result; None if the refill failed."""
         try:
             done = await refill()
         except UnavailableError as error:
@@ -90,7 +90,7 @@ class Feeder:
 
     @staticmethod
     async def _passes_first(due: asyncio.Future[None], other: Coroutine[None, None, object]) -> bool:
-        """Wait for either to finish. Return whether `due` was the first."""
+        """Wait until one of both finishes. Return whether `due` finished first."""
         waiting = asyncio.ensure_future(other)
         try:
             await asyncio.wait((due, waiting), return_when=asyncio.FIRST_COMPLETED)

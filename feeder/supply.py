@@ -1,4 +1,4 @@
-"""Computes the input of the slot plan: each ready batch's instances, gate and shards. Pure."""
+"""Computes the input of the slot plan: the instances, gate and shards of each ready batch. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FeedMode:
 
     @property
     def everywhere(self) -> bool:
-        """Return whether all workers have them, so that a fast host finds them at any worker."""
+        """Return whether all workers hold the first instances, so that a fast host finds them at any worker."""
         return self.gate is not Gate.NONE or self.tail
 
 
@@ -47,7 +47,7 @@ def feed_mode(
 
 
 def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
-    """Return the gate of a batch's first instances.
+    """Return the gate that applies to a batch's first instances.
 
     AFAP batches without an estimate are gated, and so are batches with C - now < median R_q, for which x > C on half of
     the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median, no batch counts as late.
@@ -61,7 +61,7 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
 
 
 def tail_size(jobs_total: int, settings: FeederSettings) -> int:
-    """Return the number of a batch's last jobs that all workers have: max(tail_fraction * jobs_total, tail_jobs).
+    """Return the number of a batch's last jobs that all workers hold: max(tail_fraction * jobs_total, tail_jobs).
 
     >>> tail_size(1000, FeederSettings()), tail_size(30, FeederSettings())
     (50, 20)
@@ -76,7 +76,7 @@ def in_tail(batch: Batch, settings: FeederSettings) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BatchSupply:
-    """A ready batch in a refill.
+    """A ready batch during a refill.
 
     `urgent_read` and `handed_back_read` count instances of the urgent range that are neither in the array nor in
     flight. `readable`: there may be more to read. `groups_out`: some of its groups are in back-off. `taken` slots left
@@ -100,7 +100,7 @@ class BatchSupply:
         return max(0, self.batch.counts.unsent - known)
 
     def supplies(self, owned: Collection[int]) -> tuple[Supply, Supply]:
-        """Return the supplies of its urgent and of its other instances."""
+        """Return two supplies: the batch's urgent instances and its other instances."""
         batch = self.batch
         gated = self.mode.gate is not Gate.NONE
         urgent, other = self._within_room(
@@ -141,7 +141,7 @@ def targets(
     slots: int,
     now: Instant,
 ) -> dict[Part, int]:
-    """Return how many of these slots each part of each batch should have."""
+    """Return how many of the slots each part of each batch should have."""
     ordering = catalogue.settings.ordering
     supplies = [supply for batch in batches for supply in batch.supplies(owned)]
     instances: dict[AppId, int] = {}

@@ -1,4 +1,4 @@
-"""Lets the owners of equal batches take turns between two ordering passes.
+"""Lets the owners of equal batches take turns between ordering passes.
 
 An ordering pass gives each batch a number, and requests take the smallest first. Owners with equal numbers would be
 served one after the other until the next pass. Therefore each refill computes how far each owner is ahead of the
@@ -40,7 +40,7 @@ Places = Mapping[BatchId, GroupPlace]
 
 
 class TurnTaking:
-    """Computes places from batches' counters in successive refills of one worker. All owners start level."""
+    """Computes places from batches' counters in successive refills by one worker. All owners start equal."""
 
     def __init__(self) -> None:
         self._sent: dict[BatchId, int] = {}
@@ -92,7 +92,7 @@ def place_of(batch: Batch) -> GroupPlace:
 
 
 def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:
-    """Yield runs of batches with equal numbers. With `now`, numbers are logical ends, equal within a tolerance.
+    """Yield runs of batches with equal numbers. With `now`, numbers are logical ends, compared with a tolerance.
 
     >>> from dataclasses import replace
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 500.0, Instant(0.0))

@@ -19,7 +19,7 @@ WAITS_FOR_ANOTHER = codes_where(lambda traits: traits.fits)
 
 @dataclass(frozen=True, slots=True)
 class Unrunnable:
-    """Work that no host has taken since `since_at`: the number of waiting slots, and each host's latest refusal.
+    """Work that no host has taken since `since_at`: the number of waiting slots, and the latest refusal of each host.
 
     It counts as unschedulable once `more_hosts` more hosts have refused it (0: it is or was in back-off), or once all
     requesting hosts have refused it for another `more_s`. `slots` counts the group's slots by shard, or those it had
@@ -56,7 +56,7 @@ class Unrunnable:
 
 @dataclass(slots=True)
 class _Refused:
-    """The refusals of a group since a host last took one of its slots. `row` has those since its last back-off.
+    """The refusals of a group since a host last took one of its slots. `row` has the refusals since its last back-off.
 
     `waits` has refusals that cause no back-off. Each host is in one of the two, by its latest refusal.
     """
@@ -154,7 +154,7 @@ class UnschedulableBackOff:
         _lower(self._cooling[group_key(ready)].smallest, ready)
 
     def out_of_batch(self, batch_id: BatchId) -> int:
-        """Return the number of slots that the batch's groups in back-off had."""
+        """Return the number of slots that the batch's groups had when their back-offs began."""
         return sum(sum(one.slots.values()) for key, one in self._cooling.items() if key[0] == batch_id)
 
     def batches_out(self) -> frozenset[BatchId]:
@@ -162,9 +162,7 @@ class UnschedulableBackOff:
         return frozenset(key[0] for key in self._cooling)
 
     def returning(self, *, now_s: Seconds) -> list[tuple[BatchId, Mapping[int, InstanceId]]]:
-        """End the back-offs that are over at `now_s` (monotonic). Return each one's smallest instance per shard, from
-        which reading continues.
-        """
+        """End the back-offs that are over at `now_s` (monotonic). Return the smallest instance per group and shard."""
         over = sorted(key for key, cool_off in self._cooling.items() if cool_off.until_s <= now_s)
         return [(key[0], self._cooling.pop(key).smallest) for key in over]
 
@@ -176,11 +174,11 @@ class UnschedulableBackOff:
                 known.pop(key, None)
 
     def taken(self) -> Mapping[GroupKey, Instant]:
-        """Return when a host last took a slot of each group."""
+        """Return, for each group, when a host last took one of its slots."""
         return self._taken_at
 
     def report(self, slots_of: Callable[[GroupKey], Mapping[int, int]], *, now: Instant) -> tuple[Unrunnable, ...]:
-        """Return work that hosts refuse, longest first. `slots_of` returns a group's slots in the array by shard.
+        """Return the work that hosts refuse, oldest first. `slots_of` returns a group's slots in the array by shard.
 
         A group is unschedulable if it had a back-off since a host last took one of its slots, or if hosts have refused
         it for the length of a back-off, because a small project never has `refusals_to_rotate` hosts. Other groups are

@@ -26,7 +26,7 @@ ASSUMED_LN_RATIO_SD = 0.4  # assumed standard deviation of ln(turnaround / R) wi
 
 
 def quantiles(ordered: Floats) -> tuple[float, ...]:
-    """Return the values at (i + 0.5) / m of an ascending population with m = min(N, 1000): all of a small one.
+    """Return the values at quantiles (i + 0.5) / m of an ascending population, with m = min(N, 1000).
 
     Only values that occur, without interpolation, so that ties remain ties.
 
@@ -43,7 +43,7 @@ def quantiles(ordered: Floats) -> tuple[float, ...]:
 
 
 def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, float]:
-    """Return number, mean and standard deviation of the samples of all rows together.
+    """Return number, mean and standard deviation of the samples in all rows together.
 
     >>> pooled(np.array([1.0, 3.0]), np.array([1.0, 9.0]), np.array([1.0, 27.0]))  # one 1 and three 3
     (4.0, 2.5, 0.8660254037844386)
@@ -58,8 +58,7 @@ def pooled(n: Floats, total: Floats, total_sq: Floats) -> tuple[float, float, fl
 def retry_turnaround_s(
     p: Floats, n: Floats, total: Floats, total_sq: Floats, *, p_tight: float, facts: AppFacts
 ) -> Seconds | None:
-    """Return T_retry, the turnaround of a retry on a good host including validation; None below 20 ranked rows with
-    results.
+    """Return T_retry, a retry's time on a good host including validation; None below 20 ranked rows with results.
 
     It is exp(mean + 1.2816 sd) of ln(turnaround in s) over the results of rows with P >= p_tight, or of the 20 best
     rows if fewer reach that, plus the median validation lag. `p` is NaN for rows without a percentile. With 20 rows
@@ -83,7 +82,7 @@ def retry_turnaround_s(
 def slack_factors(
     n: Floats, total: Floats, total_sq: Floats, *, app: tuple[float, float, float], settings: DeadlineSettings
 ) -> Floats:
-    """Return R_q / R of each row, as computed by scheduler/runtime.py for a request.
+    """Return R_q / R for each row, as scheduler/runtime.py computes it for a request.
 
     `app` has the number, mean and standard deviation M, S of the app's tight samples. The host's own samples are pooled
     with 10 pseudo-samples of that distribution, or of the setting's if the app has fewer than 50. The maximum is 10, or
@@ -129,7 +128,7 @@ DECAYED = ("relaxed_n", "relaxed_sum", "tight_n", "tight_sum", "tight_sum_sq", "
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RankedPiece:
-    """The ranking of one (app, processor type)."""
+    """The ranking for one (app, processor type)."""
 
     cuts: CutPoints
     percentiles: Table
@@ -166,7 +165,7 @@ def bring_forward(table: Table, now: Instant) -> None:
 
 
 def record_of(table: Table) -> Record:
-    """Return the inputs of the scores from a table."""
+    """Return the inputs for the scores from a table."""
     return Record(table["relaxed_n"], table["relaxed_sum"], table["tight_n"], table["tight_missed_n"])
 
 
@@ -243,7 +242,7 @@ def _cut_points(
 
 
 def _percentiles(rows: Table, ranking: Ranking) -> Table:
-    """Return a record for each row with a percentile; newcomers without one are omitted."""
+    """Return a record for each row with a percentile. Newcomers without a percentile are omitted."""
     has_p = ~np.isnan(ranking.p)
     percentiles = np.empty(int(np.count_nonzero(has_p)), np.dtype(list(PERCENTILE_FIELDS)))
     percentiles["host_id"] = rows["host_id"][has_p]

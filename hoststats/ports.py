@@ -1,4 +1,4 @@
-"""The database operations that host statistics need."""
+"""The database operations used by host statistics."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class HavTables(Protocol):
     def of_apps(
         self, current: Mapping[AppId, Sequence[AppVersion]], since: Since
     ) -> AsyncIterator[tuple[AppId, Table]]:
-        """Yield, for each app, a new table (HAV_FIELDS) with all hosts' rows for its versions, in any order.
+        """Yield, for each app, a new table (HAV_FIELDS) with the rows of all hosts for its versions, in any order.
 
         Apps are in order of id. Apps with few rows are read together.
         """
         ...
 
     async def refresh_turnarounds(self, app_id: AppId) -> None:
-        """Update the usual turnarounds of the app's active batches and, by job size, of its results.
+        """Update the usual turnarounds of the app's active batches and, by job size, those of the app's results.
 
         A batch's median is stored once it has 20 valid results and half of the instances read have been returned.
         """
         ...
 
     async def facts(self, app_id: AppId) -> AppFacts:
-        """Return an app's facts, from at most 50 of its recent batches."""
+        """Return an app's facts, computed from at most 50 of its recent batches."""
         ...
 
 
@@ -66,14 +66,14 @@ class NewGeneration(Protocol):
 
 class Generations(Protocol):
     def new(self, *, now: Instant, full: bool) -> AbstractAsyncContextManager[NewGeneration | None]:
-        """Start a generation, after removing the remains of failed runs; None while another run is in progress.
+        """Start a generation after removing what failed runs left behind. Return None if another run is in progress.
 
         Without `publish`, the current generation remains and the next run removes the written data.
         """
         ...
 
     async def remove_old(self) -> int:
-        """Remove old generations, except the previous one and the last full one, and return their number.
+        """Remove old generations except the previous one and the last full one. Return the number removed.
 
         A generation that is being read is not removed until the next call.
         """
@@ -84,7 +84,7 @@ class Generations(Protocol):
         ...
 
     async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
-        """Return a host's percentiles in the last full run, by app version."""
+        """Return a host's percentiles from the last full run, by app version."""
         ...
 
 

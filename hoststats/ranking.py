@@ -1,4 +1,4 @@
-"""Ranks all rows (host, app version) of one (app, processor type). Pure; works on whole arrays.
+"""Ranks all rows (host, app version) for one (app, processor type). Pure; works on whole arrays.
 
 domain/ranking.py applies the same rule to single rows, using the cut points computed here:
 
@@ -37,7 +37,7 @@ Counts = NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """p, x and y per row, NaN if undefined, and the data for the cut points.
+    """p, x and y for each row (NaN if undefined), and the data for the cut points.
 
     `ordered` has the population's turnaround scores in ascending order, `in_a_row[k]` is the number of its rows with
     exactly k consecutive valid results, `n` is its size.
@@ -53,7 +53,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Record:
-    """Per row, as of one instant: sums of relaxed samples, and numbers of tight due dates and of missed ones."""
+    """For each row, as of one instant: sums of relaxed samples, and numbers of tight due dates in total and missed."""
 
     relaxed_n: Floats
     relaxed_sum: Floats
@@ -79,7 +79,7 @@ def turnaround_scores(record: Record, *, score_mean: float) -> Floats:
 
 
 def mean_score(n: Floats, total: Floats) -> float:
-    """Return the mean towards which small samples are shrunk: the mean of the rows' means, or 0 without any.
+    """Return the score towards which small samples are shrunk: the mean of the rows' means, or 0 without samples.
 
     Rows with less than one effective sample are excluded. All hosts have the same weight; otherwise new hosts would
     start at the level of the hosts that do most of the work.
@@ -118,7 +118,7 @@ def ranks_among(ordered: Floats, values: Floats) -> Floats:
 
 
 def valid_ranks(in_a_row: NDArray[np.int64], n: int, consecutive_valid: Counts) -> Floats:
-    """Return Y of each row from the population's counts of 0 to 10 consecutive valid results; +inf above 10.
+    """Return Y for each row, from the number of rows with 0 to 10 consecutive valid results; +inf above 10.
 
     The table in docs/formulas.md#percentiles, N = 9: two rows with 0, two with 3, one with 10, four with more.
 
@@ -140,7 +140,7 @@ def rank(
     failed: Flags,
     settings: RankingSettings,
 ) -> Ranking:
-    """Rank all rows of one (app, processor type). `enough` marks rows with at least `min_samples` effective samples.
+    """Rank all rows for one (app, processor type). `enough` marks rows with at least `min_samples` effective samples.
 
     The population consists of the active rows with enough samples. Rows of silent hosts are ranked against it but not
     counted. A row without enough samples is a newcomer: NaN. In a small population, a row whose last result failed has
@@ -172,7 +172,7 @@ def rank(
 
 
 def bootstrap(x: Floats, *, failed: Flags) -> Floats:
-    """Return P in a small population, including newcomers (x is NaN).
+    """Return P in a small population that includes newcomers (x is NaN).
 
     >>> bootstrap(np.array([0.9, 0.4, np.nan, 0.9]), failed=np.array([False, False, False, True])).tolist()
     [0.9, 0.5, 0.5, 0.0]

@@ -1,4 +1,4 @@
-"""Runs the host statistics (read, rank, write, publish), a few apps at a time to bound memory, on a timer.
+"""Runs the host statistics (read, rank, write, publish) on a timer, a few apps at a time to bound memory.
 
 A full run is made once a day, and a run that computes only the cut points every hour in between.
 """
@@ -26,7 +26,7 @@ log = structlog.get_logger("hoststats")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a run: `apps_done` of `apps`, and the last step, for an app with `rows` rows."""
+    """The progress of a run: `apps_done` out of `apps`, and the last step, for an app with `rows` rows."""
 
     apps_done: int
     apps: int
@@ -145,7 +145,7 @@ class _Writing:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """An app's position in the run."""
+    """An app in the run, with its position among all apps."""
 
     app: App
     done: int
@@ -168,7 +168,7 @@ class DueRun(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TimerReport:
-    """One check of the timer: the run that was due and its result; None if none was due or it ran elsewhere."""
+    """The result of one timer check: the due run and its outcome; None if no run was due or it ran elsewhere."""
 
     due: DueRun | None = None
     run: HostStatisticsRun | None = None
@@ -177,7 +177,7 @@ class TimerReport:
 def due_run(
     *, last_full_at: Instant | None, last_at: Instant | None, now: Instant, settings: RankingSettings
 ) -> DueRun | None:
-    """Return the run that is due, immediately for a project never ranked. An interval of 0 disables a run. Pure.
+    """Return the run that is due; a project never ranked is due immediately. An interval of 0 disables a run. Pure.
 
     >>> settings, hour = RankingSettings(), 3600.0
     >>> due_run(last_full_at=Instant(0.0), last_at=Instant(22 * hour), now=Instant(23 * hour), settings=settings)
@@ -197,7 +197,7 @@ def _past(last_at: Instant | None, interval_s: Seconds, now: Instant) -> bool:
 
 
 class Timer:
-    """Starts runs when they are due, counting runs by other processes and cron jobs. Periodic task; one per cluster."""
+    """Starts runs when they are due. Runs by other processes and cron jobs count. Periodic task; one per cluster."""
 
     def __init__(
         self,
@@ -213,7 +213,7 @@ class Timer:
         self._tried_s: Seconds | None = None  # monotonic time
 
     async def run_once(self) -> TimerReport:
-        """Check the time once, and start the run that is due."""
+        """Check the timer once, and start the run that is due."""
         since_s = None if self._tried_s is None else self._clock.monotonic() - self._tried_s
         due = self._due(await self._generations.runs(RUNS_LOOKED_AT))
         if due is None or (since_s is not None and since_s < TRY_AGAIN_S):

@@ -1,4 +1,4 @@
-"""Computes percentiles and request rates of many hosts with the current cut points. Pure.
+"""Computes percentiles and request rates for many hosts with the current cut points. Pure.
 
 The same rule as domain.ranking.percentile, on whole arrays: `muster thresholds preview` counts hosts with it.
 """
@@ -19,7 +19,7 @@ from hoststats.ranking import Counts, Flags, Floats, Record, bootstrap, ranks_am
 
 
 def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
-    """Return domain.ranking.percentile of each record (STANDING_FIELDS); NaN for newcomers, which have none.
+    """Return domain.ranking.percentile for each record (STANDING_FIELDS); NaN for newcomers, which have none.
 
     Two hosts with 10 results each; the first is at the population's median, and its last results are valid:
 
@@ -67,7 +67,7 @@ def opens(p: Floats, threshold: float, *, strict: bool) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Rows that pass a gate, the number of their hosts and volunteers, and the hosts' requests per hour."""
+    """Rows that pass a gate, the number of their hosts and volunteers, and the requests per hour of these hosts."""
 
     rows: int = 0
     calls_per_hour: float = 0.0
@@ -76,7 +76,7 @@ class Passing:
 
 
 def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
-    """Return the passing rows of all tables together; a host in several tables counts once.
+    """Return the passing rows of all tables together. A host in several tables counts once.
 
     >>> fields = [("host_id", "i4"), ("volunteer_id", "i4"), ("calls_per_hour", "f8")]
     >>> table = np.array([(1, 7, 2.0), (2, 7, 3.0)], fields)
@@ -94,7 +94,7 @@ def passing(parts: Iterable[tuple[Table, Flags]]) -> Passing:
 
 
 def time_to_send_s(jobs: int, calls_per_hour: float) -> Seconds | None:
-    """Return how long these jobs wait at one job per request, jobs / rate (decision 12), or None if the rate is 0.
+    """Return how long sending these jobs takes at one job per request, jobs / rate (decision 12); None if rate is 0.
 
     50 jobs for hosts that send 3.3 requests per hour:
 

@@ -1,1 +1,1 @@
-"""Services around the life cycle: submission, validation, timeouts, ordering."""
+"""Services for batches and their jobs: submission, validation, timeouts, ordering."""

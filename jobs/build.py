@@ -29,7 +29,7 @@ class JobsPorts:
 
 @dataclass(frozen=True, slots=True)
 class JobsServices:
-    """The services; each runs once per cluster, except the validator: every process settles its share of the jobs."""
+    """The services for jobs. Each runs once per cluster, except the validator: every process settles its share."""
 
     validator: Validator
     sweeper: Sweeper  # also records that the project is alive
@@ -45,9 +45,7 @@ def build(
     *,
     share: Callable[[], JobShare] = lambda: ALL_JOBS,
 ) -> JobsServices:
-    """Build the services. `catalogue()` returns the current catalogue, with its settings, `share()` the jobs that
-    this process validates.
-    """
+    """Build the services. `catalogue()` returns the current catalogue, `share()` the jobs this process validates."""
 
     def lifecycle() -> LifecycleSettings:
         return catalogue().settings.lifecycle

@@ -12,14 +12,15 @@ import json
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from domain.dispatch import Upload
 from domain.errors import UnavailableError
 from domain.settings import ValidationSettings
 from domain.units import InstanceId
@@ -38,7 +39,7 @@ log = structlog.get_logger("jobs.comparing")
 
 
 class _GuiltyError(Exception):
-    """The child exited while it parsed this instance's outputs."""
+    """The child exited while it was parsing this instance's outputs."""
 
     def __init__(self, instance_id: InstanceId, why: str) -> None:
         super().__init__(why)
@@ -47,17 +48,21 @@ class _GuiltyError(Exception):
 
 
 class _GoneError(Exception):
-    """The child exited before it started the task."""
+    """The child had exited before it started the task."""
 
 
 class ComparingPool:
-    """Implements the validator's Comparisons. Child processes are started on demand and reused.
+    """Implements the validator's Comparisons. Child processes start on demand and are reused.
 
-    `path_of` returns the path of an uploaded file, `settings` the current limits.
+    Inside the block of `local(uploads)`, each upload has a path, by name. `settings` returns the current limits.
     """
 
-    def __init__(self, path_of: Callable[[str], Path], settings: Callable[[], ValidationSettings]) -> None:
-        self._path_of = path_of
+    def __init__(
+        self,
+        local: Callable[[Sequence[Upload]], AbstractAsyncContextManager[Mapping[str, Path]]],
+        settings: Callable[[], ValidationSettings],
+    ) -> None:
+        self._local = local
         self._settings = settings
         self._idle: list[tuple[ValidationSettings, Process]] = []
         self._ending: set[asyncio.Task[None]] = set()
@@ -92,7 +97,8 @@ class ComparingPool:
         while True:
             child, is_new = await self._child(settings)
             try:
-                answer = await self._answer(child, comparison, settings)
+                async with self._local(_readable(comparison, settings.max_bytes)) as paths:
+                    answer = await self._answer(child, comparison, paths, settings)
             except _GoneError:
                 self._end(child)
                 if is_new:
@@ -107,7 +113,7 @@ class ComparingPool:
             return decode_compared(answer)
 
     async def _child(self, settings: ValidationSettings) -> tuple[Process, bool]:
-        """Return an idle child with the current limits, or a new one, and whether it is new."""
+        """Return a child with the current limits, either idle or newly started, and whether it is new."""
         while self._idle:
             limits, child = self._idle.pop()
             if limits == settings and child.returncode is None:
@@ -122,13 +128,14 @@ class ComparingPool:
             raise UnavailableError(f"cannot start a process to compare outputs: {error}") from error
         return child, True
 
-    async def _answer(self, child: Process, comparison: Comparison, settings: ValidationSettings) -> Mapping[str, Any]:
+    async def _answer(
+        self, child: Process, comparison: Comparison, paths: Mapping[str, Path], settings: ValidationSettings
+    ) -> Mapping[str, Any]:
         assert child.stdin is not None
         assert child.stdout is not None
-        files = [file.file_name for files in comparison.outputs.values() for file in files]
         limits = ReadingLimits(settings.max_bytes, settings.max_values, settings.max_depth)
-        child.stdin.write(encode_task(comparison, {name: self._path_of(name) for name in files}, limits))
-        with suppress(ConnectionError):  # it exited, which the next read will report
+        child.stdin.write(encode_task(comparison, paths, limits))
+        with suppress(ConnectionError):  # it exited: the next read will report
             await child.stdin.drain()
         step: Mapping[str, Any] = {}
         while True:
@@ -163,6 +170,16 @@ class ComparingPool:
         task = asyncio.create_task(_gone(child))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
+
+
+def _readable(comparison: Comparison, max_bytes: int) -> list[Upload]:
+    """Return the outputs of instances within the limit: the others are refused unread."""
+    return [
+        Upload(file.file_name, file.nbytes, file.md5)
+        for files in comparison.outputs.values()
+        if sum(file.nbytes for file in files) <= max_bytes
+        for file in files
+    ]
 
 
 async def _used_up_its_time(child: Process) -> bool:

@@ -1,4 +1,4 @@
-"""Child process that compares outputs, one job at a time. A hostile output can only exhaust or kill this process.
+"""Child process that compares outputs, one job at a time. A hostile output can exhaust or kill only this process.
 
     python -m jobs.comparing_process MAX_MEMORY_BYTES MAX_READ_S
 
@@ -32,7 +32,7 @@ from lifecycle.leaves import ReadingLimits
 
 
 def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: ReadingLimits) -> bytes:
-    """Encode a job as one line for the process. `paths` are by file name."""
+    """Encode a job as one line for the process. `paths` are by file name, and lack files that are not read."""
     return _line(
         {
             "validator": comparison.validator,
@@ -40,7 +40,10 @@ def encode_task(comparison: Comparison, paths: Mapping[str, Path], limits: Readi
             "around": comparison.around,
             "limits": [limits.max_bytes, limits.max_values, limits.max_depth],
             "outputs": [
-                [instance_id, [[file.name, str(paths[file.file_name]), file.nbytes, file.md5] for file in files]]
+                [
+                    instance_id,
+                    [[file.name, str(paths.get(file.file_name, "")), file.nbytes, file.md5] for file in files],
+                ]
                 for instance_id, files in comparison.outputs.items()
             ],
         }
@@ -88,7 +91,7 @@ def _answer(task: Mapping[str, Any], max_read_s: int) -> Mapping[str, object]:
 
 @contextmanager
 def _ends_with_parent() -> Iterator[None]:
-    """Within the block, this process exits when its parent does. The parent sends nothing until it has the reply."""
+    """Within the block, exit when the parent exits. The parent sends nothing until it has the reply."""
     number = sys.stdin.fileno()
     flags = fcntl.fcntl(number, fcntl.F_GETFL)
     fcntl.fcntl(number, fcntl.F_SETOWN, os.getpid())

@@ -1,4 +1,4 @@
-"""Comparison of a job's outputs: its input and output, and the comparison within this process."""
+"""Input and result of comparing a job's outputs, and the comparison within this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class OutputFile:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The outputs to compare, by instance. `around` is the canonical instance, if any."""
+    """The outputs to compare, by instance. `around` is the canonical instance, if there is one."""
 
     validator: ValidatorKind
     tolerance: float
@@ -37,18 +37,18 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A group per instance (lifecycle/compare.py), and a reason for each UNREADABLE instance."""
+    """The group number of each instance (lifecycle/compare.py), and a reason for each UNREADABLE instance."""
 
     groups: Mapping[InstanceId, int]
     because: Mapping[InstanceId, str] = field(default_factory=dict)
 
 
 class TooSlowError(MusterError):
-    """The outputs are readable, but comparing them exceeds the time or memory limit."""
+    """The outputs are readable, but comparing them would exceed the time or memory limit."""
 
 
 class Comparisons(Protocol):
-    """Compares outputs whose contents must be read."""
+    """Compares outputs of which the contents must be read."""
 
     @property
     def at_once(self) -> int:
@@ -69,7 +69,7 @@ def compare_here(
     limits: ReadingLimits = DEFAULT_LIMITS,
     notify: Notify = lambda *_: None,
 ) -> Compared:
-    """Read the instances one by one, so that an error belongs to a single instance, and then compare them.
+    """Read the instances one by one, so that an error is attributed to a single instance, and then compare them.
 
     `contents` returns an output's bytes, or None if it is not on the server.
     """

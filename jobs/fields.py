@@ -15,7 +15,7 @@ _UNCLEAN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class Fields:
-    """The fields of one table. `where` is the table's name in messages, empty for the top level.
+    """The fields of one table. `where` is the table's name in messages; it is empty for the top level.
 
     With `from_text`, as for CSV, all values are text, and an empty value counts as missing.
 
@@ -36,7 +36,7 @@ class Fields:
         self._values = {name: value for name, value in values.items() if not (from_text and value in ("", None))}
 
     def path(self, name: str) -> str:
-        """Return the field's name in messages.
+        """Return the field's full name for messages.
 
         >>> Fields({}, where="jobs", known=()).path("count")
         'jobs.count'
@@ -75,7 +75,7 @@ class Fields:
         return float(value)
 
     def bounded(self, name: str, *, default: float | None = None) -> float:
-        """Return a number within the field's bounds in domain/bounds.py."""
+        """Return a number within the bounds that domain/bounds.py gives for the field."""
         bound = BOUNDS[name]
         value = self._given(name, bound.expected, default)
         if isinstance(value, str) and self._from_text:
@@ -108,21 +108,21 @@ class Fields:
         return value
 
     def table(self, name: str) -> Mapping[str, object]:
-        """Return a table, empty if it is missing."""
+        """Return a table; an empty one if it is missing."""
         value = self._values.get(name, {})
         if not isinstance(value, dict):
             raise InvalidInputError(self.path(name), "a table", value)
         return value
 
     def tables(self, name: str) -> list[Mapping[str, object]]:
-        """Return a list of tables, empty if it is missing."""
+        """Return a list of tables; an empty one if it is missing."""
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
             raise InvalidInputError(self.path(name), "a list of tables", value)
         return value
 
     def ids(self, name: str, *, most: int) -> tuple[int, ...]:
-        """Return a list of distinct positive integers in ascending order, empty if it is missing."""
+        """Return a list of distinct positive integers in ascending order; an empty one if it is missing."""
         expected = f"a list of at most {most} whole numbers above 0"
         value = self._given(name, expected, ())
         if not isinstance(value, (list, tuple)) or len(value) > most:

@@ -1,4 +1,4 @@
-"""Ports of submission, validation and the sweeper to the database and to files."""
+"""Ports through which submission, validation and the sweeper use the database and files."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class BatchWriter(Protocol):
     """Writes one batch in one transaction: completely or not at all."""
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
-        """Return the submitter's limits. The submitter's row is locked until the end of the transaction."""
+        """Return the submitter's limits. Locks the submitter's row until the end of the transaction."""
         ...
 
     async def order(
         self, submitter_id: SubmitterId, account_id: AccountId, *, app_id: AppId, queue: str
     ) -> SubmissionOrder:
-        """Return the other inputs for placing and admitting a batch."""
+        """Return the further inputs for admitting and placing a batch."""
         ...
 
     async def add_batch(self, batch: NewBatch) -> BatchId:
@@ -53,11 +53,11 @@ class BatchWriter(Protocol):
         ...
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
-        """Store the breakdown of the batch's place."""
+        """Store the breakdown that explains the batch's place."""
         ...
 
     async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
-        """Store the submission key, so that a repeated submission can be recognised.
+        """Store the submission key, so that a repeat of the submission is recognised.
 
         Raises AlreadyExistsError if the key exists, after waiting for a concurrent transaction that writes it.
         """
@@ -78,15 +78,15 @@ class Submissions(Protocol):
         ...
 
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        """Return the outcome of the owner's submission with this key and any content, or None if it has expired."""
+        """Return the outcome of the owner's submission with this key and any content; None if it expired."""
         ...
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        """Store the reply, which a repeated submission gets again."""
+        """Store the reply, which is sent again if the submission is repeated."""
         ...
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """End an active batch. Its open jobs and their unsent instances become cancelled.
+        """End an active batch. Its open jobs and their unsent instances are cancelled.
 
         Raises NotFoundError. A batch that has ended is returned unchanged.
         """
@@ -117,7 +117,7 @@ class Apps(Protocol):
 
 class InputFiles(Protocol):
     async def input_files(self, wanted: Sequence[InputSpec]) -> Sequence[Input]:
-        """Return the files under the names that clients use, in the same order. Paths are registered first.
+        """Return the files with these client-side names, in the same order. Paths are registered first.
 
         Can be repeated safely. Raises NotFoundError for an unregistered name, InvalidInputError for a path.
         """
@@ -131,14 +131,14 @@ class UnsettledJobs(Protocol):
     async def unsettled(
         self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
     ) -> Sequence[JobFacts]:
-        """Return jobs of the share to settle, oldest change first, without those whose outputs are being compared.
+        """Return jobs of the share to settle, oldest change first, except those whose outputs are being compared.
 
         Without `with_content`, jobs whose validator reads outputs are left out too.
         """
         ...
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Count an attempt to compare each job's outputs, before it starts. Return the number of attempts of each job.
+        """Count an attempt to compare each job's outputs before the attempt starts. Return each job's attempts.
 
         `unsettled` then omits the jobs for a minute, longer with each attempt, or until they change: a job whose
         outputs crash the comparing process is not retried immediately by another process. For that time no other
@@ -167,7 +167,7 @@ class OverdueWork(Protocol):
         ...
 
     async def count_due(self, *, now: Instant) -> int:
-        """Add to n_due of each HAV the number of its instances whose due_at is in (last count, now].
+        """Add to each HAV's n_due the number of its instances whose due_at is in (last count, now].
 
         If the last count is later than `now`, its clock was ahead: instances counted too early are subtracted.
         """
@@ -178,7 +178,7 @@ class TailWork(Protocol):
     """Reads and copies the last jobs of batches."""
 
     async def tails(self, *, fraction: float, jobs: int, limit: int, unsent: float = -1.0) -> Sequence[Batch]:
-        """Return active batches with at most max(fraction, `jobs`) open jobs, or `unsent` unsent instances per job."""
+        """Return active batches with at most max(fraction, `jobs`) open jobs or `unsent` unsent instances per job."""
         ...
 
     async def tail_jobs(self, batch_id: BatchId, *, after: JobId, limit: int, now: Instant) -> Sequence[TailJob]:
@@ -186,7 +186,7 @@ class TailWork(Protocol):
         ...
 
     async def copy_use(self, batch_id: BatchId) -> CopyUse:
-        """Return the results a batch needs (the sum over its jobs of max(quorum, copies)) and the copies made."""
+        """Return the results a batch needs (the sum over its jobs of max(quorum, copies)) and its copies so far."""
         ...
 
     async def add_copies(self, copies: Sequence[ExtraCopy], *, now: Instant) -> int:
@@ -237,11 +237,11 @@ class OrderedWork(Protocol):
         ...
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
-        """Return the reference host over all hosts that contacted the server since then; reads all of them."""
+        """Compute the reference host from all hosts that contacted the server since then. Reads all of them."""
         ...
 
     async def used_fractions(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Sequence[float]]:
-        """Return used / estimated of some valid results of each batch, newest first; none without results."""
+        """Return used / estimated of some of each batch's valid results, newest first; others are omitted."""
         ...
 
     async def charge(self, charges: OrderingCharges) -> int | None:
@@ -249,7 +249,7 @@ class OrderedWork(Protocol):
         ...
 
     async def move(self, places: Sequence[StoredPlace]) -> int:
-        """Move batches that are still active, in portions, and return their number. Skips locked rows."""
+        """Move batches that are still active, in portions, and return how many moved. Skips locked rows."""
         ...
 
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
@@ -274,7 +274,7 @@ class ReservedWork(Protocol):
         ...
 
     async def standing_leases(self) -> Sequence[LeaseStanding]:
-        """Return the leases that have not ended, by host."""
+        """Return, by host, the leases that have not ended."""
         ...
 
     async def reserve(
@@ -289,11 +289,11 @@ class ReservedWork(Protocol):
 
 class RedundantWork(Protocol):
     async def redundant_lines(self) -> Mapping[tuple[AppId, int], Mapping[int, Flop]]:
-        """Return, per (app, hr_type) of waiting jobs with homogeneous redundancy, each class's unsent work."""
+        """Return the unsent work of each class, by (app, hr_type) of waiting jobs with homogeneous redundancy."""
         ...
 
     async def alike_hosts(self, *, active_since: Instant) -> Sequence[AlikeHosts]:
-        """Return hosts that contacted the server since then, grouped by equal description; reads all of them."""
+        """Return the hosts that contacted the server since then, grouped by equal description. Reads all of them."""
         ...
 
     async def note_classes(self, classes: HostClasses) -> None:

@@ -1,4 +1,4 @@
-"""Validates one job's table: its class, its own and shared fields, and its size in the database. Pure."""
+"""Validates the table of one job: its class, its own and shared fields, and its size in the database. Pure."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def parse_inputs(
 
 
 def parse_count(fields: Fields) -> int:
-    """Return the number of jobs that a table describes."""
+    """Return how many jobs a table describes."""
     return fields.whole("count", 1, MAX_JOBS, default=1)
 
 
@@ -260,14 +260,14 @@ _Key = tuple[str, tuple[InputSpec, ...]]
 
 
 class SharedTexts(Generic[Shared]):
-    """Finds texts shared by jobs of a batch. `make` creates the shared entry when a text occurs a second time."""
+    """Finds texts that jobs of a batch share. `make` creates the shared entry when a text occurs a second time."""
 
     def __init__(self, make: Callable[[JobSpec], Shared]) -> None:
         self._make = make
         self._seen: OrderedDict[_Key, Shared | None] = OrderedDict()
 
     def of(self, job: JobSpec) -> Shared | None:
-        """Return a job's shared entry, None if its command line and inputs are stored with the job."""
+        """Return a job's shared entry; None if its command line and inputs are stored with the job itself."""
         if len(job.command_line) < LEAST_CHARS and not job.own_inputs:
             return None
         key = (job.command_line, job.own_inputs)

@@ -1,4 +1,4 @@
-"""Reserves resources for big jobs: reserves job array slots, ends leases, tracks homogeneous-redundancy classes.
+"""Reserves capacity for big jobs: job array slots and leases. Also tracks homogeneous-redundancy classes.
 
 Steps: 1 read the waiting batches that may have big jobs, in order; 2 treat batches with no job sent since the last
 round as blocked, and reserve slots for the first of them (priority/big_jobs.py); 3 end leases that have expired, with a
@@ -52,7 +52,7 @@ class ClassSearch:
 def standings_of(
     lines: Mapping[Line, Mapping[int, Flop]], hosts: Iterable[AlikeHosts], catalogue: Catalogue
 ) -> tuple[ClassStanding, ...]:
-    """Return all classes of each app and type, from hosts with a platform that the app has a version for. Pure.
+    """Return all classes per app and type, from hosts with a platform for which the app has a version. Pure.
 
     `lines` has the unsent work committed to each class. Hosts of unknown class are skipped.
     """
@@ -92,7 +92,7 @@ RESTS_S = DAY_S  # a host whose lease was not used gets no new lease for this lo
 
 @dataclass(frozen=True, slots=True)
 class ReservingReport:
-    """One round: slots reserved, newly reserved slots, valid leases, and leases ended.
+    """The result of one round: slots reserved in total and newly, valid leases, and leases ended.
 
     `changed`: the reservations differ from those of the last round, which another process may have run.
     """
@@ -105,7 +105,7 @@ class ReservingReport:
 
 
 class Reserver:
-    """Reserves slots and ends leases. Runs once per cluster; with a second instance, the last round wins."""
+    """Reserves slots and ends leases. Runs once per cluster; if two instances run, the last round wins."""
 
     def __init__(self, work: ReservedWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
@@ -116,7 +116,7 @@ class Reserver:
         self._log = structlog.get_logger("jobs.reserving")
 
     async def run_once(self) -> ReservingReport:
-        """Run one round. Without `ordering.reservation_slots`, no slots are reserved, and existing leases run out."""
+        """Run one round. Without `ordering.reservation_slots`, no slots are reserved, and existing leases expire."""
         catalogue, now = self._catalogue(), self._clock.now()
         reserved = await self._work.reserved()
         before = reserved.kept
@@ -160,7 +160,7 @@ class Reserver:
 
 
 def least_big(reference: Reference, least_pe: float) -> Request:
-    """Return, per resource, the smallest request that makes a job `least_pe` PE on the reference host. Pure.
+    """Return, for each resource, the smallest request that makes a job `least_pe` PE on the reference host. Pure.
 
     PE = host cores * the largest requested / available, so r >= PE * available / cores; inf if the host has none.
 

@@ -1,4 +1,4 @@
-"""Validates the description of a batch as submitted, without look-ups. Pure.
+"""Validates the description of a submitted batch, without looking anything up. Pure.
 
 A batch is a table with `app`, `qos`, `name`, `submitter`, `account`, `queue`, `level`, `deadline_s`, `user_priority`,
 and its jobs in one of three forms:
@@ -53,7 +53,7 @@ _BATCH_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """A validated batch. `jobs` can be iterated repeatedly; each entry stands for `count` jobs.
+    """A validated batch. `jobs` can be iterated repeatedly; each entry describes `count` identical jobs.
 
     With an empty `account`, the submitter's own is used. `deadline_s` counts from submission. Nothing is sent before
     all jobs of the batches in `after_ok` are valid and the batches in `after_any` have ended. `jobs_csv` names the file
@@ -78,7 +78,7 @@ class BatchSpec:
 
 @dataclass(frozen=True, slots=True)
 class BatchSize:
-    """The totals of a batch: its jobs, their work over all instances of the quorum, and their input files.
+    """The totals of a batch: its jobs, the work of all instances that its quorums need, and its input files.
 
     `delay_bound_s`, `quorum` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound;
     `jobs_of_flop` is the number of jobs of each size; `nbytes` is the approximate size in the database.
@@ -96,12 +96,12 @@ class BatchSize:
 
     @property
     def job_flop(self) -> Flop:
-        """Return the mean size of a job."""
+        """Return the mean work per job."""
         return Flop(sum(flop * count for flop, count in self.jobs_of_flop.items()) / self.jobs)
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
-    """Return the batch that a table describes. Raises InvalidInputError with field, expected value and actual value.
+    """Return the batch described by a table. Raises InvalidInputError with field, expected value and actual value.
 
     >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
@@ -170,7 +170,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
 
 def _most(request: Request, job_class: JobClass) -> Request:
-    """Return the maximum of each resource over the request and the class."""
+    """Return, for each resource, the larger of the amount in the request and the amount in the class."""
     asked = (job_class.ncpus, job_class.memory_bytes, job_class.disk_bytes)
     if asked[0] <= request.cores and asked[1] <= request.memory_bytes and asked[2] <= request.disk_bytes:
         return request
@@ -235,5 +235,5 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
 
 
 def _user_priority(fields: Fields) -> int:
-    """Return the user priority. Permission for values above 0 is checked once the submitter is known."""
+    """Return the user priority. The permission for values above 0 is checked later, once the submitter is known."""
     return fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)

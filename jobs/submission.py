@@ -38,7 +38,7 @@ CHUNK_JOBS = 5_000  # per round trip to the database
 
 
 class JobStream:
-    """Writes the jobs of one batch. Jobs with equal requirements share a class."""
+    """Writes the jobs of one batch. Jobs with the same requirements share a class."""
 
     def __init__(self, writer: BatchWriter, batch_id: BatchId, inputs: Mapping[InputSpec, Input]) -> None:
         self._writer = writer
@@ -63,7 +63,7 @@ class JobStream:
             )
 
     async def _add_classes(self, asked: Iterable[JobClass]) -> None:
-        """Write the new classes in one call, because every job may have its own."""
+        """Write the new classes in one call, because there may be one class per job."""
         new = [job_class for job_class in dict.fromkeys(asked) if job_class not in self._classes]
         if new:
             ids = await self._writer.add_classes(self._batch_id, new)
@@ -127,7 +127,7 @@ class CheckedBatch:
     may_date: bool = False  # its deadline affects its place in the order
 
     def planned(self, now: Instant) -> PlannedBatch:
-        """Return the batch's demand on its app's hosts if it were submitted now."""
+        """Return the demand that the batch would place on its app's hosts if it were submitted now."""
         size, deadline_s = self.size, self.spec.deadline_s
         return PlannedBatch(
             self.app.app_id,
@@ -191,7 +191,7 @@ async def write(
 
 
 async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:
-    """Return the app and the GPU type that its jobs need. Raises InvalidInputError, NotFoundError."""
+    """Return the app and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
     app = await apps.app(spec.app)
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
@@ -204,7 +204,7 @@ async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, Proce
 
 
 def _check_bounds(size: BatchSize, settings: DeadlineSettings) -> None:
-    """Raise InvalidInputError if a delay bound is not above the minimum slack: no host could get the job."""
+    """Raise InvalidInputError if a delay bound is not above the minimum slack: no host could then get the job."""
     least_s = settings.min_slack_s
     if traits_of(settings).adds_slack and size.shortest_bound_s <= least_s:
         expected = f"more than {least_s:g} s, the minimum slack of a due date (deadline.min_slack_s)"
@@ -317,7 +317,7 @@ def _new_batch(
 
 
 def _names(batch: CheckedBatch) -> Mapping[Scope, str]:
-    """Return the names whose limits apply."""
+    """Return the names to which limits may apply."""
     return {
         Scope.SUBMITTER: batch.submitter.name,
         Scope.ACCOUNT: batch.account.name,

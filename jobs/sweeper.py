@@ -28,7 +28,7 @@ MOVED_AT_ONCE = 5_000  # due dates shifted per transaction
 
 
 class OutageWatch:
-    """Records in each round that the project is alive. A long gap between two records is an outage."""
+    """Records in each round that the project is alive. A long gap between two records counts as an outage."""
 
     def __init__(
         self, outages: Outages, clock: Clock, settings: Callable[[], LifecycleSettings], *, limit: int = MOVED_AT_ONCE
@@ -40,7 +40,7 @@ class OutageWatch:
         self._log = structlog.get_logger("jobs.sweeper")
 
     async def run_once(self) -> OutageReport:
-        """Record that the project is alive, and shift some due dates because of a new or an earlier outage.
+        """Record that the project is alive, and shift some due dates if there was an outage.
 
         Nothing may be timed out until a report says that no `more` remain.
         """
@@ -59,7 +59,7 @@ LIMIT = 1_000  # instances per round
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """One round. `came_due` counts instances whose due date passed since the last round, finished or not.
+    """The result of one round. `came_due`: instances whose due date passed since the last round, finished or not.
 
     `more`: the round was full, or due dates remain to be shifted for an outage, which blocks all timeouts.
     """
@@ -83,7 +83,7 @@ class Sweeper:
         self._resting: Resting[InstanceId] = Resting("instance", self._log)
 
     async def run_once(self) -> SweepReport:
-        """Run one round over up to `limit` overdue instances, not counting instances in back-off."""
+        """Run one round over at most `limit` overdue instances, excluding instances in back-off."""
         outage = await self._outages.run_once()
         if outage.more:
             return SweepReport(moved=outage.moved, more=True)
@@ -109,7 +109,7 @@ class Sweeper:
 
 
 def time_out_step(overdue: Overdue, now: Instant) -> InstanceStep:
-    """Return the step for an instance that timed out, with the sample for its host's statistics. Pure."""
+    """Return the step for a timed-out instance, with the sample for its host's statistics. Pure."""
     held = overdue.held
     step = advance(InstanceState.IN_PROGRESS, Event.TIMED_OUT, instance_id=held.instance_id)
     usual_s = yardstick_s(
@@ -142,7 +142,7 @@ class HistoryMover:
         self._log = structlog.get_logger("jobs.sweeper")
 
     async def run_once(self) -> MovedJobs:
-        """Run one step, and pause if there is more to do."""
+        """Run one step, and pause before the next if there is more to do."""
         began_s = self._clock.monotonic()
         before = later(self._clock.now(), -self._settings().keep_ended_s)
         report = await self._work.move_ended(before=before, after=self._after, limit=self._limit)

@@ -1,4 +1,4 @@
-"""Copies late jobs: in a batch's tail within a cost limit, or for batch acceleration with deadline.rule = accelerated.
+"""Copies late jobs: in batch tails within a cost limit, or in accelerated batches with deadline.rule = accelerated.
 
 Tail: 1 find the batches in their tail; 2 read their open jobs, page by page; 3 choose the jobs worth a copy
 (lifecycle/tail.py); 4 copy the unchanged ones with the longest remaining time. Repeating this makes no second copy.
@@ -39,7 +39,7 @@ MOST_JOBS = 20_000  # maximum number per batch and round; the next round continu
 
 @dataclass(frozen=True, slots=True)
 class TailReport:
-    """One round: batches in their tail, copies made, and batches that have reached the limit for copies."""
+    """The result of one round: batches in their tail, copies made, and batches at their limit for copies."""
 
     batches: int = 0
     copies: int = 0
@@ -47,7 +47,7 @@ class TailReport:
 
 
 class TailCopier:
-    """Copies late jobs in tails. Runs in one process per cluster."""
+    """Copies late jobs in batch tails. Runs in one process per cluster."""
 
     def __init__(self, work: TailWork, catalogue: Callable[[], Catalogue], clock: Clock) -> None:
         self._work = work
@@ -80,7 +80,7 @@ class TailCopier:
         return TailReport(len(tails), made, capped)
 
     async def _chosen(self, batch: Batch) -> tuple[Sequence[ExtraCopy], bool]:
-        """Return the copies to make, longest remaining time first, and whether the limit prevented further ones."""
+        """Return the copies to make, longest remaining time first, and whether the limit prevented further copies."""
         worthwhile = await self._worthwhile(batch)
         if not worthwhile:
             return [], False
@@ -115,7 +115,7 @@ ACCELERATED_JOBS = 500  # maximum number read per page of a batch
 
 @dataclass(frozen=True, slots=True)
 class AccelerationReport:
-    """One round: low-turnaround hosts, accelerable apps, accelerated batches, and the copies made."""
+    """The result of one round: low-turnaround hosts, accelerable apps, accelerated batches, and the copies made."""
 
     hosts: int = 0
     apps: int = 0
@@ -157,7 +157,7 @@ class Accelerator:
         return report
 
     async def _hurry(self, batch: Batch, low: LowTurnaround, now: Instant) -> int:
-        """Make unsent instances urgent; copy all other jobs with nothing sent within the batch's median turnaround."""
+        """Make unsent instances urgent. Copy other jobs of which no instance was sent within the median turnaround."""
         median_s = low.median_s.get(batch.batch_id, Seconds(0.0))
         made, after = 0, JobId(0)
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=ACCELERATED_JOBS, now=now):

@@ -36,7 +36,7 @@ log = structlog.get_logger("jobs.validator")
 
 @dataclass(frozen=True, slots=True)
 class ValidatorReport:
-    """One round. `current` settled jobs were unchanged since they were read; `broken` jobs could not be settled."""
+    """The result of one round. `current` settlements were written; `broken` jobs could not be settled."""
 
     looked_at: int = 0
     current: int = 0
@@ -78,7 +78,7 @@ class Validator:
         self._skips_content = False  # until a round is not full, because the queue was full
 
     async def run_once(self) -> ValidatorReport:
-        """Run one round over up to `limit` jobs, not counting jobs in back-off or being compared."""
+        """Run one round over at most `limit` jobs, excluding jobs in back-off and jobs being compared."""
         now = self._clock.now()
         self._resting.wake(now)
         resting, waiting = len(self._resting), len(self._waiting)
@@ -93,7 +93,7 @@ class Validator:
         return _report(written, current, looked_at=len(jobs), broken=broken, more=len(jobs) == self._limit)
 
     def drop_comparisons(self) -> None:
-        """Cancel running and queued comparisons: another process now settles their jobs and compares again."""
+        """Cancel running and queued comparisons, because another process now settles and compares their jobs."""
         for task in self._running:
             if not task.cancel() and not task.cancelled():
                 task.exception()  # retrieves it, so that asyncio does not log it
@@ -110,7 +110,7 @@ class Validator:
         return jobs
 
     def _settled_at_once(self, job: JobFacts, now: Instant) -> JobSettlement | None:
-        """Return the job's settlement; None if its outputs must be read first, or on failure."""
+        """Return the job's settlement. Return None if its outputs must be read first, or if settling failed."""
         try:
             comparison = _comparison_of(job, needs_comparison(job))
             if comparer_for(comparison.validator, comparison.tolerance).needs_content and comparison.outputs:
@@ -125,7 +125,7 @@ class Validator:
             return None
 
     async def _compare(self, patience_s: float) -> Sequence[Settled]:
-        """Start comparisons while processes are free, and wait briefly; returns the jobs whose comparison ended."""
+        """Start comparisons while children are free, wait briefly, and return the jobs whose comparison ended."""
         ended: list[Settled] = []
         until_s = self._clock.monotonic() + patience_s
         while True:
@@ -187,7 +187,7 @@ def _comparison_of(job: JobFacts, ids: Sequence[InstanceId]) -> Comparison:
 
 
 def _files_of(instance: InstanceFacts, job_class: JobClass) -> tuple[OutputFile, ...]:
-    """Return the instance's outputs by their names in the job; optional ones may be missing."""
+    """Return the instance's outputs by their names in the job. Optional outputs may be missing."""
     brought = {upload.name: upload for upload in instance.uploads}
     named = [(output.name, output_file_name(instance.name, n)) for n, output in enumerate(job_class.outputs)]
     found = [(name, brought[file_name]) for name, file_name in named if file_name in brought]

@@ -1,4 +1,4 @@
-"""Writes a round's changes in one call. If it fails, writes them one by one, so that only failing ones are skipped."""
+"""Writes a round's changes in one call. If that fails, writes them singly, so that only failing changes are skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Key = TypeVar("Key")
 
 
 class Resting(Generic[Key]):
-    """Items in back-off after a failure. `what` names their kind in the log."""
+    """Items in back-off after a failure. `what` is their kind, for the log."""
 
     def __init__(self, what: str, log: structlog.stdlib.BoundLogger) -> None:
         self._what = what
@@ -31,7 +31,7 @@ class Resting(Generic[Key]):
         return key in self._until
 
     def wake(self, now: Instant) -> None:
-        """Remove items whose back-off has ended."""
+        """Remove the items whose back-off has ended."""
         self._until = {key: until for key, until in self._until.items() if until > now}
 
     def add(self, key: Key, now: Instant, error: Exception) -> None:
@@ -47,7 +47,7 @@ async def write_or_rest(
     resting: Resting[Key],
     now: Instant,
 ) -> int:
-    """Write changes and return how many `write` made. A change that fails on its own is put in back-off.
+    """Write changes and return how many `write` made. Each change that fails on its own is put in back-off.
 
     Raises UnavailableError if the store is unreachable, which is not the fault of a change.
     """

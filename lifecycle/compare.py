@@ -23,7 +23,7 @@ ABSOLUTE_FLOOR = 1e-12  # smaller differences are always ignored
 
 @quick_dataclass(frozen=True, slots=True)
 class OutputCopy:
-    """One output of one instance. `name` is its name in the job. With `content` None it was not read."""
+    """One output of one instance. `name` is its name in the job. If `content` is None, the output was not read."""
 
     name: str
     nbytes: int
@@ -44,7 +44,7 @@ class Comparer(Protocol):
         ...
 
     def agree(self, one: float, other: float) -> bool:
-        """Return whether two numbers at the same position agree."""
+        """Return whether two numbers at the same position are equal enough."""
         ...
 
 
@@ -64,7 +64,7 @@ class Bitwise:
 
 @dataclass(frozen=True, slots=True)
 class AcceptAll:
-    """Accepts all results."""
+    """Accepts all results without comparing them."""
 
     needs_content: bool = False
 
@@ -77,7 +77,7 @@ class AcceptAll:
 
 @dataclass(frozen=True, slots=True)
 class NumericTolerance:
-    """Accepts JSON or CSV with equal texts and numbers within a tolerance.
+    """Accepts JSON or CSV outputs with equal texts and with numbers that differ within a tolerance.
 
     Numbers a and b agree if |a - b| <= max(relative * max(|a|, |b|), floor). NaN agrees with nothing, not even NaN.
 
@@ -119,7 +119,7 @@ def comparer_for(validator: ValidatorKind, tolerance: float = 0.0, limits: Readi
 def group_readings(
     comparer: Comparer, readings: Mapping[InstanceId, Reading | None], *, around: InstanceId | None = None
 ) -> dict[InstanceId, int]:
-    """Return a group number per instance, counted from 0; UNREADABLE if its reading is None.
+    """Return a group number for each instance, counted from 0. An instance whose reading is None is UNREADABLE.
 
     Agreement is not transitive, so a group consists of the instances that agree with its first member. Instances are
     taken in order of id and join the first group that they agree with. `around` (the canonical instance, if any) comes

@@ -30,7 +30,7 @@ class MalformedOutputError(MusterError):
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits for all outputs of one instance together: bytes, values (numbers, texts, empty lists), nesting depth."""
+    """Limits on all outputs of one instance together: bytes, values (numbers, texts, empty lists), nesting depth."""
 
     max_bytes: int = 64_000_000
     max_values: int = 5_000_000
@@ -182,7 +182,7 @@ class _Key:
 
 
 def _items(node: dict[str, object]) -> Iterator[object]:
-    """Yield each key followed by its value, independent of the order of keys."""
+    """Yield each key followed by its value, in an order that does not depend on the order of keys."""
     for key in sorted(node):
         yield _Key(key)
         yield node[key]

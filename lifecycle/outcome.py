@@ -46,7 +46,7 @@ _CAUSES: Mapping[int, str] = MappingProxyType(
 
 
 class Judgement(NamedTuple):
-    """The event that a report means, and the reason in words (empty for a success)."""
+    """The event that a report stands for, and the reason in words (empty for a success)."""
 
     event: Event
     reason: str

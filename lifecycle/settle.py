@@ -39,7 +39,7 @@ NO_REASONS: Mapping[InstanceId, str] = MappingProxyType({})
 
 
 def needs_comparison(job: JobFacts) -> tuple[InstanceId, ...]:
-    """Return the instances to compare before the job can be settled, in order of id; often none.
+    """Return the instances to compare before the job can be settled, in order of id. Often there are none.
 
     For an open job, these are all usable instances once there are enough for the quorum; for a valid job, the canonical
     instance and later results.
@@ -86,7 +86,7 @@ def settle(
 
 
 def give_up(job: JobFacts, failure: str, *, now: Instant) -> JobSettlement:
-    """Settle a job whose outputs cannot be compared, without blaming hosts.
+    """Settle a job whose outputs cannot be compared, without counting this against hosts.
 
     An open job fails; a valid job keeps its canonical instance and ignores later results.
     """
@@ -95,7 +95,7 @@ def give_up(job: JobFacts, failure: str, *, now: Instant) -> JobSettlement:
 
 
 class _Settling:
-    """One job and the groups of its outputs. Each method settles it in one way."""
+    """One job and the groups of its outputs. Each method settles the job in one way."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Settling:
         return self._settled(JobState.VALID, {**self._cancelled, **late}, canonical=_canonical(self._job))
 
     def ended(self, state: JobState, failure: str = "", rejected: Iterable[InstanceId] = ()) -> JobSettlement:
-        """Settle a job that has ended without a canonical result: nothing more is sent or expected."""
+        """Settle a job that has ended without a canonical result: no further instances are sent or expected."""
         late = dict.fromkeys(_ids(self._job, UNDECIDED), Event.TOO_LATE)
         events = {**self._cancelled, **late, **dict.fromkeys(rejected, Event.REJECTED)}
         return self._settled(state, events, failure=failure)
@@ -197,7 +197,7 @@ class _Settling:
         )
 
     def _steps(self, events: Mapping[InstanceId, Event]) -> tuple[InstanceStep, ...]:
-        """Return the steps in order of instance id, with events for the hosts' statistics."""
+        """Return the steps in order of instance id, with the events for the hosts' statistics."""
         found = sorted([one for one in self._job.instances if one.instance_id in events], key=_id_of)
         return tuple([self._step(one, events[one.instance_id]) for one in found])
 
@@ -242,7 +242,7 @@ def _shortage(job: JobFacts, readable: tuple[InstanceId, ...], agreeing: tuple[I
 
 
 def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
-    """Return the largest readable group; of equally large groups, the one with the smallest instance id."""
+    """Return the largest readable group. Of equally large groups, the one with the smallest instance id wins."""
     members: dict[int, list[InstanceId]] = {}
     for instance_id in sorted(groups):
         if groups[instance_id] != UNREADABLE:
@@ -254,7 +254,7 @@ def _largest_group(groups: Mapping[InstanceId, int]) -> tuple[InstanceId, ...]:
 
 
 def _counted(states: list[InstanceState]) -> str:
-    """Format the total number and the number in each state.
+    """Format the total number of instances and the number in each state.
 
     >>> _counted([InstanceState.TIMED_OUT, InstanceState.ABORTED, InstanceState.TIMED_OUT])
     '3 (2 timed out, 1 aborted)'
@@ -332,7 +332,7 @@ def speed_s_per_flop(elapsed_s: Seconds | None, turnaround_s: float, fpops_est_f
 def copies_for(
     consecutive_valid: int, adaptive_copies: int, *, rng: random.Random, consecutive_valid_infinite: int = 10
 ) -> int:
-    """Return how many copies a job needs when one of its instances is sent to this host; 0 = unchanged.
+    """Return how many copies a job needs if one of its instances is sent to this host; 0 = unchanged.
 
     A host with more than `consecutive_valid_infinite` consecutive valid results is trusted with probability 1 - 1 /
     consecutive_valid, so that one in `consecutive_valid` of its jobs is checked. Jobs on other hosts need

@@ -19,7 +19,7 @@ from domain.units import InstanceId
 
 
 class Event(StrEnum):
-    """An event in the life of an instance."""
+    """An event in the life cycle of an instance."""
 
     SENT = "sent"  # assigned to a host in a reply
     NOT_NEEDED = "not_needed"  # its job has ended, or has enough instances without it
@@ -37,7 +37,7 @@ class Event(StrEnum):
 
 
 class Instruction(StrEnum):
-    """What a service must do in the transaction of a step."""
+    """An action that a service must perform in the transaction of a step."""
 
     SETTLE_JOB = "settle_job"  # settle the job
     RECORD_VALID = "record_valid"  # in the statistics of its (host, app version)
@@ -108,7 +108,7 @@ HOST_FAILURES = JOB_ERRORS | {S.TIMED_OUT}  # listed as failures of the host
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """Which timestamps an instance has in a state. `reported` None: optional.
+    """The timestamps that an instance has in a state. `reported` None: optional.
 
     `sent` means sent_at, due_at and the host, which are always set together.
     """
@@ -176,7 +176,7 @@ def advance(state: InstanceState, event: Event, *, instance_id: InstanceId | Non
 
 
 def allows(state: InstanceState, event: Event) -> bool:
-    """Return whether `advance` would accept the step. A repeated report, for example, is only acknowledged.
+    """Return whether `advance` would accept the event. Repeated reports, for example, are only acknowledged.
 
     >>> allows(InstanceState.TIMED_OUT, Event.SUCCEEDED), allows(InstanceState.VALID, Event.SUCCEEDED)
     (True, False)
@@ -185,7 +185,7 @@ def allows(state: InstanceState, event: Event) -> bool:
 
 
 def host_record(instructions: Iterable[Instruction]) -> HavEventKind | None:
-    """Return which event the instructions record in the statistics of the instance's (host, app version).
+    """Return the event that the instructions record in the statistics of the instance's (host, app version).
 
     >>> host_record(advance(InstanceState.IN_PROGRESS, Event.FAILED).instructions)
     <HavEventKind.ERROR: 'error'>

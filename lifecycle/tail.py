@@ -1,4 +1,4 @@
-"""Decides on additional copies of a batch's last jobs. Pure.
+"""Decides on extra copies of a batch's last jobs. Pure.
 
 There are two rules. `tail_copy` (decisions 62 and 63) copies a job if all its instances in progress are late or on slow
 hosts. `accelerated_copy`, the reference server's batch acceleration, copies a job with no recently sent instance.
@@ -25,7 +25,7 @@ LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
-    """Return whether a batch's jobs may be copied: few jobs are open, or nearly all instances have been sent."""
+    """Return whether jobs of a batch may be copied because few are open or nearly all instances have been sent."""
     return batch.counts.jobs_open > 0 and (is_sent(batch.counts, lifecycle) or is_last(batch, feeder, lifecycle))
 
 
@@ -36,7 +36,7 @@ def is_last(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) 
 
 
 def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
-    """Return whether at most `tail_unsent_fraction` instances per job are unsent.
+    """Return whether the unsent instances number at most `tail_unsent_fraction` per job.
 
     From then on, copies do not delay the first instance of any job.
 
@@ -48,7 +48,7 @@ def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
 
 
 def copies_left(use: CopyUse, settings: LifecycleSettings) -> int:
-    """Return how many more late jobs of a batch may be copied: `tail_overhead_fraction` of its instances in total.
+    """Return how many more copies of late jobs a batch may have: `tail_overhead_fraction` of its instances in total.
 
     Replacements for failures and timeouts do not count, because batches with unreliable hosts need copies most.
 
@@ -82,7 +82,7 @@ def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | N
 
 
 def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> Seconds:
-    """Return a job's remaining time: the rest of the usual turnaround, or the delay so far if an instance is late.
+    """Return a job's estimated remaining time: usual turnaround minus age or, for a late instance, its delay so far.
 
     The instance with the least remaining time counts (LATE, longest approximate time to end: Zaharia et al., OSDI
     2008).
@@ -95,7 +95,7 @@ def rest_s(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | Non
 
 
 def patience(job: TailJob, *, is_last: bool) -> float:
-    """Return the multiple of the usual turnaround at which all instances in progress are considered lost.
+    """Return after what multiple of the usual turnaround all instances in progress are considered lost.
 
     A job that lost instances is already behind its batch, so each timeout divides the multiple once more.
     """
@@ -105,7 +105,7 @@ def patience(job: TailJob, *, is_last: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LateCopy:
-    """A copy of a job that would otherwise take another `rest_s`."""
+    """A copy of a job that is expected to take another `rest_s` without it."""
 
     rest_s: Seconds
     copy: ExtraCopy
@@ -113,7 +113,7 @@ class LateCopy:
 
 
 def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleSettings) -> LateCopy | None:
-    """Return a copy of a job whose instances in progress are all late; None before that, or if it may have no more.
+    """Return a copy if all the job's instances in progress are late and it may have another one; otherwise None.
 
     `is_last`: the job is one of its batch's last, or belongs to an AFAP batch. Instances are late after
     `tail_late_factor` times the usual turnaround. A last job on slow hosts that need more than another median
@@ -136,7 +136,7 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
 
 
 def _copyable(job: TailJob) -> Sequence[TailInstance]:
-    """Return the instances in progress of a job that may have another one, otherwise an empty sequence.
+    """Return the job's instances in progress if it may have another instance, otherwise an empty sequence.
 
     Such a job has no unsent instance, needs all its instances in progress except copies, and is below its limit.
     """
@@ -150,7 +150,7 @@ def _copyable(job: TailJob) -> Sequence[TailInstance]:
 
 
 def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraCopy | None:
-    """Return a copy for batch acceleration: no instance is unsent, or was sent within the batch's median turnaround.
+    """Return a copy for acceleration if no instance is unsent or was sent within the batch's median turnaround.
 
     For a batch without a median it is 0, so that no instance counts as recent. Each copy raises the job's limit. This
     is the reference server's rule.

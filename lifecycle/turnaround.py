@@ -35,7 +35,7 @@ def timeout_at(sent_at: Instant, due_at: Instant, settings: LifecycleSettings) -
 
 
 def least_outage_s(settings: LifecycleSettings) -> Seconds:
-    """Return the minimum time without a sign of life of the project that counts as an outage.
+    """Return the minimum time without a sign of life from the project that counts as an outage.
 
     It is outage_s, but at least MISSED_ROUNDS sweeps, because each sweep records that the project is up.
 
@@ -52,7 +52,7 @@ LEAST_CENSORED_RATIO = 10.0  # docs/formulas.md#percentiles
 
 
 def yardstick_s(*, tight: bool, est_runtime_s: Seconds, median_turnaround_s: Seconds | None) -> Seconds:
-    """Return the yardstick of a turnaround: R for tight instances, otherwise the usual turnaround of the batch's jobs.
+    """Return the yardstick for a turnaround: R for tight instances, otherwise the usual turnaround of the batch's jobs.
 
     Tight samples show how much longer than R a host needs (R_q), relaxed samples how fast it is compared with other
     hosts; R cannot show that, because it is the host's own (decision 11). Without results of similar jobs, R is used.

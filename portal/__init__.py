@@ -1,1 +1,1 @@
-"""The volunteers' part of the server, except work distribution: front page, attach flow, and account pages."""
+"""The volunteers' part of the server without work distribution: front page, attach flow, and account pages."""

@@ -23,15 +23,15 @@ MAILS_PER_S = 1 / 600.0  # to one address, and from one network
 MAILS_AT_ONCE = 3
 FORGOTTEN = """Hello,
 
-a new password for your account at {project} was requested. To choose it, open this address within an hour:
+a new password was requested for your account at {project}. To choose it, open this address within an hour:
 
 {url}volunteers/reset?code={code}
 
-If you did not request it, ignore this message: your password stays.
+If you did not request it, ignore this message. Your password then stays the same.
 """
 MOVED = """Hello,
 
-the e-mail address of your account at {project} was changed to another one. If you did not do this, contact the project.
+the e-mail address of your account at {project} was changed. If you did not change it, contact the project.
 {url}
 """
 
@@ -58,7 +58,7 @@ class AccountPages(Pages[PortalServices]):
 
     @post("/account/email", "email_post")
     async def change_email(self, request: web.Request) -> RenderedPage | web.Response:
-        """Change the address; the password is needed, because its stored hash depends on the address."""
+        """Change the address. The password is needed, because its stored hash depends on the address."""
         record, fields = the_volunteer(request), await fields_of(request)
         signing, project = self._services.authenticator.signing, self._services.catalogue.settings.project
         password = fields.get("password", "")
@@ -76,7 +76,7 @@ class AccountPages(Pages[PortalServices]):
 
     @post("/account/statistics", "statistics_post")
     async def choose_statistics(self, request: web.Request) -> web.Response:
-        """Note the consent to the statistics export, or its withdrawal."""
+        """Record that the volunteer consents to the statistics export, or withdraws the consent."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         consent_at = services.clock.now() if "export" in await fields_of(request) else None
         await services.store.participation.set_export_consent(volunteer_id, consent_at)
@@ -84,7 +84,7 @@ class AccountPages(Pages[PortalServices]):
 
     @post("/account/delete", "delete_post")
     async def delete(self, request: web.Request) -> RenderedPage | web.Response:
-        """Delete the account's personal data, after the password was given again."""
+        """Delete the account's personal data, once the password has been given again."""
         services, record = self._services, the_volunteer(request)
         password = (await fields_of(request)).get("password", "")
         try:
@@ -107,7 +107,7 @@ class AccountPages(Pages[PortalServices]):
 
     @post("/forgotten", "forgotten_post")
     async def send_code(self, request: web.Request) -> RenderedPage | web.Response:
-        """Send a code; the reply does not show whether the account exists."""
+        """Send a code by mail. The reply does not show whether the account exists."""
         services, project = self._services, self._services.catalogue.settings.project
         try:
             email = checked_email((await fields_of(request)).get("email", "").strip())
@@ -155,7 +155,7 @@ class AccountPages(Pages[PortalServices]):
         return RenderedPage("reset.html", "Choose a new password", "-", values=values, status=status_of(wrong))
 
     async def _account(self, request: web.Request, form: str, wrong: MusterError | None) -> RenderedPage:
-        """Return the page, with the error of one of its forms."""
+        """Return the account page, with the error from one of its forms."""
         record, project = the_volunteer(request), self._services.catalogue.settings.project
         store, volunteer_id = self._services.store, record.volunteer.volunteer_id
         values: dict[str, object] = {

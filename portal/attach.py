@@ -89,7 +89,7 @@ class AttachFlow:
         return _xml(attach.encode_account(account.authenticator))
 
     async def _account(self, request: web.Request, email: str, wrong: int, because: str) -> web.Response:
-        """Return the account key for the client's password hash, otherwise the error `wrong`."""
+        """Return the account key if the client's password hash is right, otherwise the error `wrong`."""
         hashed = request.query.get("passwd_hash", "").lower()
         try:
             record = await self._signing.check_client(email, hashed, address=address_of(request))

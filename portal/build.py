@@ -38,7 +38,7 @@ async def volunteers_only(request: web.Request, handler: Handler) -> web.StreamR
 
 
 class Site:
-    """The volunteers' pages. `application` is mounted below the master URL's path, `routes` are for that path."""
+    """The volunteers' pages. `application` is mounted below the master URL's path; `routes` are for the path itself."""
 
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)

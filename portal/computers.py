@@ -56,7 +56,7 @@ class AppRecord:
 
 
 def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[AppRecord]:
-    """Return the statistics for each application and current version that the computer got work for."""
+    """Return the statistics of each application and current version for which the computer got work."""
     found = []
     for hav in havs:
         version = catalogue.versions.get(hav.app_version_id)
@@ -80,7 +80,7 @@ def records_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instan
 
 
 class ComputerPages(Pages[PortalServices]):
-    """Pages with all computers or one computer, and a dry run for it."""
+    """Pages that show all computers or one computer, and a dry run for a computer."""
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(services)
@@ -136,7 +136,7 @@ class ComputerPages(Pages[PortalServices]):
 
     @get("/computers/{id}/why", "computer_why")
     async def why(self, request: web.Request) -> RenderedPage:
-        """Make a dry run for this computer. The number of concurrent dry runs is limited."""
+        """Show a dry run for this computer. The number of concurrent dry runs is limited."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
         own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
@@ -159,7 +159,7 @@ HOSTS = 200  # maximum number listed in the filter
 
 
 class ResultPages(Pages[PortalServices]):
-    """The list of results. The URL contains filters and page."""
+    """The list of results. The URL contains the filters and the page."""
 
     @get("/results", "results", asks=("outcome", "computer", "after"))
     async def results(self, request: web.Request) -> RenderedPage | web.Response:

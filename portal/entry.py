@@ -24,7 +24,7 @@ STRETCHES_AT_ONCE = 2
 
 
 class SiteEntry(SignInPages[PortalServices]):
-    """Pages without sign-in."""
+    """The pages that need no sign-in."""
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(
@@ -34,7 +34,7 @@ class SiteEntry(SignInPages[PortalServices]):
         self._stretching = asyncio.Semaphore(STRETCHES_AT_ONCE)
 
     def front(self) -> RenderedPage:
-        """Return the page at the master URL, for people and for clients, which read the scheduler's URL from it."""
+        """Return the page at the master URL. People read it, and clients find the scheduler's URL in it."""
         catalogue = self._services.catalogue
         project = catalogue.settings.project
         values: dict[str, object] = {

@@ -51,7 +51,7 @@ def _whole(fields: Fields, name: str) -> int:
 
 
 def known_at_of(fields: Fields) -> Instant | None:
-    """Return the time of the latest change that the user has seen."""
+    """Return the time of the latest change that the user had seen."""
     text = fields.get("known_at", NEVER)
     try:
         return None if text == NEVER else Instant(float(text))

@@ -1,4 +1,4 @@
-"""Public pages, the statistics, the news feed, and the web RPCs that programs call with an account key."""
+"""Public pages, the statistics files, the news feed, and the web RPCs that programs call with an account key."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PAGE = """<!DOCTYPE html>
 
 
 class StatisticsFiles:
-    """Serves the files of the daily export at stats/, and a list of them."""
+    """Serves the files of the daily export under stats/, and a list of them."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -66,7 +66,7 @@ class StatisticsFiles:
 
 
 class PublicPages:
-    """The web RPCs below the master URL, and the public pages."""
+    """The web RPCs below the master URL, and the pages that everyone may see."""
 
     def __init__(self, services: PortalServices) -> None:
         self._services = services
@@ -87,7 +87,7 @@ class PublicPages:
     def _xml(
         self, handler: Callable[[Query], Awaitable[bytes]]
     ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-        """Return the handler of responses; errors are XML with status 200, as the protocol has it."""
+        """Return a handler whose replies are XML. Errors are XML with status 200, as the protocol requires."""
 
         async def respond(request: web.Request) -> web.Response:
             fields: dict[str, str] = dict(request.query)
@@ -102,7 +102,7 @@ class PublicPages:
         return respond
 
     async def get_info(self, query: Query) -> bytes:
-        """Return an account's data, by its key."""
+        """Return the data of the account with the given key."""
         record, participation = await self._record(query), self._services.store.participation
         own = await participation.participation(record.volunteer.volunteer_id)
         team = None if own.team_id is None else await participation.team(own.team_id)
@@ -110,7 +110,7 @@ class PublicPages:
         return web_rpc.account_info(record.volunteer, team, preferences_of(record.volunteer), exported=exported)
 
     async def set_info(self, query: Query) -> bytes:
-        """Change an account: name, team (0: none), and password hash, the last also with a new address.
+        """Change an account's name, team (0: none) and password hash; a new address requires a new password hash.
 
         Other fields of the original are ignored: this project does not have them.
         """
@@ -135,7 +135,7 @@ class PublicPages:
         return web_rpc.account_changed()
 
     async def find_teams(self, query: Query) -> bytes:
-        """Return one team by number, or teams by a part of their names."""
+        """Return the team with the given number, or the teams with the given text in their names."""
         participation, now = self._services.store.participation, self._services.clock.now()
         if number := query.get("team_id"):
             team_id = TeamId(whole_number(number, "team_id", 1, 2**31 - 1))
@@ -146,13 +146,13 @@ class PublicPages:
         return web_rpc.teams(await participation.teams(name, now=now, limit=TEAMS), now)
 
     async def notices(self, query: Query) -> bytes:
-        """Return the news as RSS; the parameters of the original, which name an account, are ignored."""
+        """Return the news as RSS. Ignores the original's parameters, which name an account."""
         project = self._services.catalogue.settings.project
         news = await self._services.store.participation.news(limit=NEWS)
         return web_rpc.notices(project.name, project.url, news, self._services.clock.now())
 
     async def show_user(self, request: web.Request) -> web.StreamResponse:
-        """Show a volunteer who consented to the statistics, or the owner of the account key `auth`."""
+        """Show a volunteer who consented to the statistics, or the volunteer who owns the account key `auth`."""
         if request.query.get("format") == "xml":
             return await self._xml(self._user)(request)
         try:
@@ -171,7 +171,7 @@ class PublicPages:
         return web_rpc.user(shown, self._services.clock.now(), hosts)
 
     async def _public(self, query: Query) -> tuple[ExportedVolunteer, bool]:
-        """Return a volunteer's public data, and whether the owner asks. Raises NotFoundError without consent."""
+        """Return a volunteer's public data, and whether the caller owns it. Raises NotFoundError without consent."""
         store, is_owner = self._services.store, bool(query.get("auth"))
         if is_owner:
             record = await self._record({"account_key": query["auth"]})
@@ -187,7 +187,7 @@ class PublicPages:
         return public, is_owner
 
     async def status(self, request: web.Request) -> web.StreamResponse:
-        """Show the state of the project: as XML with `xml=1`, else as a page."""
+        """Show the state of the project, as XML with `xml=1`, otherwise as a page."""
         services, now = self._services, self._services.clock.now()
         figures = await self._counted(now)
         processes = await services.store.process_reports.since(later(now, -FORGOTTEN_S))
@@ -214,14 +214,14 @@ class PublicPages:
         return self._page(request, RenderedPage("status.html", "Server status", "-", values=values))
 
     async def _counted(self, now: Instant) -> ProjectFigures:
-        """Return figures that are at most ten minutes old."""
+        """Return the project's counts, at most ten minutes old."""
         async with self._counting:
             if self._figures is None or not 0.0 <= now - self._figures[0] < FIGURES_FOR_S:
                 self._figures = now, await self._services.store.participation.figures(now)
             return self._figures[1]
 
     async def _record(self, query: Query) -> VolunteerRecord:
-        """Return the volunteer of the account key. Raises NotFoundError."""
+        """Return the volunteer with the account key. Raises NotFoundError."""
         key = query.get("account_key", "")
         if not ACCOUNT_KEY.fullmatch(key):
             raise NotFoundError("account with this", "key")
@@ -234,7 +234,7 @@ class PublicPages:
 
 
 def _error(error: MusterError) -> bytes:
-    """Encode an error with the protocol's number for it."""
+    """Return the error as XML, with its number in the protocol."""
     match error:
         case NotFoundError():
             number = attach.ERROR_NO_SUCH_ACCOUNT

@@ -1,4 +1,4 @@
-"""Common parts of the volunteer pages: the visitor, texts, and refusals as shown to volunteers."""
+"""Common parts of the volunteer pages: the visitor, texts, and refusals in words for volunteers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A reason for getting no work, with advice and the scheduler's message."""
+    """A reason why a computer got no work, with advice and the scheduler's message."""
 
     words: str
     advice: str
@@ -136,7 +136,7 @@ def processors_of(host: Host) -> str:
 
 
 def standing_in_words(standing: Percentile) -> str:
-    """Compare a computer with other computers that run the same application.
+    """Compare a computer with the other computers that run the same application.
 
     >>> standing_in_words(Percentile(0.25, 0.25, 0.5))
     'Better than 25 % of computers: faster than 25 %, and with more consecutive valid results than 50 %.'
@@ -174,18 +174,18 @@ SECTIONS = (
 )
 SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
-    "preferences": "Saved. Each computer applies it to new work at its next contact.",
-    "email": "Your address is changed. Sign in with the new one from now on.",
-    "deleted": "Your account is deleted. Remove the project in your BOINC client, too.",
-    "mailed": "If this address has an account, a message with a link is on its way to it.",
-    "reset": "Your password is changed. Sign in with it.",
-    "computer": "The computer is removed. If its client contacts the project again, it is listed again.",
-    "founded": "Your team is founded, and you are its first member.",
+    "preferences": "Saved. Each computer applies the preferences to new work at its next contact.",
+    "email": "Your e-mail address has been changed. Use the new address to sign in.",
+    "deleted": "Your account has been deleted. Also remove the project in your BOINC client.",
+    "mailed": "If there is an account with this address, a message with a link has been sent to it.",
+    "reset": "Your password has been changed. Sign in with the new password.",
+    "computer": "The computer has been removed. If its client contacts the project again, it reappears in the list.",
+    "founded": "You have founded a team and are its first member.",
     "team": "Saved.",
-    "member": "You are a member. Credit of new results also counts for the team.",
+    "member": "You are now a member. The credit for your new results also counts for the team.",
     "left": "You are no longer a member. The team keeps the credit that it earned.",
-    "dissolved": "The team is deleted.",
-    "statistics": "Saved. The next daily export of the statistics applies it.",
+    "dissolved": "The team has been deleted.",
+    "statistics": "Saved. The change takes effect in the next daily export of the statistics.",
     "password": "Your password has been changed. Your computers stay attached; other browsers are signed out.",
 }
 LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)

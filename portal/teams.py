@@ -1,4 +1,4 @@
-"""Teams of volunteers: find, found, join and leave one; founders change, hand over and delete theirs."""
+"""Teams of volunteers. Members find, found, join and leave teams; founders change, hand over and delete theirs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_ABOUT = 2000  # characters
 
 
 def team_of(fields: Fields) -> dict[str, str]:
-    """Parse the form of a team. Raises InvalidInputError.
+    """Parse the form that describes a team. Raises InvalidInputError.
 
     >>> team_of({"name": " Night owls ", "url": "", "description": "We compute at night."})
     {'name': 'Night owls', 'url': '', 'description': 'We compute at night.'}
@@ -39,7 +39,7 @@ def team_of(fields: Fields) -> dict[str, str]:
 
 
 class TeamPages(Pages[PortalServices]):
-    """The list of teams, one team, and its forms."""
+    """The list of teams, the page of one team, and its forms."""
 
     @get("/teams", "teams", asks=("q",))
     async def teams(self, request: web.Request) -> RenderedPage:

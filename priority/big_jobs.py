@@ -42,7 +42,7 @@ class CoreUse:
 
 
 def earliest(job: CoreRequest, taken: Sequence[CoreUse], *, cores: float, now: Instant) -> Instant:
-    """Return the earliest instant from which `job.cores` are free until the job's limit.
+    """Return the earliest instant from which `job.cores` cores stay free until the job's limit.
 
     >>> busy = [CoreUse("b", 1, Instant(0.0), Instant(5.0))]
     >>> earliest(CoreRequest("a", 2, Seconds(10.0)), busy, cores=2, now=Instant(1.0))
@@ -70,7 +70,7 @@ def _used(taken: Iterable[CoreUse], moment: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class WaitingBigJob:
-    """A batch with unsent jobs, in order. `blocked`: no host that contacted the server could take its jobs.
+    """A batch of big jobs that has unsent jobs. `blocked`: no host that contacted the server could take its jobs.
 
     `sent` is the number of its instances sent so far.
     """
@@ -100,8 +100,7 @@ def kept_slots(
     longest_s: Seconds,
     now: Instant,
 ) -> list[Kept]:
-    """Return the slots to reserve, at most `depth`. A slot remains reserved until its job is sent or the slot is too
-    old.
+    """Return the slots to reserve, at most `depth`. A slot stays reserved until its job is sent or the slot is too old.
 
     A job that moves ahead does not take a reservation away; otherwise a stream of small jobs could starve a big job.
 
@@ -160,7 +159,7 @@ def lease_conflict(
     now: Instant,
     slack_s: Seconds = Seconds(0.0),
 ) -> str | None:
-    """Return why a leased host may not get a job now; None if the job ends before the lease or leaves enough cores.
+    """Return why a leased host may not get a job now. None: the job ends before the lease or leaves enough cores free.
 
     The job may end up to `slack_s` after the start of the lease.
 
@@ -183,7 +182,7 @@ def lease_conflict(
 
 
 def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
-    """Return the jobs for a leased host with idle processors if no job fits around the lease; never none.
+    """Return the candidates for a leased host with idle processors when no job fits around the lease.
 
     The job with the shortest run time comes first.
 
@@ -194,7 +193,7 @@ def least_bad(candidates: Iterable[tuple[int, Seconds]]) -> list[int]:
 
 
 def given_back(standing: LeaseStanding, *, slack_s: Seconds, now: Instant) -> str | None:
-    """Return why a lease ends now, None while it is valid.
+    """Return why a lease ends now; None while it is valid.
 
     It ends when it has served its purpose (the host got the job, or the batch has no unsent job), when the host has
     been silent for three of its own intervals plus the slack, or when it expires.

@@ -1,4 +1,4 @@
-"""Prices of work: queues and their rates, service units, grants. Pure."""
+"""Prices for work: queues and their rates, service units, grants. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_AMOUNT = 1e18  # maximum queues in a setting
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue: its tier under equal access (smaller first), its number for other policies, its rate per PE-hour."""
+    """A queue: its tier under equal access (smaller first), its number for other policies, and its rate per PE-hour."""
 
     name: str
     tier: int
@@ -27,7 +27,7 @@ class Queue:
 
     @property
     def is_unpaid(self) -> bool:
-        """Return whether its work is unpaid: it goes to hosts without other suitable work."""
+        """Return whether the queue's work is unpaid. Unpaid work goes to hosts that have no other suitable work."""
         return self.rate <= 0.0
 
 
@@ -50,7 +50,7 @@ def service_units(
 
 
 def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUES) -> tuple[Queue, str]:
-    """Return the effective queue of a batch submitted to queue `name`, and why. Without a grant there is no limit.
+    """Return the effective queue of a batch submitted to queue `name`, and why. Without a grant, no limit applies.
 
     Raises InvalidInputError for an unknown queue.
 
@@ -72,7 +72,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
 
 
 def queues(text: str) -> Mapping[str, Queue]:
-    """Parse queues, by name, from words of the form NAME=TIER/NUMBER/RATE. Raises InvalidInputError.
+    """Parse queues from words of the form NAME=TIER/NUMBER/RATE; return them by name. Raises InvalidInputError.
 
     >>> queues("express=0/1/3 bonus=2/0/0")["bonus"]
     Queue(name='bonus', tier=2, priority=0.0, rate=0.0)

@@ -20,7 +20,7 @@ SIZE_WEIGHT, OWNER_WEIGHT, DONE_WEIGHT = 1.0, 0.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class UnderWay:
-    """One of our instances on the host, as last reported: seconds left, runtime limit, due date."""
+    """One of the project's instances on the host, as last reported: seconds left, runtime limit, due date."""
 
     name: str
     cores: float
@@ -31,7 +31,7 @@ class UnderWay:
     owners_running: int = 1  # its submitter's instances in progress on all hosts
 
     def left_s(self, now: Instant) -> Seconds:
-        """Return the seconds left now: those last reported minus the time elapsed since, at least 0."""
+        """Return the seconds left now: the seconds last reported minus the time elapsed since, at least 0."""
         return Seconds(max(0.0, self.remaining_s - max(0.0, now - self.reported_at)))
 
     def done_fraction(self, now: Instant) -> float:
@@ -41,7 +41,7 @@ class UnderWay:
 
 @dataclass(frozen=True, slots=True)
 class DisplacingJob:
-    """The job that would be run first."""
+    """The job that would run first."""
 
     cores: float
     runtime_s: Seconds
@@ -89,7 +89,7 @@ def veto(
 
 
 def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
-    """Return the score for delaying an instance: higher for bigger jobs, and for submitters with less work in progress.
+    """Return the score for delaying an instance. Bigger jobs, and submitters with less work in progress, score higher.
 
     >>> half = UnderWay("half", 1.0, Seconds(50.0), Seconds(100.0), Instant(1e6), Instant(0.0), owners_running=3)
     >>> score(DisplacingJob(2.0, Seconds(10.0), Instant(1e6), owners_running=0), half, Instant(0.0))
@@ -104,7 +104,7 @@ def score(job: DisplacingJob, one: UnderWay, now: Instant) -> float:
 def _simulated(
     job: DisplacingJob | None, under_way: Sequence[UnderWay], host_cores: float, now: Instant
 ) -> list[float]:
-    """Return each instance's end by list scheduling on cores, with the job first, then in order of due date."""
+    """Return each instance's end under list scheduling on cores: the new job first, then instances by due date."""
     cores = [now] * max(1, int(host_cores))
     ends = [0.0] * len(under_way)
     result = list[float]()
@@ -117,7 +117,7 @@ def _simulated(
 
 
 def _run(cores: list[Instant], wanted: float, seconds: float) -> float:
-    """Use the cores that become free first, and return when they end."""
+    """Occupy the cores that become free first, and return when this ends."""
     number = min(len(cores), max(1, math.ceil(wanted)))
     cores.sort()
     end_at = Instant(cores[number - 1] + seconds)

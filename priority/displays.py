@@ -1,4 +1,4 @@
-"""Formats priorities for people. Pure.
+"""Formats priorities for display. Pure.
 
 Printed parts always add up to the printed total: rounding differences are moved to another part. The layouts are those
 of other products (`mdiag -p`, `sprio`, Flux's verbose form), but contributions are signed, and figures are complete
@@ -36,7 +36,7 @@ def figure(value: float | None) -> str:
 
 
 def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tuple[list[str], str]:
-    """Format points and their total so that they add up: as integers if all are (or `whole`), else with two decimals.
+    """Format points and total so that they add up: as integers if all are (or `whole`), otherwise with two decimals.
 
     >>> printed([1.004, 1.004, 1.004], 3.012)
     (['1.01', '1.00', '1.00'], '3.01')
@@ -61,7 +61,7 @@ def printed(points: Sequence[float], total: float, *, whole: bool = False) -> tu
 
 
 def relative(breakdown: Breakdown) -> Breakdown:
-    """Return the breakdown with instants in seconds relative to its ordering pass; negative in the past.
+    """Return the breakdown with instants as seconds relative to its ordering pass; negative for the past.
 
     >>> submitted = Contribution("submitted at", "submitted at", 1e9, "instant", 1e9, None, -1.0, -1e9)
     >>> shown = relative(Breakdown(7, "fifo", 1e9 + 60.0, 0, -1e9, (submitted,)))
@@ -112,7 +112,7 @@ def verbose(breakdown: Breakdown) -> str:
 
 
 def _capped(part: Contribution) -> str:
-    """Format a term's value, with its cap if the value exceeds it.
+    """Format a term's value, with its cap if the cap applies.
 
     >>> _capped(Contribution("XFACTOR", "SERVICE", 133.0, "", 133.0, 50.0, 10.0, 500.0))
     'min(133, 50)'
@@ -200,7 +200,7 @@ def sprio(breakdowns: Sequence[Breakdown], *, normalised: bool = False) -> list[
 
 
 def sprio_weights(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
-    """Return rows like `sprio -w`: the weights, which are stored with the priorities.
+    """Return rows like `sprio -w`: the weights that are stored with the priorities.
 
     >>> wait = Contribution("wait", "wait", 60.0, "s", 0.5, None, 10.0, 5.0)
     >>> sprio_weights([Breakdown(7, "multifactor", 0.0, 0, 5.0, (wait,))])
@@ -232,7 +232,7 @@ def flux(breakdowns: Sequence[Breakdown]) -> list[list[str]]:
 
 
 def shown(breakdowns: Sequence[Breakdown], layout: Format) -> list[list[str]]:
-    """Return the rows of a layout, starting with the heading."""
+    """Return the rows of one layout, starting with the heading."""
     by_layout: dict[Format, Callable[[Sequence[Breakdown]], list[list[str]]]] = {
         Format.TABLE: table,
         Format.MDIAG: mdiag,

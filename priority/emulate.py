@@ -77,7 +77,7 @@ def _pbs_node(document: object, depth: int) -> Node:
 def _vertex(
     document: object, depth: int, read: Callable[[object, int], Node]
 ) -> tuple[str, Mapping[str, object], tuple[Node, ...]]:
-    """Read a vertex's name, its fields, and its children (with `read`)."""
+    """Read a vertex's name, its fields, and its children (by calling `read`)."""
     if depth > DEEPEST:
         raise InvalidInputError("tree", f"at most {DEEPEST} levels", depth)
     fields = _mapping("tree", document)
@@ -272,7 +272,7 @@ def _maui(document: Mapping[str, object]) -> EmulatedTable:
 
 
 def _nci(document: Mapping[str, object]) -> EmulatedTable:
-    """Return the jobs ordered by the amount of their owners' work ahead of them."""
+    """Return the jobs in equal-access order: owners with less work in progress or ahead go first."""
     jobs = [job for _, job in _rows("jobs", document.get("jobs", ()))]
     owners = {str(job.get("owner", "")): number for number, job in reversed(list(enumerate(jobs)))}
     claims = [

@@ -1,4 +1,4 @@
-"""The equal-access policy, under which submitters take turns. Pure.
+"""The equal-access policy: submitters take turns. Pure.
 
 NCI's queue shuffling: a job's score is the amount of its submitter's (or account's) work ahead of it, in processor
 equivalents; the smallest score goes first, regardless of shares and past usage. Queues are strict tiers.
@@ -19,12 +19,12 @@ EQUAL_ACCESS = "equal_access"  # name of the policy
 
 
 def owner_of(batch: Batch, equal_among: str) -> int:
-    """Return the owner that takes turns for a batch: its account or its submitter (setting `ordering.equal_among`)."""
+    """Return the owner whose turn a batch uses: its account or its submitter (setting `ordering.equal_among`)."""
     return batch.account_id if equal_among == "accounts" else batch.submitter_id
 
 
 def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Scheme:
-    """Return the scheme: less work in progress goes first, and each time a batch is passed over reduces its score.
+    """Return the scheme: less work in progress goes first, and each time a batch is bypassed improves its place.
 
     >>> equal_access().own[0].name, equal_access().shared[0].name
     ('bypassed', 'held')
@@ -47,7 +47,7 @@ def equal_access(*, by_account: bool = False, bypass_gain_pe: float = 1.0) -> Sc
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A batch that requests slots: `jobs` jobs of `pe` each, for an owner with work in progress."""
+    """A batch that requests slots for `jobs` jobs of `pe` each, on behalf of its owner."""
 
     batch_id: BatchId
     owner: int  # a submitter or an account
@@ -61,8 +61,7 @@ class Claim:
 def shuffled(
     claims: Iterable[Claim], *, held_pe: Mapping[int, float], slots: int, bypass_gain_pe: float = 1.0
 ) -> list[BatchId]:
-    """Return the batch of each of the next `slots` jobs. Each job is charged provisionally, so that equal owners
-    alternate.
+    """Return the batch of each of the next `slots` jobs. Jobs are charged provisionally; equal owners alternate.
 
     Score of a job = PE of its owner in progress + PE placed before it in this pass - gain * times passed over. Within a
     tier, the smallest score goes first, then the earlier submission, then the smaller id. An owner's batches within a

@@ -1,4 +1,4 @@
-"""Fair-share of submitters in a tree of accounts, the ranking of its users, and their display names. Pure.
+"""Fair-share of submitters in a tree of accounts, the ranking of users, and their display names. Pure.
 
 The leaves of the account tree are submitters. Each leaf has two numbers: the *ratio* (0.5 on target, towards 1
 under-served, towards 0 over-served) and the *rank* (position in the tree's order divided by the number of leaves),
@@ -28,7 +28,7 @@ Weight = float | Fraction
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """A user or an account among its siblings. `key` names a user; accounts have none.
+    """A user or an account, compared with its siblings. `key` identifies a user; accounts have none.
 
     Weights are compared exactly: callers must make nearly equal weights equal if they are to tie.
     """
@@ -46,7 +46,7 @@ class _Step(NamedTuple):
 
 
 def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[Hashable, int]:
-    """Return each user's rank, N for the best of N, in traversal order.
+    """Return each user's rank in traversal order; the best of N users has rank N.
 
     Siblings are ordered by weight, highest first; of equal weights, users precede accounts. Tied sibling users share a
     rank, and the next user loses one rank per user passed. Tied sibling accounts are merged: their children compete in
@@ -74,7 +74,7 @@ def user_ranks(top: Iterable[Weighed], *, tie_carries: bool = False) -> Mapping[
 
 
 def _steps(members: Iterable[Weighed], *, tied: bool) -> Iterator[_Step]:
-    """Yield the members of one list of siblings in order. `tied`: the first member shares the previous rank."""
+    """Yield siblings in order of weight. `tied`: the first sibling shares the previous rank."""
     ordered = sorted(members, key=lambda member: (-member.weight, not member.is_user))
     for _, equals in groupby(ordered, key=lambda member: member.weight):
         accounts: list[Weighed] = []
@@ -113,12 +113,12 @@ V = TypeVar("V", bound=Vertex)
 
 
 def one_kind(_vertex: object) -> bool:
-    """Treat users and accounts as the same kind of name."""
+    """Return True for every vertex, so that users and accounts share one set of names."""
     return True
 
 
 def shown_names(top: Sequence[V], kind_of: Callable[[V], bool] = one_kind) -> Mapping[int, str]:
-    """Return a name for each vertex by identity: its own, or its path if another vertex of its kind has the same name.
+    """Return a display name for each vertex: its own name, or its path if another vertex of its kind has that name.
 
     Raises InvalidInputError for siblings of the same kind and name.
 
@@ -146,7 +146,7 @@ def _paths(siblings: Sequence[V], above: str) -> Iterator[tuple[V, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A submitter in one account, with its usage as one number."""
+    """A submitter in one account, with its usage expressed as one number."""
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -156,7 +156,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A vertex of the tree. S and U are fractions of the whole; UE also takes the account's usage into account.
+    """A vertex of the tree. S and U are fractions of the whole; UE also includes part of the account's usage.
 
     `level_weight` is (shares / siblings' shares) / (usage / siblings' usage): 0 without shares, otherwise infinite
     without usage.
@@ -209,7 +209,7 @@ def ratio_factor(effective: float, share: float, damping: float = 1.0) -> float:
 
 
 def level_weight(shares: float, all_shares: float, usage: float, all_usage: float) -> float:
-    """Return the number by which siblings are compared: fraction of shares divided by fraction of usage.
+    """Return the weight by which siblings are compared: fraction of shares divided by fraction of usage.
 
     >>> level_weight(1.0, 4.0, 1.0, 2.0), level_weight(0.0, 4.0, 0.0, 2.0), level_weight(1.0, 4.0, 0.0, 2.0)
     (0.5, 0.0, inf)
@@ -256,7 +256,7 @@ class _Tree:
         return order
 
     def _summed(self) -> dict[AccountId, float]:
-        """Return the usage at and below each account that has leaves there; other accounts are omitted."""
+        """Return the usage at and below each account with leaves at or below it; other accounts are omitted."""
         usage: dict[AccountId, float] = {}
         for account in reversed(self._order):
             own = [leaf.usage for leaf in self._leaves[account.account_id]]

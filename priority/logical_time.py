@@ -1,4 +1,4 @@
-"""Logical end times of batches: charges, corrections and refunds of a submitter's logical time. Pure.
+"""Logical end times of batches: how batches charge a submitter's logical time, with corrections and refunds. Pure.
 
 A batch's logical end time (LET) is when it would end if it had the whole pool, starting at its submitter's logical
 time. Batches with a smaller LET go first. It defines an order and is not a forecast.
@@ -28,7 +28,7 @@ class LetRule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogicalTimes:
-    """A new batch's logical times, and its submitter's logical time after it.
+    """A new batch's logical times, and its submitter's logical time after the submission.
 
     `charged_s` is the charge for the batch: submitter_logical_at - logical_start_at.
     """
@@ -79,7 +79,7 @@ def charge_batch(
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The change of a submitter's logical time, and the batch's total charge afterwards."""
+    """The change to a submitter's logical time, and the batch's total charge after it."""
 
     moved_s: Seconds
     charged_s: Seconds
@@ -133,14 +133,14 @@ LEAST_MOVED = 1e-6  # as a fraction of the charge; smaller differences are not c
 
 @dataclass(frozen=True, slots=True)
 class InstanceTally:
-    """The numbers of a batch's instances that count as usage, and of those that have been returned."""
+    """The number of a batch's instances that count as usage, and how many of these have been returned."""
 
     charged: int
     used: int
 
 
 def counted(one: OrderedBatch) -> InstanceTally:
-    """Return the tally of a batch's counters. Instances lost by volunteers do not count; errors of failed jobs do.
+    """Return the tally from a batch's counters. Instances lost by volunteers do not count; errors of failed jobs do.
 
     A job fails after `max_errors` errors, which are attributed to its submitter.
     """
@@ -151,7 +151,7 @@ def counted(one: OrderedBatch) -> InstanceTally:
 
 
 def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection | None:
-    """Return a finished batch's correct charge in logical time, from its instances' usage; None if it is unchanged.
+    """Return the charge in logical time that a finished batch's usage justifies; None if the charge is already right.
 
     No work remains, so the unused part of an aborted batch is refunded. A returned instance used `fraction` of its
     estimate; an instance in progress is assumed to need all of it. The price per second never changes.
@@ -174,5 +174,5 @@ def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection 
 
 
 def abort_refund(one: OrderedBatch) -> LogicalCorrection | None:
-    """Return the correction for a batch when it is aborted, from the stored state of its instances."""
+    """Return the correction for an aborted batch, computed from the stored states of its instances."""
     return logical_correction(one, 1.0 if one.notes is None else one.notes.used_fraction)

@@ -1,4 +1,4 @@
-"""Quantities of a batch and its jobs that priorities are made of. Pure.
+"""Quantities of a batch and its jobs from which priorities are computed. Pure.
 
 Each measure handles its own edge cases. Sources: the Moab and Maui guides, as documented (not as implemented, where the
 two differ).
@@ -28,7 +28,7 @@ def expansion_factor(*, waited_s: float, runtime_s: float | None, least_runtime_
 
 
 def batch_runtime_s(job_s: float | None, batch_flop: Flop | None, pool_flop_per_s: float) -> float | None:
-    """Return a batch's run time R: max(one job on the reference host, the batch on the whole pool), or None if unknown.
+    """Return a batch's run time R: max(one job on the reference host, the batch on the whole pool); None if unknown.
 
     A batch of ten thousand one-second jobs is not short:
 
@@ -67,7 +67,7 @@ def queue_minutes(waited_s: float) -> float:
 
 
 def deadline_nearness(*, submitted_at: Instant, deadline_at: Instant | None, now: Instant) -> float:
-    """Return DEADLINE: 0 at submission, rising linearly to 1000 at the deadline and constant after it; 0 without one.
+    """Return DEADLINE: rises linearly from 0 at submission to 1000 at the deadline, then constant; 0 without one.
 
     >>> deadline_nearness(submitted_at=Instant(0.0), deadline_at=Instant(100.0), now=Instant(25.0))
     250.0
@@ -104,7 +104,7 @@ def estimate_accuracy(jobs: Iterable[tuple[float, float]]) -> float | None:
 
 
 def capped(value: float, cap: float | None) -> float:
-    """Return the value limited to the cap. None or 0 means no cap; negative values are unchanged.
+    """Return the value limited to the cap. A cap of None or 0 means no cap; negative values are unchanged.
 
     >>> capped(260.0, 200.0), capped(260.0, 0.0), capped(-5.0, 1.0)
     (200.0, 260.0, -5.0)

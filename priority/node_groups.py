@@ -15,7 +15,7 @@ from domain.units import Flop, FlopPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class HostClass:
-    """A class of equivalent hosts: its queue, its total speed, and the turnaround of a job."""
+    """A class of equivalent hosts: its queued work, its total speed, and the turnaround of a job."""
 
     name: str
     queued_flop: Flop
@@ -36,7 +36,7 @@ def expected_s(host_class: HostClass) -> float | None:
 
 
 def shares(classes: Iterable[HostClass], work_flop: Flop, *, replicas: int = 1) -> dict[str, float]:
-    """Return each class's share of the work if each job in turn goes to the class where it completes soonest.
+    """Return each class's share of the work if each job goes to the class that completes it soonest.
 
     All classes that get work finish it at the same time T: sum of max(0, (T - turnaround) * speed - queue) = work. A
     small amount goes to the fastest class alone. Classes with too few hosts get no work.

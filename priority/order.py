@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 class BatchOrder:
-    """All batches ordered by one policy. Ties: higher fair-share rank, earlier effective submission, id."""
+    """All batches ordered by one policy. Ties: higher fair-share rank, earlier effective submission, then id."""
 
     def __init__(self, policy: Policy, batches: Sequence[BatchFacts], moment: PolicyContext) -> None:
         self._policy = policy
@@ -39,7 +39,7 @@ class BatchOrder:
         self.places = self._ordered(batches)  # in the order in which they are sent
 
     def breakdown(self, batch_id: BatchId) -> Breakdown:
-        """Return the explanation of a batch's place, with the weights and figures used for this order."""
+        """Return the explanation of a batch's place, with the weights and figures that were used for this order."""
         return self._policy.breakdown(self._batches[batch_id], self._moment)
 
     def _ordered(self, batches: Sequence[BatchFacts]) -> list[Place]:
@@ -56,7 +56,7 @@ class BatchOrder:
         return _stepped(list(map(Place, *([column[row] for row in rows] for column in (ids, tiers, keys, totals)))))
 
     def _totals(self, batches: Sequence[BatchFacts]) -> list[float]:
-        """Return each batch's priority: the sum of its own terms, then of the terms common to its group."""
+        """Return each batch's priority: the sum of its own terms, plus the terms shared by its group."""
         schemes = {id(scheme): scheme for scheme in self._policy.schemes.values()}
         own = {key: evaluator(scheme.own, scheme) for key, scheme in schemes.items()}
         shared = {key: evaluator(scheme.shared, scheme) for key, scheme in schemes.items()}
@@ -93,6 +93,6 @@ def _stepped(places: list[Place]) -> list[Place]:
 
 
 def _effective_at(facts: BatchFacts, now: Instant) -> float:
-    """Return the submission time of a batch that has waited continuously: now minus its effective queue time."""
+    """Return the submission time of a batch that waited without a break: now minus its effective queue time."""
     clock = facts.clock
     return (now if clock.since is None else clock.since) - clock.accrued_s

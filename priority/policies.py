@@ -1,4 +1,4 @@
-"""Ordering policies: they determine the order of batches and its explanation. Pure.
+"""Ordering policies, which determine the order of batches and explain it. Pure.
 
 A policy has a scheme of terms for each service level. From the facts of a batch it computes an order key (tier, key),
 smaller first (of equal keys, the smaller batch id), and the breakdown that explains it.
@@ -44,7 +44,7 @@ LEVELS: Mapping[ServiceLevel, float] = {
 
 
 def multifactor(settings: OrderingSettings) -> Scheme:
-    """Return the scheme of the six factors. A total below 0 is displayed as 0.
+    """Return the scheme with six factors. A total below 0 is displayed as 0.
 
     >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
     >>> six = multifactor(OrderingSettings())
@@ -123,7 +123,7 @@ PARAMETER = re.compile(r"(?:([a-z]+)\.)?([A-Z]+?)(WEIGHT|CAP)=(.+)")
 
 @dataclass(frozen=True, slots=True)
 class ComponentWeights:
-    """Weights and caps by name, such as "QUEUETIME" or "SERVICE", and the weights that service levels add.
+    """Weights and caps by name, such as "QUEUETIME" or "SERVICE", and additional weights for service levels.
 
     The default weight is 1 for components and QUEUETIME, otherwise 0.
     """
@@ -169,7 +169,7 @@ def _parameter(word: str) -> tuple[ServiceLevel | None, str, str, float]:
 
 
 def components(settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """Return the schemes by service level. A target time or target expansion factor of 0 means no target.
+    """Return the scheme for each service level. A target time or target expansion factor of 0 means no target.
 
     >>> sums = components(OrderingSettings(components="USERPRIOWEIGHT=2"))[ServiceLevel.NORMAL]
     >>> [(term.name, term.weight) for term in sums.own if term.weight]
@@ -200,7 +200,7 @@ def _components_of(given: ComponentWeights, extra: Mapping[str, float], measures
 
 
 def _measures(settings: OrderingSettings) -> Mapping[str, Measure]:
-    """Return the measure of each sub-component."""
+    """Return the measure for each sub-component."""
 
     def runtime_s(facts: BatchFacts, moment: PolicyContext) -> float | None:
         return batch_runtime_s(facts.job_runtime_s, facts.batch_flop, moment.pool_flop_per_s)
@@ -254,7 +254,7 @@ FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond this range counts as unknow
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy with its weights: a scheme per service level, and whether a soft limit means a tier of its own."""
+    """A policy with its weights: a scheme per service level, and whether exceeding a soft limit changes the tier."""
 
     name: str
     schemes: Mapping[ServiceLevel, Scheme]
@@ -288,12 +288,12 @@ class Policy:
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """Return the scheme in which the smallest logical end time goes first; a time beyond the range goes last."""
+    """Return the scheme that sorts by logical end time, smallest first; a time beyond the range goes last."""
     return _one_term("logical_time", "logical end time", lambda facts, _: FURTHEST.nearest(facts.logical_end_at))
 
 
 def fifo(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
-    """Return the scheme in which the batch submitted first goes first."""
+    """Return the scheme that sorts by submission time, earliest first."""
     return _one_term("fifo", "submitted at", lambda facts, _: facts.submitted_at)
 
 

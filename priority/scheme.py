@@ -1,4 +1,4 @@
-"""Batch priorities as sums of weighted terms, and the project state that terms refer to. Pure.
+"""Batch priorities as sums of weighted terms, and the state of the project that terms use. Pure.
 
 A scheme is a list of weighted terms. P = sum over components of Wc * min(Cc, sum over terms of W * min(C, value)),
 where the C are caps. Printed points always add up to the printed total: a component's excess over its cap is a term of
@@ -64,7 +64,7 @@ Measure = Callable[[BatchFacts, PolicyContext], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One weighted number. `measure` returns its value, `raw` the original quantity (None: the value itself).
+    """One weighted number. `measure` returns its value; `raw` returns the original quantity (None: the value itself).
 
     `shared`: the value is the same for all batches of one submitter, account and service level.
     """
@@ -90,7 +90,7 @@ PLAIN = Component()
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """Terms in the order of summation. Terms common to a submitter's batches come last.
+    """Terms in the order of summation. Terms shared by a submitter's batches come last.
 
     `least` is the minimum for displayed totals and ties (the order still uses the total). `with_tiers`: queues are
     strict tiers that sort before the total.
@@ -115,7 +115,7 @@ def scheme(
     least: float | None = None,
     with_tiers: bool = False,
 ) -> Scheme:
-    """Return a scheme of these terms. A component's terms must be adjacent, and either all or none shared."""
+    """Return a scheme with these terms. A component's terms must be adjacent, and either all or none shared."""
     every = tuple(terms)
     names = list(dict.fromkeys(one.component for one in every))
     grouped = sorted(every, key=lambda one: names.index(one.component))
@@ -134,7 +134,7 @@ Points = Callable[[BatchFacts, PolicyContext], list[float]]
 
 
 def evaluator(terms: Sequence[Term], scheme: Scheme) -> Points:
-    """Return a function that returns the points of each term with a weight, in order; terms without weight are skipped.
+    """Return a function that computes the points of each term in order. Terms with weight 0 are skipped.
 
     A component's excess over its cap follows the component's terms.
 

@@ -71,7 +71,7 @@ def targets(text: str) -> Mapping[tuple[str, str], Target]:
 
 
 def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str) -> Target | None:
-    """Return the target for this name, otherwise the section's DEFAULT, otherwise None.
+    """Return the target for this name, or else the section's DEFAULT, or else None.
 
     >>> target_for(targets("user:DEFAULT=20"), "user", "ada").amount
     20.0
@@ -80,7 +80,7 @@ def target_for(found: Mapping[tuple[str, str], Target], section: str, name: str)
 
 
 def window_of(at: Instant, interval_s: Seconds) -> int:
-    """Return the number of the window that contains an instant.
+    """Return the number of the window that contains the instant.
 
     >>> window_of(Instant(400_000.0), Seconds(172_800.0))
     2
@@ -150,7 +150,7 @@ def delta(target: Target | None, percent: float, *, relative: bool = False) -> f
 
 
 def starred(target: Target | None, percent: float) -> bool:
-    """Return whether usage is off target by more than 5 points: on either side, below a floor, or above a ceiling.
+    """Return whether usage misses its target by more than 5 points: on either side, below a floor, or above a ceiling.
 
     >>> starred(Target(13.0), 18.0), starred(Target(13.0), 18.01), starred(Target(13.0, TargetMode.FLOOR), 20.0)
     (False, True, False)
@@ -190,7 +190,7 @@ Windows = Mapping[int, float]  # usage by window number
 
 @dataclass(frozen=True, slots=True)
 class Submitting:
-    """A submitter in one account: its leaf, with usage as one number, and the other inputs of its standing.
+    """A submitter in one account: its leaf, with usage as one number, and the other inputs for its standing.
 
     `windows` is usage by window number; `jobs` its latest jobs as (estimate, actual) seconds, newest first.
     """
@@ -204,7 +204,7 @@ class Submitting:
 
 @dataclass(frozen=True, slots=True)
 class LeafStandings:
-    """The standings of all submitters, the deltas of service levels, and the tree they were computed from."""
+    """The standings of all submitters, the deltas of service levels, and the tree from which they were computed."""
 
     leaves: Mapping[LeafId, LeafStanding]
     levels: Mapping[ServiceLevel, float]
@@ -256,7 +256,7 @@ class _Deltas:
         self._targets = targets(settings.targets)
         self._settings = settings
         self._newest = window_of(now, settings.window_s)
-        self._credentials = Credentials(accounts)
+        self._credentials = CredentialNames(accounts)
         self._total: Windows = {}
         self._used: Mapping[tuple[str, str], Windows] = {}
         if self._targets:
@@ -286,7 +286,7 @@ class _Deltas:
         return delta(target, 100.0 * used_fraction(used, total, decay=self._settings.window_decay_factor))
 
 
-class Credentials:
+class CredentialNames:
     """The names under which usage counts: of the user, of the group (the account below the top) and of the account."""
 
     def __init__(self, accounts: Iterable[Account]) -> None:
@@ -339,7 +339,9 @@ def credential_usage(
     ([90.0, 0.0], [('ada', '20+', 33.33, False), ('bob', '', 66.67, False)])
     """
     asked, newest, depth = targets(settings.targets), window_of(now, settings.window_s), settings.window_samples
-    used = Credentials(accounts).usage(submitting) | {("level", str(one)): got for one, got in level_windows.items()}
+    used = CredentialNames(accounts).usage(submitting) | {
+        ("level", str(one)): got for one, got in level_windows.items()
+    }
     delivered = newest_first(_added(one.windows for one in submitting), newest, depth)
     rows = []
     for section, name in sorted(used, key=lambda key: (("user", "group", "account", "level").index(key[0]), key[1])):

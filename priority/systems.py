@@ -42,7 +42,7 @@ LEAST_USAGE = 1e-9  # smaller usage counts as 0
 
 @dataclass(frozen=True, slots=True)
 class FluxShares:
-    """`fairshare` of all users, best first, and the weights of users and accounts among their siblings."""
+    """The `fairshare` of all users, best first, and the weights of users and accounts among their siblings."""
 
     fairshare: Mapping[str, float] = field(default_factory=dict)
     user_weight: Mapping[str, float] = field(default_factory=dict)
@@ -77,7 +77,7 @@ def _below(node: Node) -> Iterator[Node]:
 
 
 def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
-    """Yield the weight of each vertex among its siblings, by identity."""
+    """Yield the weight of each vertex below this one among its siblings, by identity."""
     shares = sum((Fraction(child.shares) for child in node.children), Fraction(0))
     usage = sum((_flux_used(child) for child in node.children), Fraction(0))
     for child in node.children:
@@ -101,7 +101,7 @@ def _weight(shares: Fraction, all_shares: Fraction, usage: Fraction, all_usage: 
 
 
 def _made_equal(weights: Mapping[int, Fraction]) -> Mapping[int, Fraction]:
-    """Return the weights, with nearly equal ones made equal."""
+    """Return the weights after making nearly equal weights equal."""
     made: dict[int, Fraction] = {}
     standing = Fraction(-1)
     for vertex, weight in sorted(weights.items(), key=lambda item: item[1]):
@@ -132,7 +132,7 @@ class PathShare:
 
 
 def classic(root: Node, *, damping: float = 1.0) -> Mapping[str, PathShare]:
-    """Return all vertices below the root by name, as computed by Slurm: an account's usage includes its children's.
+    """Return all vertices below the root by name, as Slurm computes them: an account's usage includes its children's.
 
     S = product of share fractions down the path; U = usage / all usage; UE = U at the top, and below it U + (UE of the
     parent - U) * shares / siblings' shares; F = 2^-(UE / S / damping), or 0 without shares.
@@ -187,7 +187,7 @@ PARENT = "parent"
 
 @dataclass(frozen=True, slots=True)
 class Association:
-    """A row of sacctmgr: an account (`user` None), or a user in an account. `shares` is a number or "parent"."""
+    """A row from sacctmgr: an account (`user` None), or a user in an account. `shares` is a number or "parent"."""
 
     association_id: str
     parent_id: str | None
@@ -265,7 +265,7 @@ class _FairTree:
             self._usage[one.association_id] = sum(below, own)
 
     def _group(self, account: Association) -> Iterator[Association]:
-        """Yield the members that compete below an account: its children, and those of dissolved accounts."""
+        """Yield the members that compete below an account: its children, and the children of dissolved accounts."""
         for child in self._children[account.association_id]:
             if child.user is None and child.shares == PARENT:
                 yield from self._group(child)
@@ -273,7 +273,7 @@ class _FairTree:
                 yield child
 
     def _weigh(self, account: Association) -> None:
-        """Compute S, U and level FS of the group below an account, then of the groups below its accounts."""
+        """Compute S, U and level FS for the group below an account, then for the groups below its accounts."""
         group = list(self._group(account))
         shares = sum((Fraction(one.shares) for one in group if one.shares != PARENT), Fraction(0))
         for one in group:
@@ -341,7 +341,7 @@ def _six(value: Weight) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A row of a fair-share table: a user, group or service level, and its share of each window, newest first."""
+    """A row of a fair-share table: a user, group or service level, and its share in each window, newest first."""
 
     section: str
     name: str
@@ -356,7 +356,7 @@ class Credential:
 def fair_share_table(
     rows: Sequence[Credential], total_per_window: Sequence[float], *, decay: float
 ) -> Mapping[str, tuple[float, bool]]:
-    """Return the rows of `mdiag -f` by "SECTION/name", in order: percentage of the usage, and whether it is off target.
+    """Return the rows of `mdiag -f` by "SECTION/name", in order: percentage of usage, and whether it is off target.
 
     >>> rows = [Credential("USER", "rosa", Target(20.0), (12.0, 6.0, 2.0))]
     >>> fair_share_table(rows, [20.0, 40.0, 160.0], decay=0.25)["USER/rosa"]

@@ -61,7 +61,8 @@ from store.postgres import PostgresStore, open_store
 from store.submissions import FINISH_ABORTS_S
 from store.waiting import MARK_AGAIN_S
 from transfer.files import identity_of
-from transfer.keys import ServingKeys, load_keys
+from transfer.keys import load_keys
+from transfer.project_files import ObjectCleaner, ProjectFiles
 from transfer.upload_folder import LOOK_EVERY_S as LOOK_EVERY_FOLDER_S
 from transfer.upload_folder import LeftoverCleaner, UploadFolder
 from web.rate_limit import Buckets
@@ -94,6 +95,7 @@ LONG_ROUNDS_S = {  # time limits of tasks whose rounds cover a whole large proje
     "history": HOUR_S,
     "marks of batches": HOUR_S,
     "leftover files": HOUR_S,
+    "leftover objects": HOUR_S,
     "statistics export": HOUR_S,
 }
 
@@ -117,7 +119,7 @@ class WorkerParts:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundParts:
-    """The parts of the background process: its periodic tasks, which share one catalogue."""
+    """The parts of the background process: the periodic tasks, which share one catalogue."""
 
     catalogue: CatalogueCache
     duties: tuple[PeriodicTask, ...]
@@ -160,7 +162,14 @@ async def build_worker(
         await shards.run_once()
         fed = feeder.service.build_feeder(store.waiting, shards, catalogue, clock)
         await fed.refill_once()
-        files = _transfer(store, keys, project, catalogue, clock)
+        files = transfer.build.build(
+            store.uploads,
+            keys,
+            ProjectFiles(project.files_dir, lambda: catalogue.catalogue().settings.storage),
+            upload_dir=project.upload_dir,
+            settings=lambda: catalogue.catalogue().settings,
+            clock=clock,
+        )
         newcomers = NewcomerLimit(store.arrivals, lambda: catalogue.catalogue().settings.server, clock)
         handler = build_handler(
             SchedulerPorts(
@@ -260,19 +269,6 @@ async def build_worker(
         await store.close()
 
 
-def _transfer(
-    store: PostgresStore, keys: ServingKeys, project: Project, catalogue: CatalogueCache, clock: Clock
-) -> transfer.build.Transfer:
-    return transfer.build.build(
-        store.uploads,
-        keys,
-        download_dir=project.download_dir,
-        upload_dir=project.upload_dir,
-        settings=lambda: catalogue.catalogue().settings,
-        clock=clock,
-    )
-
-
 @asynccontextmanager
 async def build_background(
     project: Project, clock: Clock, *, board: MetricsStore | None = None
@@ -282,14 +278,13 @@ async def build_background(
     store = await open_store(project.database_url, clock=clock)
     locks = store.duties(SHARED)
     try:
-        keys = await asyncio.to_thread(load_keys, project.keys_dir)
         catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
-        files = _transfer(store, keys, project, catalogue, clock)
+        files = ProjectFiles(project.files_dir, lambda: catalogue.catalogue().settings.storage)
 
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(catalogue.catalogue().settings.lifecycle, name))
 
-        comparing = ComparingPool(files.uploaded.path, lambda: catalogue.catalogue().settings.validation)
+        comparing = ComparingPool(files.local_outputs, lambda: catalogue.catalogue().settings.validation)
         ports = jobs.build.JobsPorts(
             store.unsettled, comparing, store.overdue, store.outages, store.history, store.tails, store.notes
         )
@@ -300,6 +295,7 @@ async def build_background(
         cleaner = LeftoverCleaner(
             UploadFolder(project.upload_dir), store.uploads, clock, lambda: catalogue.catalogue().settings.storage
         )
+        object_cleaner = ObjectCleaner(files, store.restoring, clock, lambda: catalogue.catalogue().settings.storage)
         exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
@@ -332,6 +328,7 @@ async def build_background(
                 ("gates", relaxer.run_once, lambda: RELAX_EVERY_S),
                 ("marks of batches", store.waiting.mark_again, lambda: MARK_AGAIN_S),
                 ("leftover files", cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
+                ("leftover objects", object_cleaner.run_once, lambda: LOOK_EVERY_FOLDER_S),
                 ("statistics export", exporter.run_once, lambda: LOOK_EVERY_EXPORT_S),
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
@@ -361,7 +358,7 @@ async def build_background(
 def host_statistics(
     store: PostgresStore, settings: Callable[[], RankingSettings], clock: Clock
 ) -> HostStatisticsServices:
-    """Return the ranking of hosts, for a command or the background process."""
+    """Return the service that ranks hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.service.build(ports, settings, clock)
 

@@ -39,7 +39,7 @@ class LockHealth(Protocol):
 
 
 class GuardedLedger:
-    """Adds a time limit to the scheduler's Ledger. All calls may raise UnavailableError."""
+    """Adds a time limit to the scheduler's Ledger. Any call may raise UnavailableError."""
 
     def __init__(
         self, ledger: Ledger, locks: LockHealth, newcomers: NewcomerLimit | None = None, *, answer_s: float = ANSWER_S
@@ -138,7 +138,7 @@ class ClockCheck:
 
     @property
     def drift_s(self) -> Seconds:
-        """Return by how many seconds this node's clock was ahead of the database's at the last check."""
+        """Return by how many seconds this node's clock was ahead of the database's clock at the last check."""
         return self._drift_s
 
     def refuse_work_because(self, now: Instant) -> str | None:

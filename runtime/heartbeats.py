@@ -1,4 +1,4 @@
-"""Heartbeats of each process: every 10 s to the database, every 2 s to its supervisor on standard output.
+"""Heartbeats from each process: every 10 s to the database, every 2 s to its supervisor on standard output.
 
 A process with a blocked event loop sends none; its supervisor then kills and restarts it.
 """
@@ -100,7 +100,7 @@ class WorkerHeartbeat:
 
 
 class BackgroundHeartbeat:
-    """Heartbeat of a background process: the last round of each periodic task, and the deadline of the next one."""
+    """Heartbeat of a background process: each periodic task's last round, and the deadline of its next one."""
 
     kind = "background"
 
@@ -174,14 +174,14 @@ BEAT_S = Seconds(2.0)
 
 
 def say(line: str) -> None:
-    """Write a line to the supervisor. If the supervisor does not read it, it is dropped without blocking."""
+    """Write a line to the supervisor. If the supervisor does not read, the line is dropped without blocking."""
     number = sys.stdout.fileno()
     if select.select([], [number], [], 0)[1]:
         os.write(number, f"{line}\n".encode())
 
 
 async def send_heartbeats(hangs: Callable[[], str], clock: Clock) -> None:
-    """Send heartbeats forever. `hangs` returns what hangs in this process, or ""."""
+    """Send heartbeats forever. `hangs` returns what hangs in this process, or "" if nothing does."""
     while True:
         what = hangs()
         if what:

@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line on standard error, readable lines on a terminal; and request ids.
+"""Logs one JSON object per line on standard error, or readable lines on a terminal; assigns request ids.
 
 The request id is the caller's or a new one. It is included in the reply and in each log line about the request.
 """
@@ -75,7 +75,7 @@ def request_id_of(given: str | None) -> str:
 
 
 class PageCounters:
-    """Counts requests other than scheduler requests by area, the first part of their path."""
+    """Counts requests other than scheduler requests by area, which is the first part of the path."""
 
     def __init__(self) -> None:
         self.replies: Counter[tuple[str, str]] = Counter()  # by area and status class, such as 2xx

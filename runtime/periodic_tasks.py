@@ -1,4 +1,4 @@
-"""Periodic tasks: each runs repeatedly and survives failing rounds: once per cluster, per folder, or in every process.
+"""Periodic tasks run repeatedly and survive failing rounds: once per cluster, per directory, or in every process.
 
 A round has a time limit and must report progress. A cancelled round may leave behind a thread that waits for an
 unresponsive file server. Each task's deadline is in the heartbeat of the process that holds its lock, so that all
@@ -245,7 +245,7 @@ READ_EVERY_S = Seconds(10.0)
 
 
 class DutyWatch:
-    """Knows the deadline of each periodic task, as last read if the database is unavailable."""
+    """Returns each periodic task's deadline. While the database is unavailable, it uses the last values read."""
 
     def __init__(self, deadlines: PostgresProcessReports, clock: Clock) -> None:
         self._deadlines = deadlines

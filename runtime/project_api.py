@@ -26,9 +26,8 @@ from feeder.array import JobArray
 from muster_client import Client
 from runtime.project import open_database
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 
 PLACE = "/api/v1"
 LOOPBACK = "127.0.0.1"
@@ -36,7 +35,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class ProjectApi:
-    """The API, and the use cases that it shares with pages."""
+    """The API, and the use cases that it shares with the pages."""
 
     api: Api
     batches: Batches
@@ -54,13 +53,13 @@ def build_project_api(
     settings: Callable[[], Settings],
     array: JobArray | None = None,
 ) -> ProjectApi:
-    """Build the API. `array` is this worker's job array; without it, each explanation fills an array of its own."""
+    """Build the API. `array` is this worker's job array; without it, each explanation fills its own array."""
     largest = Settings().files.max_input_bytes
-    downloads = DownloadFolder(project.download_dir, max_bytes=largest)
-    batches = Batches(store, downloads, clock)
-    results = Results(store.views, store.waiting, UploadFolder(project.upload_dir))
+    project_files = ProjectFiles(project.files_dir, lambda: settings().storage)
+    batches = Batches(store, project_files, clock)
+    results = Results(store.views, store.waiting, project_files)
     runs = SimulationRuns(store.simulations, clock)
-    files = Files(store.applications, downloads, project, clock, max_bytes=largest)
+    files = Files(store.applications, project_files, project, clock, max_bytes=largest)
     api = Api(store, batches, files, results, runs, keys, authenticator, clock, settings=settings, array=array)
     return ProjectApi(api, batches, results, runs)
 

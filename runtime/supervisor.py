@@ -42,7 +42,7 @@ class PortInUseError(MusterError):
 
 @dataclass(slots=True)
 class Child:
-    """One process of the node, and the number of its consecutive deaths."""
+    """One process of the node, with the number of consecutive times it has died."""
 
     name: str
     arguments: Sequence[str]
@@ -58,7 +58,7 @@ class Child:
     output: asyncio.Task[None] | None = None  # reads its output
 
     def runs(self) -> bool:
-        """Return whether it is running and has reported that it is ready."""
+        """Return whether the process is running and has reported that it is ready."""
         return self.ready.is_set() and self.process is not None and self.process.returncode is None
 
 
@@ -150,7 +150,7 @@ class Supervisor:
             await self._clock.sleep(pause_s)  # cancelled when the supervisor stops
 
     async def _try_start(self, child: Child) -> bool:
-        """Start the child and return whether that succeeded. Other children do not depend on it.
+        """Start the child and return whether that succeeded. A failure does not affect other children.
 
         Raises FileNotFoundError or PermissionError if the program can never start.
         """
@@ -200,7 +200,7 @@ class Supervisor:
             ending.cancel()
 
     def _hangs_because(self, child: Child) -> str:
-        """Return what hangs in the child, or how long it has sent no heartbeat; empty while it works."""
+        """Return what hangs in the child, or how long it has sent no heartbeat; empty if it works."""
         if child.silence_s is None or child.hangs:
             return child.hangs
         most_s = child.silence_s if child.beats else max(child.silence_s, FIRST_BEAT_S)

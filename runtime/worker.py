@@ -36,7 +36,7 @@ log = structlog.get_logger()
 async def start_when_available(
     start: Start[Parts], stack: AsyncExitStack, stop: asyncio.Event, clock: Clock
 ) -> Parts | None:
-    """Return the result of `start`, with its resources entered on `stack`, or None if `stop` is set first.
+    """Return the result of `start`, with its resources entered on `stack`; None if `stop` is set first.
 
     If the database becomes unavailable during the start, the start is undone and retried every second. Each reason is
     logged once, and so is the end of the wait.
@@ -184,6 +184,7 @@ def runner_of(parts: WorkerParts, *, idle_timeout_s: float, shutdown_s: float) -
         logger=parts.malformed.logger,
         shutdown_timeout=shutdown_s,
         keepalive_timeout=idle_timeout_s,
+        tcp_keepalive=False,  # the kernel's first probe would come after two hours
         auto_decompress=False,  # compressed bodies are refused, never decompressed
     )
 
@@ -223,7 +224,7 @@ THREADS = 32  # maximum for all periodic tasks together
 
 
 class Background:
-    """The background process of a node. Each periodic task runs under its own lock, once per cluster if not shared."""
+    """The background process of a node. Each periodic task has its own lock, for the cluster if not shared."""
 
     def __init__(self, project: Project, clock: Clock, *, board: MetricsStore | None = None) -> None:
         self._project = project

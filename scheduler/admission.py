@@ -67,7 +67,7 @@ class Admission:
         return self.again or self.case in (HostCase.KNOWN, HostCase.STATE_LOST)
 
     def may_take_over(self, other: Host) -> bool:
-        """Return whether the client may list instances of another record of the same computer, by CPID and name.
+        """Return whether the client, by CPID and name, may list instances of another record of the same computer.
 
         `other` is the host that the request names. The client was restored from a snapshot, is a copy on a computer
         with the same name, or had an earlier request that was overtaken and mistaken for such a copy's request.
@@ -85,7 +85,7 @@ class Admission:
 
 
 def key_of(request: SchedulerRequest) -> RequestKey:
-    """Return the database key of a request. An impossible host id is treated as none."""
+    """Return the database key of a request. An impossible host id counts as no host id."""
     return RequestKey(
         authenticator_hash=hashlib.sha256(request.authenticator.encode("utf-8", "replace")).digest(),
         host_id=_named_host_id(request),
@@ -122,7 +122,7 @@ def admit(
 
 
 def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
-    """Return the key of the newest host with the same CPID, to read before a record is created; None if already read.
+    """Return the key of the newest host with the same CPID, read before a record is created; None if already read.
 
     Without a CPID, a computer cannot be distinguished from others, so each lost first reply leaves an unused record.
     """
@@ -132,7 +132,7 @@ def earlier_key(key: RequestKey, admission: Admission) -> RequestKey | None:
 
 
 def admit_again(request: SchedulerRequest, admission: Admission, earlier: Host, *, now: Instant) -> Admission:
-    """Return the admission with the record `earlier` if that was created for this client and its reply was lost.
+    """Return the admission with the record `earlier` if a request whose reply was lost created it for this client.
 
     Such a record has the same CPID and computer name, is at most an hour old and has never been used.
     """
@@ -173,7 +173,7 @@ def _because(case: HostCase, request: SchedulerRequest, view: RequestView) -> st
 
 @quick_dataclass(frozen=True, slots=True)
 class Contact:
-    """One request, its database key, its arrival time and the catalogue used to answer it."""
+    """One request, with its database key, its arrival time and the catalogue used to answer it."""
 
     request: SchedulerRequest
     key: RequestKey
@@ -185,7 +185,7 @@ class Contact:
 def context_of(
     contact: Contact, admission: Admission, view: RequestView, wants: tuple[WorkRequest, ...], review: HeldReview
 ) -> SchedulingContext:
-    """Return the context of the decision.
+    """Return the scheduling context for the decision.
 
     A new host has no statistics; resent jobs reduce the demand. Shared quotas apply as of the read; they are charged
     and checked again when jobs are chosen.
@@ -222,7 +222,7 @@ def _alone_s(request: SchedulerRequest, known: Host | None, now: Instant) -> Sec
 
 
 def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | None, now: Instant) -> Refusal | None:
-    """Return why the request gets no work at all; None if it may get some.
+    """Return why the request gets no work at all; None if it may get work.
 
     `paused` is the reason why this node sends no work. It is checked before the client's clock, because a node is also
     paused if its own clock is wrong.
@@ -242,7 +242,7 @@ def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | N
 
 
 def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Refusal | None:
-    """Refuse a client whose clock is wrong: by its own clock, it would discard jobs as overdue.
+    """Refuse a client whose clock is wrong, because it would discard jobs as overdue by its own clock.
 
     The transfer time of a request makes the client's clock appear to be behind: by minutes, which the lower bound of
     the limit allows. Clients that do not send their time are not checked.
@@ -316,7 +316,7 @@ def less_resent(
 
 
 def kinds_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType], ...]:
-    """Return the kinds of work the host could run: per requested processor type, the apps with a version for it."""
+    """Return the kinds of work the host could run: the apps with a version, for each requested processor type."""
     catalogue, volunteer = context.catalogue, context.volunteer
     return tuple(
         (app_id, want.processor_type)

@@ -32,7 +32,7 @@ Decide = Callable[[SchedulingContext, SlotSource], Choice]
 
 @quick_dataclass(frozen=True, slots=True)
 class Committed:
-    """The committed jobs. `lost` counts chosen jobs that other requests took first.
+    """The committed jobs. `lost` is the number of chosen jobs that other requests took first.
 
     `refusals` counts by code why there are not more; `reasons` has the sentences if there are none at all. `left_out`
     are reports not written because their instances changed first; `moved` are the instances that were taken over.
@@ -48,14 +48,14 @@ class Committed:
 
 @quick_dataclass(frozen=True, slots=True)
 class _Charged:
-    """What was charged to shared quotas, and how many jobs they granted."""
+    """The charge to shared quotas, and the number of jobs the quotas granted."""
 
     draw: Draw
     granted: int
 
 
 class AssignmentCommitter:
-    """Commits jobs from the array. A slot leaves the array when its job is committed or no longer available."""
+    """Commits jobs from the array. A slot leaves the array once its job is committed or no longer available."""
 
     def __init__(self, ledger: Ledger, array: JobSource, decide: Decide) -> None:
         self._ledger = ledger
@@ -125,7 +125,7 @@ class AssignmentCommitter:
         return choice, _Charged(draw, grant.granted)
 
     async def _released(self, charged: _Charged | None, given: int) -> None:
-        """Return the charge for jobs that were not sent, which is rare."""
+        """Return to the quotas the charge for jobs that were not sent, which is rare."""
         unused = charged.draw.unused(given, charged.granted) if charged is not None else 0
         if charged is not None and unused:
             await self._ledger.release_quota(charged.draw.request, unused)

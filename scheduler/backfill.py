@@ -28,7 +28,7 @@ LEAST_CORES = 2.0  # jobs on a single processor need no lease
 
 
 def lease_of(context: SchedulingContext) -> Lease | None:
-    """Return the host's lease, or None if it was already used, which the catalogue learns later."""
+    """Return the host's lease; None if the lease was already used, which the catalogue shows only later."""
     found = context.catalogue.reserved.leases.get(context.host.host_id)
     if found is None or not found.holds(context.now):
         return None
@@ -48,7 +48,7 @@ def may_be_leased(context: SchedulingContext, batch_id: BatchId) -> bool:
 
 @quick_dataclass(frozen=True, slots=True)
 class Wide:
-    """A job that the host could run if it were idle: the processors it occupies, and R_q."""
+    """A job that the host could run if it were idle: the processors that the job occupies, and its R_q."""
 
     batch_id: BatchId
     usage: float
@@ -95,7 +95,7 @@ def around_refusal(
 
 
 def taken_of(queue: Timeline, now: Instant) -> list[CoreUse]:
-    """Return the uses of each processor, which counts as occupied until it is entirely free."""
+    """Return the times during which processors are used. A processor counts as occupied until it is entirely free."""
     return [CoreUse(number, 1.0, now, Instant(now + parts[-1])) for number, parts in enumerate(queue.instances)]
 
 
@@ -136,7 +136,7 @@ def displacement_refusal(job: Sending, given: Sequence[Sending], context: Schedu
 def _reported_work(
     context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]
 ) -> Iterator[UnderWay]:
-    """Yield the jobs that the client reports. For jobs of other projects, only the remaining time is known."""
+    """Yield the jobs that the client reports. Of other projects' jobs, only the remaining time is known."""
     host, ours = context.host, {one.name: one for one in context.held}
     share = max(LEAST_SHARE, host.cpu_availability_fraction if kind == CPU else host.gpu_availability_fraction)
     for one in context.in_progress or ():
@@ -155,7 +155,7 @@ def _under_way(
 
 
 def _held(context: SchedulingContext, kind: ProcessorType, owners: Mapping[BatchId, int]) -> Iterator[UnderWay]:
-    """Yield the jobs in progress known to the server. Each takes R from its dispatch."""
+    """Yield the jobs in progress that the server knows. Each is assumed to take R from its dispatch."""
     for one in context.held:
         plan = plan_of(context.catalogue.versions, one.app_version_id, one.ncpus)
         if plan.processor_type == kind:
@@ -213,6 +213,6 @@ class HostGuard:
         self.is_active = True
 
     def may_idle(self, kind: ProcessorType) -> bool:
-        """Return whether idle processors of this type may stay idle: no lease is for them, or it begins soon."""
+        """Return whether processors of this type may stay idle: no lease uses them, or the lease begins soon."""
         held, slack_s = self.lease, self._context.catalogue.settings.ordering.lease_slack_s
         return held is None or held.processor_type != kind or held.start_at - self._context.now <= slack_s

@@ -1,4 +1,4 @@
-"""Computes when a host's processors are free of deadline-endangered work, and of all work. Pure.
+"""Computes when a host's processors become free of deadline-endangered work, and of all work. Pure.
 
 List scheduling with one free time per processor instance, in seconds from now. A job that needs k instances starts when
 the k least busy ones are free, and occupies all k (docs/formulas.md). `start` covers endangered and tight work, which
@@ -40,7 +40,7 @@ class Timeline:
 
     @classmethod
     def of(cls, free_s: Iterable[float]) -> Timeline:
-        """Return a timeline of undivided instances with these free times."""
+        """Return a timeline of undivided instances that become free at these times."""
         return cls(tuple((time_s,) for time_s in sorted(free_s)))
 
     def start_s(self, usage: float) -> Seconds:
@@ -78,7 +78,7 @@ class Timeline:
         return Timeline(_inserted(instances[needed:], (end_s,) * len(instances[0]), needed))
 
     def at_least(self, other: Timeline) -> Timeline:
-        """Return the later free time of each pair, with both timelines in ascending order.
+        """Return the later free time of each pair. Both timelines are in ascending order.
 
         >>> Timeline.of([0.0, 9.0]).at_least(Timeline.of([4.0, 5.0])).instances
         ((4.0,), (9.0,))
@@ -113,11 +113,11 @@ class Timeline:
         return Timeline(tuple(tuple(t for t in part for _ in range(times)) for part in self.instances))
 
     def _parts_used(self, usage: float) -> int:
-        """Return the number of parts of one device that a sharing job occupies."""
+        """Return how many parts of one device a sharing job occupies."""
         return max(1, self._divided(usage).parts // _sharers(usage))
 
     def _divided(self, usage: float) -> Timeline:
-        """Return the same free times, divided so finely that a sharing job's share is a number of parts."""
+        """Return the same free times, with instances divided so finely that a sharing job occupies whole parts."""
         wanted = math.lcm(self.parts, _sharers(usage))
         return self.in_parts(wanted if wanted <= MOST_PARTS else self.parts)
 
@@ -170,12 +170,12 @@ class Busy:
 
 
 def usage_of(plan: PlanClass) -> float:
-    """Return the instances of its processor type that a job of this plan class occupies; a CPU job at least one."""
+    """Return how many instances of its processor type a job of this plan class occupies; at least 1 for a CPU job."""
     return max(LEAST_SHARE, plan.gpu_count) if plan.gpu_type is not None else max(1.0, plan.ncpus)
 
 
 def _charge(timelines: dict[ProcessorType, Timeline], plan: PlanClass, runtime_s: float, not_before_s: float) -> None:
-    """Add a job to the timelines; a GPU job occupies CPUs only if it uses at least one whole CPU."""
+    """Add a job to the timelines. A GPU job occupies CPUs only if it uses at least one whole CPU."""
     kind = plan.processor_type
     timeline = timelines.get(kind)
     if timeline is not None:
@@ -285,8 +285,7 @@ def _scheduled(counts: Mapping[ProcessorType, int], works: Iterable[QueuedWork])
 
 
 def busy_at_start(context: SchedulingContext) -> Busy:
-    """Return busy times from the client's reported queue or, without one, from the jobs in progress known to the
-    server.
+    """Return busy times from the queue that the client reports or, without one, from the jobs in progress on record.
 
     Resent jobs are added: the client does not have them yet.
     """
@@ -334,7 +333,7 @@ class HostLoad:
         return found
 
     def add(self, version: AppVersion, plan: PlanClass, runtime_s: Seconds, *, tight: bool, disk_bytes: float) -> int:
-        """Add a job of this reply and return how many of its version the reply has."""
+        """Add a job of this reply, and return how many jobs of its version the reply has."""
         self._pending.append((plan, runtime_s, tight))
         self._moments.clear()
         self.disk_bytes -= disk_bytes

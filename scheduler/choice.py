@@ -1,4 +1,4 @@
-"""The jobs chosen for a request, and why other jobs were refused. Pure."""
+"""Defines the jobs chosen for a request, and why other jobs were refused. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from scheduler.ports import SlotGroup
 
 @quick_dataclass(frozen=True, slots=True)
 class Chosen:
-    """A job for the host: what to write, and the data for the reply.
+    """A job chosen for the host: what to write, and the data for the reply.
 
     `slot` is returned to the array if the assignment is not committed. The client estimates the runtime as fpops_est
     divided by `flop_per_s`.
@@ -41,7 +41,7 @@ class Chosen:
 
 @quick_dataclass(frozen=True, slots=True)
 class Refused:
-    """Why something was refused. Fields that do not apply are None.
+    """A refusal, and what was refused. Fields that do not apply are None.
 
     It applies to the whole request, an app on a processor type, or a job class of a batch.
     """
@@ -77,7 +77,7 @@ class Choice:
         return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
-        """Return the count and the first sentence per code, for the message to the volunteer."""
+        """Return, for each code, the count and the first sentence, for the message to the volunteer."""
         refusals = self._refusals()
         firsts = {refusal.code: refusal for refusal in reversed(refusals)}
         return {code: (count, firsts[code].detail) for code, count in _counted(refusals).items()}

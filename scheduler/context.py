@@ -48,7 +48,7 @@ class ClientTask:
 
 @quick_dataclass(frozen=True, slots=True)
 class JobQuota:
-    """How many jobs the host's record and its shared quotas allow in one reply, and the refusal of further jobs."""
+    """How many jobs one reply may have under the quotas of the host's record and its shared quotas; why no more."""
 
     jobs: int
     refusal: Refusal
@@ -87,7 +87,7 @@ BELIEVED_AT_FIRST = 64  # processors of one type that are accepted before the ho
 
 @quick_dataclass(frozen=True, slots=True)
 class RemainingDemand:
-    """The demand not met yet: instance-seconds, idle instances, and the number of jobs that limits still allow.
+    """The demand that is not met yet: instance-seconds, idle instances, and how many more jobs limits allow.
 
     `had` and `had_gated` count the jobs of this type on the host, including jobs in this reply; a tight job is gated.
     """
@@ -126,7 +126,7 @@ class RemainingDemand:
         return RemainingDemand(self.seconds, self.instances, jobs, self.had, self.had_gated)
 
     def of_idle(self) -> RemainingDemand:
-        """Return the demand for processors that are entirely idle now, without work to queue.
+        """Return the demand of processors that are entirely idle now, without work to queue.
 
         >>> RemainingDemand(9000.0, 2.5, 8).of_idle()
         RemainingDemand(seconds=0.0, instances=2.0, jobs=8, had=0, had_gated=0)
@@ -185,7 +185,7 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
 
 
 def believed(claimed: int, havs: Mapping[AppVersionId, HostAppVersion]) -> int:
-    """Return the processor count used for a host's limits: as reported, but at most its number of validated results.
+    """Return the processor count used for a host's limits: the reported count, at most its number of validated results.
 
     Reported counts up to BELIEVED_AT_FIRST are always accepted. Client data cannot be verified: without this limit, a
     client that reports 4096 CPUs would get 32,768 jobs at its first request. A client that really has them gets 512

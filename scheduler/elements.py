@@ -33,7 +33,7 @@ FOLDER_LINK = ".folder"  # no input has this name: names have no leading dot
 
 @quick_dataclass(frozen=True, slots=True)
 class JobToSend:
-    """One job of a reply. `flop_per_s` is the speed sent to the client."""
+    """One job in a reply. `flop_per_s` is the speed that is sent to the client."""
 
     instance: Assignment | InstanceInProgress
     version: AppVersion
@@ -62,7 +62,7 @@ class ReplyWork:
 def lost_job(
     held: InstanceInProgress, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob
 ) -> JobToSend:
-    """Return a lost job with the due date and the speed originally sent.
+    """Return a lost job as it was sent, with the same due date and speed.
 
     The speed is derived from R: fpops_est / R / availability.
     """
@@ -99,7 +99,7 @@ class Elements:
         self._inputs: dict[tuple[Input, ...], _OfInputs] = {}  # of job classes
 
     def work_of(self, jobs: Iterable[JobToSend], catalogue: Catalogue) -> ReplyWork:
-        """Return the elements of `jobs`: each app, app version, file and workunit once."""
+        """Return the elements of `jobs`, with each app, app version, file and workunit only once."""
         apps: dict[str, AppElement] = {}
         downloads: dict[str, DownloadElement] = {}
         outputs: dict[str, UploadElement] = {}

@@ -22,7 +22,7 @@ from scheduler.backfill import BUSY, HostGuard, Sending, Wide, may_be_leased
 from scheduler.busy import HostLoad
 from scheduler.context import SchedulingContext
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
-from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS
+from scheduler.feasibility import APP_CHECKS, CLASS_CHECKS, queue_refusal
 from scheduler.gates import reachable
 from scheduler.ports import SlotGroup
 from scheduler.versions import Best, Usable, best_version
@@ -119,7 +119,7 @@ class ClassEvaluator:
         return found
 
     def gates(self, usable: Usable) -> DeadlineSettings:
-        """Return the gates that apply to hosts using this version."""
+        """Return the gates that apply to hosts that use this version."""
         version_id = usable.version.app_version_id
         found = self._gates.get(version_id)
         if found is None:
@@ -127,7 +127,7 @@ class ClassEvaluator:
         return found
 
     def is_gated_whole(self, batch: Batch, *, refused: bool) -> bool:
-        """Return whether one gate applies to the first instances of all jobs of a batch, regardless of their size.
+        """Return whether one gate applies to the first instances of all jobs in a batch, regardless of their size.
 
         This is so without an estimate, and once C has passed. The C of a long deadline depends on each job's delay
         bound. With the `muster` rule, so does whether a host that was `refused` one AFAP job can finish another one in
@@ -143,7 +143,7 @@ class ClassEvaluator:
         return target is None or target <= self._context.now
 
     def promise(self, group: SlotGroup, kind: ProcessorType, *, retry: bool) -> None:
-        """Lease a busy host to a group that was refused because the host is busy, if that is allowed and useful."""
+        """Lease a busy host to a group that was refused because the host is busy, if this is allowed and useful."""
         context, best = self._context, self.best(group.batch.app_id, kind)
         is_leased = self.guard.lease is not None
         if is_leased or isinstance(best, Refusal) or not may_be_leased(context, group.batch.batch_id):
@@ -178,6 +178,9 @@ class ClassEvaluator:
         if isinstance(best, Refusal):
             return best
         job_class, context, disk_bytes = group.job_class, self._context, self.load.disk_bytes
+        bound = queue_refusal(group.batch, context)
+        if bound is not None:
+            return bound
         for check in CLASS_CHECKS:
             refusal = check(job_class, context, disk_bytes)
             if refusal is not None:
@@ -212,7 +215,7 @@ class ClassEvaluator:
 
 
 def _naming_cpus(why: Refusal, usable: Usable) -> Refusal:
-    """Return the refusal of a busy host, with the number of CPUs that must be free if the job needs several."""
+    """Return the refusal of a busy host; it names the number of CPUs that must be free if the job needs several."""
     if usable.usage <= 1.0 or why.code not in BUSY or usable.version.processor_type != CPU:
         return why
     return replace(why, sentence=f"{why.sentence}; the job needs {usable.usage:g} CPUs at once")

@@ -1,4 +1,4 @@
-"""Checks whether a host may get a job: small checks, cheapest first; the first refusal decides. Pure.
+"""Checks whether a host may get a job. The checks are ordered by cost; the first refusal decides. Pure.
 
 App checks run once per app and processor type, class checks once per class and state of the disk, job checks for each
 job. A refusal states both numbers.
@@ -11,9 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 
 from domain.apps import CPU, App
+from domain.batches import Batch
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
+from domain.queue_hosts import queue_hosts
 from domain.refusals import Refusal, RefusalCode
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
@@ -28,7 +30,7 @@ ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # t
 
 
 def device_refusal(want: WorkRequest, context: SchedulingContext) -> Refusal | None:
-    """Return why these processors get no work at all, None if they may get some."""
+    """Return why these processors get no work at all; None if they may get work."""
     kind = want.processor_type
     if kind == CPU:
         return (
@@ -69,6 +71,20 @@ def is_beta_wanted(app: App, context: SchedulingContext) -> Refusal | None:
     return Refusal(RefusalCode.BETA, f"app {app.name} is in beta; the volunteer did not opt in to beta apps")
 
 
+# ------------------------------------------------------------------ queue
+
+
+def queue_refusal(batch: Batch, context: SchedulingContext) -> Refusal | None:
+    """Return why the batch's queue has no work for this host: the first unmet condition of ordering.queue_hosts."""
+    bound = context.catalogue.settings.ordering.queue_hosts
+    for condition in queue_hosts(bound).get(batch.queue, ()) if bound else ():
+        if (unmet := condition.unmet(context.host)) is not None:
+            return Refusal(
+                RefusalCode.QUEUE, "queue {0} needs hosts with {1}, this host has {2}", (batch.queue, *unmet)
+            )
+    return None
+
+
 # ------------------------------------------------------------------ job class
 
 
@@ -107,7 +123,7 @@ def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: floa
 
 
 def fits_hr(job_class: JobClass, context: SchedulingContext, _disk_bytes: float) -> Refusal | None:
-    """Homogeneous redundancy: refuse the host if the job requires a class and the host's class is unknown."""
+    """Refuse the host if the job requires homogeneous redundancy and the host's class is unknown."""
     if job_class.hr_type == 0 or hr_class_of(context.host, job_class.hr_type):
         return None
     return Refusal(
@@ -146,8 +162,7 @@ def hr_class_of(host: Host, hr_type: int) -> int:
 
 
 def uncommitted_refusal(slot: Ready, group: SlotGroup, classes: ClassesByApp, host_class: int) -> Refusal | None:
-    """Return why a job without an HR class is not for hosts of this class; None if it may be, or if no class has been
-    measured.
+    """Return why a job without an HR class may not go to this class of hosts; None if it may or no class was measured.
 
     The class is drawn once per job, not per request.
     """
@@ -193,7 +208,7 @@ def after_retries(slots: Sequence[Ready]) -> int:
 def job_refusal(
     slot: Ready, group: SlotGroup, context: SchedulingContext, array: SlotSource, *, in_reply: Collection[JobId]
 ) -> Refusal | None:
-    """Check a single job: limits per host and volunteer, HR class. `in_reply` are the jobs already in this reply."""
+    """Check a single job: limits per host and volunteer, and HR class. `in_reply` are jobs already in this reply."""
     if slot.job_id in in_reply:
         return Refusal(RefusalCode.SAME_HOST, "job {0} has another instance in this reply", (slot.job_id,))
     if slot.hr_class:

@@ -21,13 +21,13 @@ from scheduler.runtime import runtime_behind_s
 def percentile_of(
     version: AppVersion, havs: Mapping[AppVersionId, HostAppVersion], catalogue: Catalogue, *, now: Instant
 ) -> Percentile:
-    """Return the host's P with this version among all hosts with the app on its processor type."""
+    """Return the host's P with this version, among all hosts that run the app on its processor type."""
     cuts = catalogue.cut_points.get((version.app_id, version.processor_type))
     return percentile(havs.get(version.app_version_id), cuts, now=now, settings=catalogue.settings.ranking)
 
 
 def lowest_gate(settings: DeadlineSettings) -> float:
-    """Return the lowest threshold of any gate: hosts below it skip gated jobs.
+    """Return the lowest threshold of all gates. Hosts below it skip gated jobs.
 
     >>> lowest_gate(DeadlineSettings(p_afap=0.6, p_late=0.5, p_retry=0.7, p_tight=0.9))
     0.5
@@ -113,7 +113,7 @@ def affordable(
 
 
 def longest_wait_s(cuts: CutPoints | None, settings: DeadlineSettings) -> Seconds:
-    """Return how long jobs may wait behind a gate before it is lowered: max(fraction of the hosts' median R, minimum).
+    """Return how long jobs may wait behind a gate until it is lowered: max(fraction of the hosts' median R, minimum).
 
     R is that of a host with the median R_q and its app's slack. Without a known median, only the minimum applies.
 

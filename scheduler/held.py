@@ -43,9 +43,7 @@ class HeldReview:
     overdue: tuple[InstanceInProgress, ...] = ()
 
     def moved(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """Return the review if only these were taken over: the rest belong to another host, and the client should drop
-        them.
-        """
+        """Return the review if only these were taken over: the client should drop the rest, which another host has."""
         lost = [held.name for held in self.taken_over if held.instance_id not in instance_ids]
         if not lost:
             return self
@@ -56,7 +54,7 @@ class HeldReview:
         return replace(self, abort=(*self.abort, *lost), abort_if_not_started=late, kept=kept, taken_over=taken_over)
 
     def resending(self, instance_ids: Collection[InstanceId]) -> HeldReview:
-        """Return the review if only these lost jobs were resent: the rest have ended since the host was read."""
+        """Return the review if only these lost jobs were resent. The rest have ended since the host was read."""
         ended = {held.instance_id for held in self.resend}.difference(instance_ids)
         if not ended:
             return self
@@ -68,7 +66,7 @@ class HeldReview:
 
 
 def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tuple[InstanceId, ...]:
-    """Return listed instances not in progress on the host according to the database, at most MOST_STRAYS."""
+    """Return the listed instances that, by the database, are not in progress on the host, at most MOST_STRAYS."""
     if not listed:
         return ()
     known = {entry.instance_id: entry.name for entry in held}
@@ -171,7 +169,7 @@ def _hav_event(entry: InstanceInProgress, kind: HavEventKind | None, now: Instan
 
 
 class _Strays(NamedTuple):
-    """Listed results that are not in progress here. `abort`: drop them; `late`: drop them unless started.
+    """Listed results that are not in progress here. `abort`: to be dropped; `late`: to be dropped unless started.
 
     `overdue` are the host's own instances that ended here. `of_others` are instances of another host, by job (the
     newest, because a host has one instance of a job at a time). A success could still complete either.
@@ -184,7 +182,7 @@ class _Strays(NamedTuple):
 
 
 def _strays(names: Iterable[str], known: Mapping[InstanceId, Reported | None], host_id: HostId) -> _Strays:
-    """Classify the named results. Names never issued by this server, or not read, are ignored."""
+    """Classify the named results. Names that this server never issued, or that were not read, are ignored."""
     found = _Strays([], [], [], {})
     for name in names:
         instance_id = instance_id_of(name)

@@ -110,7 +110,7 @@ _PLACE = {code: place for place, code in enumerate(RefusalCode)}
 
 
 def about_host(admission: Admission, *, taken_over: int = 0) -> tuple[Message, ...]:
-    """Tell the volunteer how the computer was matched with a host record, and which tasks it continues."""
+    """Return the message that tells the volunteer which host record the computer got, and which tasks it continues."""
     match admission.case:
         case HostCase.KNOWN | HostCase.FIRST_CONTACT:
             return ()
@@ -135,7 +135,7 @@ def tasks(count: int) -> str:
 
 
 def wrong_account(project_name: str) -> Message:
-    """Return the message for a client with an unknown account key."""
+    """Return the message to a client whose account key is unknown."""
     return Message(
         f"Unknown account key: remove {project_name} from your client and add it again with your account.",
         NOTICE,
@@ -143,7 +143,7 @@ def wrong_account(project_name: str) -> Message:
 
 
 def too_many_hosts(because: str) -> Message:
-    """Return the message for a computer that gets no host record.
+    """Return the message to a computer that gets no host record.
 
     >>> too_many_hosts("2 new computers of this account were added today").text
     'This computer was not added: 2 new computers of this account were added today.'
@@ -189,8 +189,7 @@ def _priority(code: RefusalCode, *, unrunnable: bool) -> str:
 
 
 def kept_of(reasons: Reasons) -> Whys:
-    """Return the reasons to store for the host's page: the most frequent ones, including those that the client already
-    shows.
+    """Return the reasons to store for the host's page: the most frequent ones, including those shown by the client.
 
     >>> [(str(code), why) for code, why in kept_of({RefusalCode.DISK: (1, "too little")})]
     [('disk', 'too little')]

@@ -1,4 +1,4 @@
-"""Instances that a client has under another record of its computer: looks them up and takes them over. Rare.
+"""Looks up and takes over instances that a client has under another record of its computer. Rare.
 
 The client was restored from a snapshot, or is a copy of another client: see Admission.may_take_over and
 docs/protocol.md#request.
@@ -32,13 +32,13 @@ class OtherRecords:
         self._moving: Mapping[InstanceId, Reported] = {}
 
     async def instances(self, ids: Sequence[InstanceId]) -> Mapping[InstanceId, Reported]:
-        """Return which of the instances another record of the computer has. Usually this makes no query."""
+        """Return the instances that another record of the computer has. Usually this makes no query."""
         if not ids or not self._may_take_over:
             return {}
         return (await self._ledger.read(replace(self._key, instance_ids=tuple(ids), of_computer=True))).reported
 
     async def with_reported(self, known: Mapping[InstanceId, Reported]) -> Mapping[InstanceId, Reported]:
-        """Return what is known of the instances that the request reports, including instances of other records."""
+        """Return the records of the instances that the request reports, including instances of other host records."""
         self._moving = await self.instances([i for i in self._key.instance_ids if i not in known])
         return {**known, **self._moving} if self._moving else known
 
@@ -51,7 +51,7 @@ class OtherRecords:
         return frozenset((*self._moving, *self._of_named))
 
     def take_over(self, reports: Sequence[Report], review: HeldReview) -> tuple[TakeOver, ...]:
-        """Return what moves to the host: one instance per job, preferring one that is reported as a success."""
+        """Return the instances that move to the host: one per job, preferably one that is reported as a success."""
         claims = {
             report.job_id: TakeOver(report.instance_id, self._moving[report.instance_id].held.host_id)
             for report in reports

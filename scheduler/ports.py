@@ -49,7 +49,7 @@ class Ledger(Protocol):
         ...
 
     async def release_quota(self, request: QuotaRequest, unused: int) -> None:
-        """Return the unused part of the charge."""
+        """Give the unused part of the charge back to the shared quotas."""
         ...
 
     async def sent_jobs(self, instance_ids: Sequence[InstanceId]) -> Mapping[InstanceId, SentJob]:
@@ -118,10 +118,10 @@ class SlotSource(Protocol):
 
 
 class JobSource(SlotSource, Protocol):
-    """The feeder's job array, which is also told the outcome of chosen jobs."""
+    """The feeder's job array, which also receives the outcome of chosen jobs."""
 
     def sent(self, instance_ids: Iterable[InstanceId]) -> None:
-        """Record that these are committed, so that they are no longer in flight."""
+        """Record that these instances are committed, so that they are no longer in flight."""
         ...
 
     def lost(self, instance_ids: Iterable[InstanceId]) -> None:
@@ -155,7 +155,7 @@ class CodeSigning(Protocol):
     def public_key_text(self) -> str: ...
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """Return the new key signed with the client's key, None if the client's key was never the project's."""
+        """Return the new key signed with the client's key; None if the client's key was never the project's."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Limits a host's daily jobs, beyond those its own results cover, by quotas of its account and address. Pure."""
+"""Limits a host's daily jobs beyond those its own results cover, by quotas for its account and address. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Draw:
 
 
 def draw_of(context: SchedulingContext, jobs: int) -> Draw | None:
-    """Return the charge of `jobs` jobs to the shared quotas, None if the host's own results cover them.
+    """Return the charge for `jobs` jobs to the shared quotas; None if the host's own results cover them.
 
     A host's results cover COVER_FACTOR jobs per day for each validated result. With one result per processor, a host
     has a record.

@@ -30,7 +30,7 @@ MOST_REASON_CHARS = 500
 
 @quick_dataclass(frozen=True, slots=True)
 class ReportsTaken:
-    """`reports` are the state changes to write; `acks` the names to acknowledge once they are written."""
+    """The state changes to write (`reports`), and the names to acknowledge once these are written (`acks`)."""
 
     reports: tuple[Report, ...] = ()
     acks: tuple[str, ...] = ()
@@ -132,7 +132,7 @@ def _hav_event(known: Reported, kind: HavEventKind, now: Instant) -> HavEvent:
 
 
 def timed_out(held: InstanceInProgress, now: Instant) -> HavEvent:
-    """Return the statistics event, with a censored sample, for a job that will not be returned, before its timeout."""
+    """Return the event, with a censored sample, for a job that will not be returned, ahead of its timeout."""
     usual_s = yardstick_s(
         tight=held.tight, est_runtime_s=held.est_runtime_s, median_turnaround_s=held.median_turnaround_s
     )
@@ -180,7 +180,7 @@ class TricklesTaken:
 def take_trickles(
     request: SchedulerRequest, running: Iterable[InstanceInProgress], *, settings: FileSettings, now: Instant
 ) -> TricklesTaken:
-    """Select the messages to store from a request that arrived at `now` from a host with `running` instances."""
+    """Select the messages to store from a request at `now` from a host with `running` instances."""
     ids = {one.name: one.instance_id for one in running}
     keep = []
     dropped = Counter[TrickleFate]()

@@ -1,4 +1,4 @@
-"""Estimates how long a host takes for a job with an app version: R on average, R_q with 90 % confidence. Pure."""
+"""Estimates how long a host needs for a job with an app version: R on average, R_q with 90 % confidence. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Speed:
         return Seconds(fpops_est_flop / self.effective_flop_per_s)
 
     def safe_runtime_s(self, runtime_s: Seconds, min_slack_s: Seconds) -> Seconds:
-        """Return R_q = max(R * slack_factor, R + min_slack), which is enough for the host in 90 % of cases.
+        """Return R_q = max(R * slack_factor, R + min_slack), within which the host finishes in 90 % of cases.
 
         >>> speed = Speed(FlopPerSecond(1e9), FlopPerSecond(1e9), 1.0, FlopPerSecond(1e9), 2.5)
         >>> speed.safe_runtime_s(Seconds(7200.0), Seconds(3600.0)), speed.safe_runtime_s(Seconds(60.0), Seconds(3600.0))

@@ -1,4 +1,4 @@
-"""Sanitizes a host's description of itself: clamps every number and truncates every text. Pure.
+"""Sanitizes the description that a host gives of itself: clamps every number and truncates every text. Pure.
 
 Runtimes and due dates depend on this data, none of which can be verified.
 """
@@ -58,11 +58,11 @@ def seqno(request: SchedulerRequest) -> int:
 
 
 def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
-    """Return `host` updated with its description in a request received at `now`.
+    """Return `host` updated with the description in a request received at `now`.
 
-    Ids, creation time and volunteer are kept. Everything else comes from the request, sanitized: fractions in [0.01,
-    1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not measured), RAM = size *
-    max(busy, idle) share and at least 64 MB, disk = the project's share minus its usage.
+    Ids, the creation time, the volunteer and the labels stay; everything else comes from the request, sanitized:
+    fractions in [0.01, 1], 1 to 4096 CPUs reduced to the owner's share, 1e6 to 1e12 flop/s per CPU (1e9 if not
+    measured), RAM = size * max(busy, idle) share and at least 64 MB, disk = the project's share less its usage.
     """
     info = request.host
     texts = _TEXTS(info)
@@ -93,6 +93,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
         coprocessors=coprocessors(request.coprocs),
         clock_skew_s=clock_skew_s(request.client_now, now),
         software=software,
+        labels=host.labels,
     )
 
 
@@ -161,7 +162,7 @@ def version_number(version: tuple[int, int, int]) -> int:
 
 
 def usable_coprocs(coprocs: tuple[CoprocRequest, ...]) -> tuple[CoprocRequest, ...]:
-    """Return the coprocessors that can get work: usable, with a count of at least 1, each type once."""
+    """Return the coprocessors that can get work: usable ones with a count of at least 1, each type once."""
     if not coprocs:
         return ()
     by_type: dict[str, CoprocRequest] = {}

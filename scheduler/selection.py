@@ -35,7 +35,7 @@ SLOTS_LOOKED_AT = 64  # maximum number of slots in a group that this host may no
 
 
 class Later(Enum):
-    """Why a group waits for a later stage."""
+    """The reason why a group is left to a later stage."""
 
     UNGATED = "requires no percentile: deferred to a later pass"
     SHARE_USED_UP = "gated jobs have reached their share of this host: reconsidered when nothing else fits"
@@ -65,10 +65,10 @@ class Trace:
     """Observes a selection, for `muster explain`. This base class, used in production, records nothing."""
 
     def begins(self, stage: Stage, kind: ProcessorType) -> None:
-        """A stage starts for one processor type."""
+        """Record that a stage starts for one processor type."""
 
     def refused(self, place: int, why: Refusal | Later) -> None:
-        """A group was refused before any of its slots was examined."""
+        """Record that a group was refused before any of its slots was examined."""
 
     def offered(
         self, place: int, given: int, passed_over: Sequence[Refusal], not_now: Sequence[Refusal | Later]
@@ -76,7 +76,7 @@ class Trace:
         """Slots of a group were sent or passed over; `not_now`: why its retries, or first instances, were not sent."""
 
     def cut_short(self) -> None:
-        """The stage ended at a search limit, before the last group."""
+        """Record that the stage ended at a search limit, before the last group."""
 
 
 NO_TRACE = Trace()
@@ -119,7 +119,7 @@ class JobSelection:
         self.refused_types: list[Refused] = []
 
     def search(self, wanted: WorkRequest) -> TypeSearch | None:
-        """Return the search for one processor type; None if it may get no work at all."""
+        """Return the search for one processor type; None if the type gets no work at all."""
         kind = wanted.processor_type
         demand = device_refusal(wanted, self.context) or demand_of(wanted, self.context, sent=len(self.chosen))
         if isinstance(demand, Refusal):
@@ -129,7 +129,7 @@ class JobSelection:
         return TypeSearch(self, kind, demand)
 
     def result(self) -> Choice:
-        """Return the chosen jobs, and why there are not more."""
+        """Return the chosen jobs, and why there are no more."""
         refused = list(self.refused_types)
         if not self.groups and self.served:
             refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")))
@@ -144,7 +144,7 @@ class JobSelection:
 
 @dataclass(slots=True)
 class SearchState:
-    """Groups, batches and apps that a search need not offer again, with the reasons."""
+    """The groups, batches and apps that a search need not offer again, with the reasons."""
 
     groups: set[int] = field(default_factory=set)  # indexes of groups from which nothing more is sent
     batches: dict[BatchId, Refusal | Later] = field(default_factory=dict)  # of one gate, not passed or used up
@@ -173,7 +173,7 @@ class TypeSearch:
         self._gated_share = settings.scheduler.urgent_share_fraction if self._shares else 1.0
 
     def lease_first(self) -> None:
-        """Send a leased host one job of its batch, if one is ready."""
+        """Send a leased host one job of the lease's batch, if one is ready."""
         if self._evaluator.guard.lease is None:
             return
         demand = self._demand
@@ -234,7 +234,7 @@ class TypeSearch:
                     return
 
     def _skip_gated_batch(self, stage: Stage, place: int, group: SlotGroup) -> bool:
-        """Return whether to skip a group without evaluating it, because one gate applies to all jobs of its batch."""
+        """Return whether to skip a group without evaluation, because one gate applies to all jobs of its batch."""
         why = self._state.batches[group.batch.batch_id]
         if isinstance(why, Refusal):
             self._close(place, why)
@@ -321,7 +321,7 @@ class TypeSearch:
         return offer
 
     def _give(self, group: SlotGroup, slot: Ready, evaluation: Evaluation) -> None:
-        """Add a job to the reply. Once its version's quota is used up, every group is evaluated again."""
+        """Add a job to the reply. If this uses up its version's quota, every group is evaluated again."""
         selection, evaluator = self._selection, self._evaluator
         selection.chosen.append(chosen_of(selection.context, group, slot, evaluation, rng=evaluator.rng))
         selection.job_ids.add(slot.job_id)
@@ -368,7 +368,7 @@ class TypeSearch:
             self._state.batches[group.batch.batch_id] = why
 
     def _note(self, place: int, group: SlotGroup, why: Refusal) -> None:
-        """Record a class's refusal; a refusal of the whole app is reported once."""
+        """Record the refusal of a class. A refusal of the whole app is reported once."""
         selection, kind, app_id = self._selection, self._kind, group.batch.app_id
         selection.refused[place, kind] = why
         is_of_app = self._evaluator.bests.get((app_id, kind)) is why

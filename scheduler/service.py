@@ -182,7 +182,7 @@ class RequestService:
     async def _reviewed(
         self, contact: Contact, admission: Admission, others: OtherRecords, view: RequestView, refusal: Refusal | None
     ) -> HeldReview:
-        """Decide about jobs that the client lost, should abort, or received under another record of the same computer.
+        """Decide about jobs that the client lost, should abort, or received under another record of its computer.
 
         Listed results that are not in progress here are looked up, a rare second read. `view` has the stored data of
         the host record used for the request.

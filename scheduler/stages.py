@@ -23,7 +23,7 @@ RankedGroup = tuple[int, SlotGroup]  # a group and its place in the order
 
 
 class Stage(StrEnum):
-    """The stages in order. Each searches the groups from the start."""
+    """The stages in order. Each stage searches the groups from the start."""
 
     LEASED = "leased"  # a job of the batch that leases the host, or a job for processors idle until then
     GATED = "gated"  # jobs that require a percentile, as long as the host reaches one, up to their share
@@ -40,7 +40,7 @@ WITHOUT_SHARE = frozenset({Stage.LEFT_OVER, Stage.LEASED, Stage.UNPAID})  # not 
 
 
 def stages_of(context: SchedulingContext, groups: Sequence[SlotGroup]) -> tuple[Stage, ...]:
-    """Return, in order, the stages of a request that can find something in these groups.
+    """Return, in order, the stages in which the request can find something in these groups.
 
     LEASED is not included: for a leased host, it runs before them.
     """
@@ -139,7 +139,7 @@ def _is_paid(one: RankedGroup) -> bool:
 def _behind_open_gates(
     ranked: Iterable[RankedGroup], context: SchedulingContext, evaluator: ClassEvaluator, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Yield groups that may require a percentile, of apps in which the host reaches the lowest gate."""
+    """Yield groups that may require a percentile, if the host reaches the lowest gate in the group's app."""
     if evaluator.traits.accelerates:
         yield from _accelerated(ranked, context)
         return

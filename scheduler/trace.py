@@ -59,7 +59,7 @@ def traced(context: SchedulingContext, array: SlotSource) -> DecisionTrace:
 
 
 def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:
-    """Return each app's best version on each requested processor type, or why there is none."""
+    """Return each app's best version on each requested processor type, or why it has none."""
     evaluator = ClassEvaluator(context)
     return tuple(
         (app_id, want.processor_type, evaluator.best(app_id, want.processor_type))

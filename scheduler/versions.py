@@ -124,7 +124,7 @@ class Usable:
 
 @quick_dataclass(frozen=True, slots=True)
 class Best:
-    """BAV(A, T): one version for gated and tight jobs, and one for relaxed jobs, drawn with some exploration.
+    """BAV(A, T): one version for gated and tight jobs, and one for relaxed jobs, which is drawn with some exploration.
 
     A version that only appears slow would never be measured if relaxed jobs did not try it; tight jobs do not take that
     risk (docs/formulas.md#app-versions).

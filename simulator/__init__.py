@@ -1,1 +1,1 @@
-"""The real services in virtual time, with simulated volunteers and submitters."""
+"""Runs the production services in virtual time, with simulated volunteers and submitters."""

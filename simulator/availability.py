@@ -1,9 +1,9 @@
-"""Draws when a host is on: an alternating renewal process, limited to its owner's days and hours.
+"""Draws the times at which a host is on: an alternating renewal process, limited to its owner's days and hours.
 
 The process starts in equilibrium: the first interval is drawn length-biased (density x f(x) / mean) and entered at a
 uniform position, so that the fraction of hosts that are on is the same from the first second to the last. If an owner
-uses the host at certain hours, it is on in the intersection of the process and those hours. Intervals are drawn as far
-ahead as needed, from the host's own generator: a host's work changes none of them.
+uses the host at certain hours only, it is on in the intersection of the process and those hours. Intervals are drawn as
+far ahead as needed, from the host's own generator, so they do not depend on the host's work.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Weibull:
         return self.scale_s * rng.weibull(self.shape, count)
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """Draw a length-biased duration: (X / scale)^shape is then Gamma(1 + 1 / shape)."""
+        """Draw a length-biased duration, for which (X / scale)^shape is Gamma(1 + 1 / shape)."""
         return float(self.scale_s * rng.gamma(1.0 + 1.0 / self.shape) ** (1.0 / self.shape))
 
     def scaled(self, factor: float) -> Weibull:
@@ -81,7 +81,7 @@ class LogNormal:
         return rng.lognormal(math.log(self.median_s), self.sigma, count)
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """Draw a length-biased duration: log-normal with a median exp(sigma^2) times as long."""
+        """Draw a length-biased duration, which is log-normal with the median multiplied by exp(sigma^2)."""
         return float(rng.lognormal(math.log(self.median_s) + self.sigma**2, self.sigma))
 
     def scaled(self, factor: float) -> LogNormal:
@@ -90,7 +90,7 @@ class LogNormal:
 
 @dataclass(frozen=True, slots=True)
 class HyperExponential:
-    """Exponential with mean `means_s[i]` in `fractions[i]` of all cases.
+    """A mixture of exponential distributions: mean `means_s[i]` with probability `fractions[i]`.
 
     >>> HyperExponential((0.5, 0.5), (60.0, 180.0)).mean_s
     120.0
@@ -108,7 +108,7 @@ class HyperExponential:
         return rng.exponential(1.0, count) * means_s
 
     def length_biased_s(self, rng: np.random.Generator) -> float:
-        """Draw a length-biased duration: branch i with probability proportional to p_i mean_i, then Gamma(2)."""
+        """Draw a length-biased duration: Gamma(2) from branch i, with probability proportional to p_i mean_i."""
         weights = np.array(self.fractions) * np.array(self.means_s)
         branch = rng.choice(len(weights), p=weights / weights.sum())
         return self.means_s[branch] * float(rng.gamma(2.0))
@@ -117,7 +117,7 @@ class HyperExponential:
         return HyperExponential(self.fractions, tuple(mean_s * factor for mean_s in self.means_s))
 
 
-CYCLES = 16  # drawn at a time
+CYCLES = 16  # on/off cycles drawn at a time
 MONDAY_DAYS = 3  # 1 January 1970 was a Thursday: day 4 was the first Monday
 WEEKEND = (5, 6)  # counted from Monday, 0
 
@@ -126,7 +126,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class OnOff:
-    """Durations of on and off intervals. Without a distribution for `off` the host is always on.
+    """The distributions of on and off intervals. Without one for `off`, the host is always on.
 
     >>> from simulator.availability import Weibull
     >>> OnOff(Weibull(1.0, 3600.0), Weibull(1.0, 1800.0)).fraction
@@ -146,7 +146,7 @@ class OnOff:
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """The hours of a day in which an owner has the host on, in local time, and how regular they are.
+    """The hours of the day, in local time, during which an owner has the host on, and how regular they are.
 
     `weekend_hours` 0: off at weekends. Start times vary from day to day by a normal distribution of `sd_hours`.
     """
@@ -158,7 +158,7 @@ class Hours:
 
     @property
     def fraction(self) -> float:
-        """Return the fraction of a week that lies in these hours.
+        """Return the fraction of a week covered by these hours.
 
         >>> round(Hours(8.0, 12.0, 0.0).fraction, 4)
         0.3571
@@ -167,9 +167,9 @@ class Hours:
 
 
 class Availability:
-    """The intervals in which one host is on, from `start_at` to `end_at`, queried in any order.
+    """The intervals in which one host is on, from `start_at` to `end_at`. They may be queried in any order.
 
-    `worked_s` and `when` are inverses of each other: time counted only while the host is on.
+    `worked_s` and `when` are inverses of each other; both count time only while the host is on.
     """
 
     def __init__(self, intervals: Iterator[Interval], *, start_at: Instant, end_at: float = math.inf) -> None:
@@ -177,13 +177,13 @@ class Availability:
         self._end_at = end_at
         self._on = array("d")
         self._off = array("d")
-        self._before_s = array("d")  # seconds on before each interval
+        self._before_s = array("d")  # on time before each interval, in seconds
         self._total_s = 0.0
         self._known_until = start_at
         self._exhausted = False
 
     def on_from(self, at: float) -> float:
-        """Return the first instant at or after `at` when the host is on; math.inf: never again."""
+        """Return the first instant at or after `at` at which the host is on, math.inf if it is never on again."""
         if self._known_until <= at:
             self._know(at)
         i = bisect_right(self._off, at)
@@ -195,11 +195,11 @@ class Availability:
         return at if at > on_at else on_at
 
     def on_since(self, at: float) -> float:
-        """Return when the host was last switched on, for an instant at which it is on."""
+        """Return when the host was last switched on. It must be on at `at`."""
         return self._on[bisect_right(self._on, at) - 1]
 
     def worked_s(self, at: float) -> float:
-        """Return the seconds the host was on before `at`."""
+        """Return for how many seconds the host was on before `at`."""
         if self._known_until <= at:
             self._know(at)
         i = bisect_right(self._on, at) - 1
@@ -209,7 +209,7 @@ class Availability:
         return self._before_s[i] + (at if at < off_at else off_at) - self._on[i]
 
     def worked_by_s(self, instants: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return `worked_s` of many instants."""
+        """Return `worked_s` for each of many instants."""
         self._know(float(instants.max()))
         if not self._on:
             return np.zeros(len(instants))
@@ -219,7 +219,7 @@ class Availability:
         return np.asarray(np.interp(instants, np.column_stack((on, off)).ravel(), known_s))
 
     def when(self, worked_s: float) -> float:
-        """Return the instant by which the host was on for `worked_s` seconds; math.inf: never."""
+        """Return the instant by which the host has been on for `worked_s` seconds, math.inf if there is none."""
         while self._total_s < worked_s:
             if self._exhausted:
                 return math.inf
@@ -232,7 +232,7 @@ class Availability:
             self._more()
 
     def _more(self) -> None:
-        """Read one more interval, or note that there are none left."""
+        """Read one more interval, or record that none are left."""
         entry = next(self._source, None)
         if entry is None or entry[0] >= self._end_at:
             self._exhausted = True
@@ -248,7 +248,7 @@ class Availability:
 def intervals_of(
     process: OnOff, hours: Hours | None, *, seed: np.random.SeedSequence, start_at: Instant, timezone_s: float = 0.0
 ) -> Iterator[Interval]:
-    """Yield the intervals of one host from `start_at` on, without end."""
+    """Yield an infinite series of the intervals in which one host is on, beginning at `start_at`."""
     renewal, days = seed.spawn(2)
     on = _renewal(process, np.random.Generator(np.random.PCG64(renewal)), start_at)
     if hours is None:
@@ -264,7 +264,7 @@ def _renewal(process: OnOff, rng: np.random.Generator, start_at: float) -> Itera
 
 
 def _days_on(start_at: float) -> Iterator[Interval]:
-    """Yield intervals of a week, for a host that is always on."""
+    """Yield adjoining intervals of one week each, for a host that is always on."""
     at = start_at
     while True:
         yield at, at + 7 * DAY_S
@@ -286,7 +286,7 @@ def _alternating(on: Law, off: Law, rng: np.random.Generator, start_at: float, f
 
 
 def _hours(hours: Hours, rng: np.random.Generator, start_at: float, timezone_s: float) -> Iterator[Interval]:
-    """Yield at most one interval per day, from the day before `start_at` on; adjoining intervals are merged."""
+    """Yield at most one interval per day, starting the day before `start_at`. Adjoining intervals are merged."""
     return _merged(_of_days(hours, rng, start_at, timezone_s), start_at)
 
 
@@ -319,7 +319,7 @@ def _merged(intervals: Iterator[Interval], start_at: float) -> Iterator[Interval
 
 
 def _both(first: Iterator[Interval], second: Iterator[Interval]) -> Iterator[Interval]:
-    """Yield the intersection of two endless series of intervals, each ordered and without overlap."""
+    """Yield the intersection of two infinite series of intervals, each in order and without overlaps."""
     a, b = next(first), next(second)
     while True:
         from_at, until = max(a[0], b[0]), min(a[1], b[1])
@@ -332,7 +332,7 @@ def _both(first: Iterator[Interval], second: Iterator[Interval]) -> Iterator[Int
 
 
 def measured_fraction(known: float, on_s: float, passed_s: float, *, memory_s: Seconds) -> float:
-    """Return the client's on fraction after `passed_s` more seconds, `on_s` of them on: an exponential average.
+    """Return the client's on fraction, an exponential average, after `passed_s` more seconds, `on_s` of them on.
 
     >>> measured_fraction(1.0, 0.0, 10 * 86400.0, memory_s=Seconds(10 * 86400.0)) == math.exp(-1)
     True

@@ -1,4 +1,4 @@
-"""Draws the comparison as PNG charts: makespans by kind of batch, their price, and the progress of AFAP batches.
+"""Draws a comparison as PNG charts: makespans by kind of batch, their price, and the progress of AFAP batches.
 
 Needs matplotlib (extra `charts`); the rest of the simulator works without it.
 """
@@ -35,8 +35,9 @@ class NoChartsError(MusterError):
 
 
 def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
-    """Write PNG files named after the scenario to `folder`, creating it: makespans, tails, prices and, if there are
-    AFAP batches, their progress. Raises NoChartsError.
+    """Write makespans, tails, prices and the progress of any AFAP batches as PNG files named after the scenario.
+
+    Creates `folder` if necessary. Raises NoChartsError.
     """
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +51,7 @@ def write_charts(comparison: RuleComparison, folder: Path) -> list[Path]:
 
 
 def saved(picture: Picture, path: Path) -> Path:
-    """Save without matplotlib's version, so that equal figures give identical files."""
+    """Save the picture without matplotlib's version, so that equal figures give identical files."""
     picture.savefig(path, dpi=110, metadata={"Software": None})
     return path
 
@@ -81,7 +82,7 @@ def _makespans(picture: Picture, comparison: RuleComparison) -> Picture:
 
 
 def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> None:
-    """Draw bars in hours: one group per kind of batch, one colour per rule."""
+    """Draw bars in hours, one group per kind of batch and one colour per rule."""
     kinds = sorted({kind for table in values.values() for kind in table})
     width = 0.8 / max(1, len(values))
     for place, (rule, table) in enumerate(values.items()):
@@ -93,7 +94,7 @@ def _by_kind(axes: Axes, values: Mapping[str, Mapping[str, float | None]]) -> No
 
 
 def _hatch(axes: Axes, comparison: RuleComparison) -> None:
-    """Hatch the bars whose true value is larger."""
+    """Hatch the bars that an unfinished batch makes too short."""
     kinds = kinds_of(list(comparison.rules.values()))
     for bars, figures in zip(axes.containers, comparison.rules.values(), strict=True):
         for kind, bar in zip(kinds, bars, strict=True):
@@ -120,7 +121,7 @@ def value_of(figures: Figures, name: str) -> float | None:
 
 def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
     axes = picture.subplots()
-    for place, rule in enumerate(comparison.rules):  # same colour for a rule in all charts
+    for place, rule in enumerate(comparison.rules):  # a rule has the same colour in all charts
         if rule in comparison.ends:
             at, share = curve_points(comparison.ends[rule])
             axes.step(at, share, where="post", label=rule, color=COLOURS[place % len(COLOURS)])
@@ -134,7 +135,7 @@ def _ends(picture: Picture, comparison: RuleComparison) -> Picture:
 
 
 def write_frontier_charts(swept: Swept, folder: Path) -> list[Path]:
-    """Write one PNG file per rule that has settings to `folder`, creating it. Raises NoChartsError."""
+    """Write one PNG file per rule with settings, creating `folder` if necessary. Raises NoChartsError."""
     new_picture = pictures()
     folder.mkdir(parents=True, exist_ok=True)
     return [
@@ -158,8 +159,9 @@ def _drawn(picture: Picture, swept: Swept, rule: str) -> Picture:
 
 
 def _points(axes: Axes, swept: Swept, rule: str, price: str) -> None:
-    """Draw frontier points filled and numbered as in the table, other points hollow. A triangle pointing up marks an
-    unfinished batch.
+    """Draw frontier points filled and numbered as in the table, and all other points hollow.
+
+    A triangle pointing up marks an unfinished batch.
     """
     figures = swept.figures(rule)
     marked = frontier(figures)

@@ -1,7 +1,7 @@
-"""Simulates a volunteer's client: it calls, receives jobs, computes, reports, and obeys replies. docs/protocol.md.
+"""Simulates a volunteer's client, which requests, computes and reports jobs and obeys replies (docs/protocol.md).
 
-Satisfies simulator.ports.Participant. Nothing from outside reaches a client between two calls, so its events are the
-ends of its tasks and the buffer checks that may find it low.
+Satisfies simulator.ports.Participant. Nothing from outside reaches a client between two requests, so its events are the
+ends of its tasks and the checks that may find its buffer low.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from wire.messages import (
 def task_of(
     result: ResultElement, workunit: WorkunitElement, version: AppVersionElement, *, traits: Traits, fate: Fate
 ) -> Task:
-    """Return the job as the client has it: true length from `fate`, estimate from the server's speed for the version.
-    With a server estimate of 2 Gflop/s, a client of 1 Gflop/s expects half of the true time.
+    """Return the client's task for a job: true length from `fate`, estimate from the server's speed for the version.
+    If the server assumes 2 Gflop/s, a client of 1 Gflop/s expects half of the true time.
     """
     gpu_count = version.coproc_count if version.coproc_type else 0.0
     true_s = workunit.fpops_est * fate.size / traits.flop_per_s_of(version.avg_ncpus, gpu_count)
@@ -116,13 +116,13 @@ def _reported(task: Task, state: int, exit_status: int, **more: Any) -> Reported
 
 CLIENT_VERSION = (7, 20, 5)
 MEASURING_S = Seconds(10 * DAY_S)  # time constant of the client's availability average
-FORGET_LOST_AFTER_S = 2 * DAY_S  # past the deadline and any grace period
-MOST_RUNNABLE = 1000  # a client with this many jobs requests no more
+FORGET_LOST_AFTER_S = 2 * DAY_S  # after the deadline and any grace period
+MOST_RUNNABLE = 1000  # a client with this many jobs requests no more of them
 
 
 @dataclass(slots=True)
 class _Kind:
-    """One kind of processor and its requests in a row without work. Its buffer is not low before `low_from_at`."""
+    """The processors of one type, and how many successive requests got no work. No low buffer before `low_from_at`."""
 
     processors: Processors
     without_work: int = 0
@@ -131,7 +131,7 @@ class _Kind:
 
 
 class SimulatedVolunteer:
-    """One host, made from its traits. What happens to a job is drawn when the job arrives."""
+    """One host, created from its traits. A job's fate is drawn when it arrives."""
 
     def __init__(
         self, traits: Traits, availability: Availability, fates: Fates, draw: random.Random, *, on_fraction: float = 1.0
@@ -151,7 +151,7 @@ class SimulatedVolunteer:
         self._seqno = 0
         self._key = ""
         self._sends_queue = False
-        self._backs_off: tuple[str, ...] = ()  # kinds in the last request, if the call was made only for work
+        self._backs_off: tuple[str, ...] = ()  # types in the last request, if its only purpose was to get work
         self._info = host_info(traits)
         self._others: tuple[InProgress, ...] = ()
         self._others_until = -math.inf
@@ -187,7 +187,7 @@ class SimulatedVolunteer:
         return worked_s * (processors.count * processors.share), processors.used_s(worked_s)
 
     def _held(self) -> int:
-        """Return how many instances would still be reported."""
+        """Return how many instances on the host could still be reported."""
         tasks = [task for kind in self._kinds.values() for task in kind.processors.tasks]
         return len(self._ended) + sum(not task.lost for task in tasks)
 
@@ -212,7 +212,7 @@ class SimulatedVolunteer:
                     self._note(ended, kind)
 
     def _note(self, ended: Ended, kind: _Kind) -> None:
-        """Record a finished task. If it ran, the client may request work of this kind at once."""
+        """Record a finished task. If it ran, the client may immediately request work for this type of processor."""
         task = ended.task
         kind.low_from_at = -math.inf
         if ended.late:
@@ -251,7 +251,7 @@ class SimulatedVolunteer:
         return request
 
     def _check_buffer(self, now: Instant) -> bool:
-        """Return whether the client must request work; store for each kind the earliest time that can be so."""
+        """Return whether the client must request work. Store the earliest time at which it may have to, by type."""
         self._calls.checked_at = now
         for kind in self._kinds.values():
             if kind.low_from_at > now:
@@ -313,7 +313,7 @@ class SimulatedVolunteer:
         )
 
     def _queue(self, now: Instant) -> tuple[InProgress, ...]:
-        if now >= self._others_until:  # a new day of jobs of other projects
+        if now >= self._others_until:  # a new day's jobs from other projects
             self._others = work_of_others(self._kinds[""].processors, self._traits.buffer, now)
             self._others_until = now + DAY_S
         own = [one for name, kind in self._kinds.items() for one in in_progress(kind.processors.tasks, name)]
@@ -368,7 +368,7 @@ class SimulatedVolunteer:
                     self._keep(aborted(task, EXIT_ABORTED), task, now)
 
     def _back_off(self, got: dict[str, list[Task]], now: Instant) -> None:
-        """Back off from the requested kinds if the call was made only for work and got none."""
+        """Back off from the requested types if the request's only purpose was to get work and it got none."""
         for name in got:
             self._kinds[name].without_work, self._kinds[name].ask_from_at = 0, -math.inf
         if got:
@@ -379,7 +379,7 @@ class SimulatedVolunteer:
             kind.ask_from_at = now + self._calls.backoff_s(kind.without_work)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
-        """Return new tasks by kind of processor. A kind whose tasks are all forgotten at once keeps an empty list."""
+        """Return new tasks by type of processor. The list is empty if all tasks of a type are forgotten on arrival."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}

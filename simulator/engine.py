@@ -1,6 +1,6 @@
-"""Runs a scenario: takes events from the calendar in order, advances the clock and runs each event.
+"""Runs a scenario: takes events from the calendar in order, advances the clock and executes each event.
 
-Creates a project on an empty store, schedules the first events, then runs until all batches end or the horizon.
+Creates a project in an empty store, schedules the first events, then runs until all batches end or to the horizon.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from simulator.services import (
 )
 from simulator.virtual_time import Calendar, VirtualClock
 
-MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant; more can only be an endless loop
+MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant; more can only be an infinite loop
 
 Watch = Callable[[Instant], None]  # receives the simulated time
 
 
 class Engine:
-    """One run of one scenario on one store. Call `run` once, then read `record`, `volunteers` and `store`."""
+    """One run of a scenario on a store. Call `run` once, then read `record`, `volunteers` and `store`."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class Engine:
         self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
 
     async def _sample_work(self) -> None:
-        """Record whether unsent instances are waiting that a CPU could run."""
+        """Record whether unsent instances that a CPU could run are waiting."""
         now = self.clock.now()
         waiting = [batch.batch_id for batch in self.record.batches.values() if batch.on_cpus and not batch.is_over]
         batches = await self.store.views.batches_with(waiting)
@@ -124,7 +124,7 @@ class Engine:
         self._calendar.put(later(now, SAMPLE_S), self._sample_work)
 
     async def _do(self, task: SimulatedTask) -> None:
-        """Run a periodic task until it reports no more work; refresh the catalogue if requests depend on the result."""
+        """Run a periodic task until it has no more work. Reload the catalogue if requests depend on the changes."""
         outage = self._outage()
         if outage is not None:
             self._calendar.put(outage.end_at, partial(self._do, task))
@@ -138,7 +138,7 @@ class Engine:
         self._calendar.put(later(self.clock.now(), task.interval_s()), partial(self._do, task))
 
     def _validate_soon(self) -> None:
-        """Schedule the validator if there is anything to settle; otherwise a round would change nothing."""
+        """Schedule the validator if there is anything to settle. Otherwise a round would change nothing."""
         if self.record.to_settle and not self._validator_waits:
             self.record.to_settle = False
             self._validator_waits = True
@@ -157,7 +157,7 @@ class Engine:
             batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at
 
     async def call(self, volunteer: Participant, now: Instant) -> None:
-        """Make the volunteer's call, if it is due."""
+        """Deliver the volunteer's request and its reply, if a request is due."""
         request = volunteer.request(now)
         if request is None:
             return
@@ -177,7 +177,7 @@ class Engine:
 
 
 class _Visit:
-    """A volunteer's events, one after the other."""
+    """Executes a volunteer's events one after the other."""
 
     __slots__ = ("_at", "_at_once", "_engine", "_volunteer")
 

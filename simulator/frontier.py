@@ -1,4 +1,4 @@
-"""Reports the figures of each combination of settings and the Pareto frontier, as tables and text charts."""
+"""Reports the figures of each combination of settings, and the Pareto frontier, as tables and text charts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Combination = Mapping[str, object]  # values of settings by key
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A combination of settings and the figures of each rule under it."""
+    """A combination of settings and the figures of each rule with it."""
 
     settings: Combination
     comparison: RuleComparison
@@ -32,7 +32,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """All combinations, in the order of their values."""
+    """The results of all combinations, in the order of their values."""
 
     scenario: str
     seeds: int
@@ -44,11 +44,11 @@ class Swept:
         return [rule for rule in self.tried[0].comparison.rules if rule != CLAIRVOYANT]
 
     def figures(self, rule: str) -> list[Figures]:
-        """Return the figures by combination."""
+        """Return the rule's figures for each combination."""
         return [one.comparison.rules[rule] for one in self.tried]
 
     def as_json(self) -> dict[str, object]:
-        """Return the object a command prints last. `frontier` is that of the first rule."""
+        """Return the JSON object that a command prints last. `frontier` is the first rule's."""
         marked = frontier(self.figures(self.rules[0]))
         return {
             "scenario": self.scenario,
@@ -65,9 +65,9 @@ class Swept:
 
 
 def frontier(every: Sequence[Figures]) -> set[int]:
-    """Return the positions of combinations that no other dominates in AFAP makespan, instances per job and deadline
-    mode. Combinations without one of the three figures are left out. An unfinished batch is slower than any finished
-    one.
+    """Return the positions of the combinations on the Pareto frontier of AFAP makespan, instances per job and deadline
+    mode. Combinations that lack one of the three figures are omitted. An unfinished batch is slower than any finished
+    batch.
 
     >>> quick, cheap, both, beaten = (1.0, 9.0), (9.0, 1.0), (2.0, 2.0), (2.0, 9.5)
     >>> sorted(frontier([
@@ -106,7 +106,7 @@ class Rows:
 
 
 def _hours(value: float) -> str:
-    """Return the hours without the unit, which is in the heading."""
+    """Return the hours without their unit, which is in the heading."""
     return hours(value).removesuffix(" h")
 
 
@@ -131,7 +131,7 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def rows_of(swept: Swept, rule: str) -> Rows:
-    """Return one row per combination under `rule`. Empty columns are left out."""
+    """Return one row per combination under `rule`. Empty columns are omitted."""
     every = swept.figures(rule)
     marked = frontier(every)
     figures = [
@@ -179,7 +179,7 @@ def as_text(value: object) -> str:
 
 
 def shown(swept: Swept) -> RenderableType:
-    """Return the console output: for each rule that depends on settings a table and bars of AFAP makespans."""
+    """Return the console output: a table and bars of AFAP makespans for each rule that depends on settings."""
     return Group(*(part for rule in swept.rules for part in _shown(swept, rule)))
 
 
@@ -210,5 +210,5 @@ def _shown(swept: Swept, rule: str) -> Iterable[RenderableType]:
 
 
 def said(swept: Swept, rule: str) -> str:
-    """Return the footnote for the marks in the cells, if there are any."""
+    """Return the footnote that explains the marks in the cells, or an empty string if there are none."""
     return f"; {NOT_OVER}" if any(one.cut_short for one in swept.figures(rule)) else ""

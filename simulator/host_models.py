@@ -1,9 +1,9 @@
-"""Draws hosts by CPU model, from a project's CSV file or from distributions fitted to the lists of three projects.
+"""Draws hosts by CPU model, from a project's CSV file or from distributions fitted to three projects' lists.
 
 The columns are cpu_model, computers, avg_cores_per_computer, gflops_per_core and gflops_per_computer (Whetstone), as on
-a project's public page of CPU models. A model is drawn in proportion to its number of computers; its average number of
-cores, which need not be whole, is the mean of the drawn cores. The distributions were fitted to lists of 29 March 2016
-by `python -m benchmarks.hosts`: shares of computers by number of cores, and for each of these groups a Weibull
+a project's public page of CPU models. A model is drawn in proportion to its number of computers; the numbers of cores
+drawn for it have its average, which may be fractional, as their mean. `python -m benchmarks.hosts` fitted the
+distributions to lists of 29 March 2016: shares of computers by number of cores, and for each of these groups a Weibull
 distribution of the speed per core in Gflop/s. docs/formulas.md reports the quality of the fits.
 """
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HostTable:
-    """CPU models: the number of computers of each, their average cores, and flop/s per core."""
+    """CPU models with their number of computers, average number of cores, and flop/s per core."""
 
     computers: Floats
     cores: Floats
@@ -46,7 +46,7 @@ class HostTable:
 
 
 def read_host_table(path: Path) -> HostTable:
-    """Return the table in a file. Raises InvalidInputError naming the row and the column."""
+    """Return the table in a file. Raises InvalidInputError, which names the row and the column."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = csv.DictReader(file)
@@ -109,7 +109,7 @@ FITTED = {
         (2.427, 4.978, 8.357, 3.461, 7.404, 4.836, 7.629, 6.447, 17.769),
         (2.428, 3.424, 3.784, 3.458, 3.445, 3.835, 3.850, 3.639, 3.710),
     ),
-    "lhc": FittedHosts(  # too few models of 1, 3 and 24 cores to fit; counted with their neighbours
+    "lhc": FittedHosts(  # too few models with 1, 3 and 24 cores to fit; merged with their neighbours
         (0.0, 0.1130, 0.0, 0.4736, 0.0319, 0.3199, 0.0419, 0.0198, 0.0),
         (4.375, 4.375, 5.206, 5.206, 10.274, 5.208, 6.779, 6.417, 6.417),
         (2.786, 2.786, 3.597, 3.597, 3.101, 3.945, 3.474, 3.232, 3.232),

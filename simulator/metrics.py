@@ -1,7 +1,7 @@
-"""Computes the figures of a run: speed, price, what volunteers and submitters noticed, and forecast quality. Pure.
+"""Computes the figures of a run: speed, price, effects on volunteers and submitters, and forecast quality. Pure.
 
-C(B) is the q90 of the forecast: nine of ten batches should end by then. Coverage alone would reward a C(B) that is far
-too late, so the ratio of promised to true time is reported beside it.
+C(B) is the q90 of the forecast: 90 % of batches should end by then. Coverage alone would reward a C(B) that is far too
+late, so the ratio of promised to true time is reported with it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ ByProgress = Mapping[str, float]
 
 
 def coverage_fraction(batches: Iterable[Followed], ended_at: Instant) -> float | None:
-    """Return the fraction of batches that ended by C(B), among those where this is known; None if there are none.
+    """Return the fraction of batches that ended by C(B), among batches for which this is known; None if there are none.
 
-    A batch unfinished when the simulation ended, at `ended_at`, is late if C(B) was before that, otherwise unknown.
+    A batch that was unfinished at the simulation's end (`ended_at`) is late if its C(B) was earlier, otherwise unknown.
     """
     kept = [known for known in (_kept(batch, ended_at) for batch in batches) if known is not None]
     return sum(kept) / len(kept) if kept else None
@@ -42,7 +42,7 @@ def _kept(batch: Followed, ended_at: Instant) -> bool | None:
 
 
 def promise_ratio(batches: Iterable[Followed]) -> float | None:
-    """Return the ratio of promised to true time from half of the jobs to the last: the median of finished batches.
+    """Return the median ratio, over finished batches, of promised to true time from half of the jobs to the last.
 
     >>> from array import array
     >>> from domain.batches import QoS
@@ -63,13 +63,13 @@ def promise_ratio(batches: Iterable[Followed]) -> float | None:
 
 
 def forecast_quality(batches: Iterable[Followed], ended_at: Instant) -> dict[str, ByProgress]:
-    """Return the quality of the forecasts that submitters saw, by progress. At 0 %: the first forecast, if it was
+    """Return the quality of the forecasts that submitters saw, by progress. At 0 % it is that of the first forecast, if
     published before 10 % of the jobs had ended.
 
-    Tables of Figures by name, then by progress in percent of a batch's jobs, over the batches with a forecast at that
-    progress. `forecast_error` is |q50 - end| / (end - now) and `forecast_ratio` (q50 - now) / (end - now), medians over
-    finished batches; coverages are the fractions of batches that ended by the quantile. A batch unfinished at
-    `ended_at` counts in coverages if the quantile was before that.
+    The result has the tables of Figures by name, then by progress in percent of a batch's jobs, over the batches with
+    a forecast at that progress. `forecast_error` is |q50 - end| / (end - now), `forecast_ratio` (q50 - now) / (end -
+    now), both medians over finished batches; coverages are the fractions of batches that ended by the quantile. A batch
+    unfinished at `ended_at` counts in coverages if the quantile was earlier than that.
     """
     found: defaultdict[str, dict[str, float]] = defaultdict(dict)
     every = list(batches)
@@ -105,7 +105,7 @@ def _shown_at(batch: Followed, percent: int) -> tuple[Instant, PublishedForecast
 
 
 def _ratio_of(batch: Followed, now: Instant, shown: PublishedForecast) -> float | None:
-    """Return forecast over true time left; None if no time was left."""
+    """Return the ratio of forecast to true remaining time, None if no time remained."""
     left_s = max(batch.ended_at) - now
     return (shown.q50_at - now) / left_s if left_s > 0.0 else None
 
@@ -116,11 +116,11 @@ def _covers(batch: Followed, quantile_at: Instant, ended_at: Instant) -> bool | 
     return False if quantile_at < ended_at else None
 
 
-OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # batches that can wait but must not starve
+OTHER = (QoS.LONG_DEADLINE, QoS.THROUGHPUT)  # kinds of batches that can wait but must not starve
 OTHERS = "other"  # their common name
 MAKESPANS = (*(str(qos) for qos in QoS), OTHERS)
 TAIL_FROM = 0.9
-SATURATED_S = DAY_S  # shorter saturated times are too short to measure
+SATURATED_S = DAY_S  # shorter saturated periods are too short to measure
 
 Figure = float | None
 ByName = Mapping[str, Figure]
@@ -130,24 +130,24 @@ ByName = Mapping[str, Figure]
 class Figures:
     """The figures of one run, or medians over several. None: cannot be measured.
 
-    Makespans are from submission to the last job's end, medians over the batches of a kind; `other` are long-deadline
-    and throughput batches together. An unfinished batch counts with its time so far. `tail_s` is from 90 % of its jobs
-    to all. Fractions are of instances, except `fairness_gap_fraction` (of the work sent while two submitters waited,
-    the part that another submitter should have received; `fairness_gap_of_all_fraction`: the same as a part of all
-    work), `forecast_coverage_fraction` (batches that ended by the published q90), and `refused_feasible_fraction`
-    (requests for work that got none although a waiting job was feasible).
+    Makespans run from submission to the last job's end and are medians over the batches of a kind; `other` combines
+    long-deadline and throughput batches. An unfinished batch counts with its time so far. `tail_s` runs from 90 % of
+    its jobs to all. Fractions are of instances, except `fairness_gap_fraction` (of the work sent while two submitters
+    waited, the part that another submitter should have received; `fairness_gap_of_all_fraction` is the same gap as a
+    fraction of all work), `forecast_coverage_fraction` (batches that ended by the published q90), and
+    `refused_feasible_fraction` (requests for work that got none although a waiting job was feasible).
 
-    `use_by_day` and `use_fraction` cover the time while work waited (simulator/recording.py). `jobs_per_day` counts the
-    jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` CPU jobs until every job
-    had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by progress in percent
-    (`forecast_quality`); coverages of several runs are means.
+    `use_by_day` and `use_fraction` cover the time during which work waited (simulator/recording.py). `jobs_per_day`
+    counts the jobs that ended between the first submission and the run's end, `saturated_jobs_per_day` CPU jobs that
+    ended before every job had been sent once (None if that took less than SATURATED_S). The tables of forecasts are by
+    progress in percent (`forecast_quality`); coverages over several runs are means.
 
-    `cut_short` names the makespans, by kind or `other`, that an unfinished batch makes too short: the true value is
-    larger.
+    `cut_short` names the makespans, by kind or `other`, that are too short because of an unfinished batch: the true
+    value is larger.
     """
 
     afap_makespan_s: Figure = None
-    afap_makespan_in_share_s: Figure = None  # of the clairvoyant bound: without deadline mode
+    afap_makespan_in_share_s: Figure = None  # clairvoyant bound without deadline mode
     other_makespan_s: Figure = None
     makespan_s: ByName | None = None  # by kind of batch
     tail_s: ByName | None = None
@@ -161,7 +161,7 @@ class Figures:
     validation_delay_p90_s: Figure = None
     fairness_gap_fraction: Figure = None
     fairness_gap_of_all_fraction: Figure = None
-    wait_s: ByName | None = None  # by processors of a job
+    wait_s: ByName | None = None  # by number of processors per job
     wait_by_length_s: ByName | None = None  # by the power of ten of the job's estimated work
     forecast_coverage_fraction: Figure = None
     forecast_promise_ratio: Figure = None
@@ -181,7 +181,7 @@ class Figures:
     forecast_q90_coverage: ByName | None = None
 
     def makespan(self, name: str) -> Figure:
-        """Return the makespan of a kind of batch, or of the `other` kinds together."""
+        """Return the makespan of a kind of batch, or of the `other` kinds combined."""
         if name == OTHERS:
             return self.other_makespan_s
         return (self.makespan_s or {}).get(name, self.afap_makespan_s if name == QoS.AFAP else None)
@@ -196,7 +196,7 @@ def figures_of(
     learning: Set[str] = frozenset(),
     use: ProcessorUse | None = None,
 ) -> Figures:
-    """Return the figures of a run that ended at `ended_at`, without the batches named in `learning`.
+    """Return the figures of a run that ended at `ended_at`, excluding the batches named in `learning`.
 
     Volunteers' figures, waits, processor utilization and jobs per day include the learning batches.
     """
@@ -258,7 +258,7 @@ def _jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
 
 
 def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
-    """Return the rate until every CPU job has been sent once: retries alone do not keep processors busy."""
+    """Return the rate until every CPU job has been sent once, because retries alone do not keep processors busy."""
     batches = [batch for batch in record.batches.values() if batch.on_cpus]
     until = ended_at if record.all_sent_at is None else record.all_sent_at
     first_at = min((batch.submitted_at for batch in batches), default=until)
@@ -270,7 +270,7 @@ def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
 def bound_figures(
     bounds: Mapping[str, Seconds], plans: Sequence[BatchPlan], *, in_share_s: Mapping[str, Seconds]
 ) -> Figures:
-    """Return the clairvoyant bound as Figures, with the figures it defines."""
+    """Return the clairvoyant bound as Figures. Only the figures that it defines have a value."""
     spans = [(plan.qos, bounds[plan.name]) for plan in plans if plan.name in bounds]
     afap = [plan.name for plan in plans if plan.qos is QoS.AFAP]
     return Figures(
@@ -290,7 +290,7 @@ def makespan_s(batch: Followed, ended_at: Instant) -> Seconds:
 
 
 def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
-    """Return whether the median would be larger if unfinished batches (False) had all the time they need.
+    """Return whether the median would be larger if the unfinished batches (False) had been allowed to finish.
 
     >>> is_cut_short([(5.0, True), (7.0, True), (9.0, False)]), is_cut_short([(5.0, True), (7.0, False)])
     (False, True)
@@ -300,7 +300,7 @@ def is_cut_short(spans: Sequence[tuple[float, bool]]) -> bool:
 
 
 def tail_s(batch: Followed) -> Seconds | None:
-    """Return the time from 90 % of the jobs ended to all ended; None if the batch is unfinished.
+    """Return the time from the end of 90 % of the jobs to the end of all, None if the batch is unfinished.
 
     >>> from array import array
     >>> tail_s(Followed(1, "b", QoS.AFAP, "ada", Instant(0.0), 10, ended_at=array("d", range(10, 110, 10))))
@@ -313,7 +313,7 @@ def tail_s(batch: Followed) -> Seconds | None:
 
 
 def medians(runs: Sequence[Figures]) -> Figures:
-    """Return for each figure the median of the runs that have it; for coverages the mean.
+    """Return each figure's median over the runs that have it, or its mean for coverages.
 
     >>> medians([Figures(tight_fraction=0.1), Figures(tight_fraction=0.9), Figures()]).tight_fraction
     0.5
@@ -335,7 +335,7 @@ def medians(runs: Sequence[Figures]) -> Figures:
 
 
 def _spans(runs: Sequence[Figures], name: str) -> list[tuple[float, bool]]:
-    """Return the makespan of each run that has one, with whether it is complete."""
+    """Return the makespan of each run that has one, and whether it is complete."""
     known = [(run.makespan(name), name not in run.cut_short) for run in runs]
     return [(span, whole) for span, whole in known if span is not None]
 

@@ -1,8 +1,8 @@
-"""Creates the hosts of a scenario, drawn from a seed or taken as measured, independently of the rule under test.
+"""Creates the hosts of a scenario, drawn from a seed or as measured, independently of the rule under test.
 
-Each host has its own generators for its availability and for the fate of its jobs, derived from the seed and its
-number: nothing one host does changes another, and no rule changes when a host is on. Measured hosts are the same for
-every seed; their times and the fates of their jobs are drawn, so that measured fractions and durations hold on average.
+Each host has its own generators for its availability and the fates of its jobs, derived from the seed and its number:
+hosts do not affect each other, and no rule changes when a host is on. Measured hosts are the same for every seed; their
+on times and the fates of their jobs are drawn so that measured fractions and durations are matched on average.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from simulator.work_buffer import Buffer
 
 TRAITS, PRESENCE, FATES = range(3)  # the purpose of a generator
 MOST_TIMEZONE_H = 12
-FIRST_CALLS_S = 6 * HOUR_S  # window of the first calls of initial hosts; others call when they join
+FIRST_CALLS_S = 6 * HOUR_S  # initial hosts make their first requests in this window; later hosts when they join
 MEMORY_SIGMA = 0.4  # sigma of ln of a host's memory per core
 
 ALWAYS_ON = OnOff()
@@ -32,7 +32,7 @@ OS_OF = {"windows_x86_64": "Microsoft Windows", "x86_64-apple-darwin": "Darwin"}
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A kind of owner: `share` of all. `spread_sigma` is the sigma of ln of a host's interval scale."""
+    """A type of owner with its `share` of all hosts. `spread_sigma` is the sigma of ln of a host's interval scale."""
 
     share: float = 1.0
     process: OnOff = ALWAYS_ON
@@ -42,7 +42,7 @@ class Presence:
 
 @dataclass(frozen=True, slots=True)
 class GpuKind:
-    """`share` of all hosts have `count` GPUs of this type; their speeds are log-normal around the median."""
+    """A GPU type of which `share` of all hosts have `count`. Speeds are log-normal around the median."""
 
     share: float
     type: str
@@ -54,7 +54,7 @@ class GpuKind:
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """`hosts` hosts that join between `at_s` and `at_s + over_s` after the start."""
+    """A group of `hosts` hosts that join between `at_s` and `at_s + over_s` after the start."""
 
     hosts: int
     at_s: float = 0.0
@@ -65,14 +65,14 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class HostPopulation:
-    """The distributions of volunteers' hosts. Fractions are of instances or, if the name says so, of hosts."""
+    """The distributions of the volunteers' hosts. Fractions are of instances, or of hosts if the name says so."""
 
     arrivals: tuple[Arrivals, ...]
     computers: FittedHosts | HostTable = field(default_factory=lambda: FITTED["seti"])
     presences: tuple[Presence, ...] = (Presence(),)
     gpus: tuple[GpuKind, ...] = ()
     platforms: Mapping[str, float] = field(default_factory=lambda: {"windows_x86_64": 1.0})
-    time_zones_hours: float = 12.0  # up to this far to both sides of UTC
+    time_zones_hours: float = 12.0  # up to this far east and west of UTC
     hosts_per_volunteer: float = 1.0
     share: float = 0.5
     buffer_min_s: float = 0.1 * DAY_S
@@ -93,7 +93,7 @@ class HostPopulation:
     silent_hosts_fraction: float = 0.0
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:
-        """Return every host that ever takes part, in the order in which they join."""
+        """Return all hosts that ever participate, in the order in which they join."""
         rng = _generator(seed, TRAITS)
         stays = [stay for one in self.arrivals for stay in _stays(one, rng, horizon_s)]
         stays.sort()
@@ -173,7 +173,7 @@ class HostPopulation:
         return Availability(intervals, start_at=traits.joins_at, end_at=traits.leaves_at), fraction
 
     def volunteers(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[SimulatedVolunteer]:
-        """Return new clients of every host that ever takes part."""
+        """Return a new client for each host that ever participates."""
         return [self._volunteer(traits, seed) for traits in self.traits(seed, starts_at=starts_at, horizon_s=horizon_s)]
 
     def _volunteer(self, traits: Traits, seed: int) -> SimulatedVolunteer:
@@ -218,16 +218,16 @@ def _generator(seed: int, purpose: int) -> np.random.Generator:
 # Assumed durations of on intervals, and the spread of the breaks between them, for a scenario's hosts.
 SESSIONS = Weibull(0.393, 2.964 * HOUR_S)
 BREAKS_SIGMA = 1.6
-ALWAYS_FRACTION = 0.97  # above this on fraction a host has no breaks
-MIN_BUFFER_S = 0.1 * DAY_S  # the client preference "store at least" at its default
+ALWAYS_FRACTION = 0.97  # hosts above this on fraction have no breaks
+MIN_BUFFER_S = 0.1 * DAY_S  # the client's default for the preference "store at least"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredHost:
-    """One measured host. `stretch`: how many times longer than its benchmark predicts its jobs take.
+    """One measured host. `stretch` is the ratio of its jobs' actual runtime to that predicted by its benchmark.
 
-    The host is on for `on_fraction` of the time and keeps `buffer_s` of work. The other fractions are of its instances.
-    Hosts of one `owner` get no two instances of a job.
+    The host is on for `on_fraction` of the time and buffers `buffer_s` of work. Other fractions are of its instances.
+    Two hosts of the same `owner` do not get instances of the same job.
     """
 
     ncpus: int
@@ -247,7 +247,7 @@ class MeasuredHost:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPopulation(HostPopulation):
-    """Measured hosts that take part from the first day to the last; HostPopulation's distributions are not used."""
+    """Measured hosts that participate from the first day to the last. HostPopulation's distributions are not used."""
 
     hosts: tuple[MeasuredHost, ...] = ()
 
@@ -256,7 +256,7 @@ class MeasuredPopulation(HostPopulation):
         return cls((), platforms={host.platform: 1.0 for host in hosts}, hosts=hosts)
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:  # noqa: ARG002  all stay
-        """Return every host, its first call at a random time in the first hours."""
+        """Return all hosts, with first requests at random times in the first hours."""
         phases = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, TRAITS)))).random(len(self.hosts))
         return [
             _traits(host, number, Instant(starts_at + float(phase) * FIRST_CALLS_S), starts_at)
@@ -272,7 +272,7 @@ class MeasuredPopulation(HostPopulation):
 
 
 def presence(on_fraction: float) -> OnOff:
-    """Return sessions with breaks long enough to give this on fraction.
+    """Return on intervals with breaks just long enough for this on fraction.
 
     >>> presence(0.4).fraction, presence(0.99).fraction
     (0.4, 1.0)

@@ -1,4 +1,4 @@
-"""Parses and checks the population of a scenario file; every error names the field. Reads the host table, if named."""
+"""Parses and checks the population of a scenario file, and reads its host table, if any. Errors name the field."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ LAWS: Mapping[str, tuple[str, ...]] = {
     "lognormal": ("median_hours", "sigma"),
     "hyperexponential": ("fractions", "means_hours"),
 }
-LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull distribution; below, single durations exceed any simulation
-MOST_SIGMA = 5.0  # maximum sigma of a logarithm: one in twenty is then 3,700 times the median
+LEAST_SHAPE, MOST_SHAPE = 0.1, 20.0  # of a Weibull; below, single durations exceed any simulation
+MOST_SIGMA = 5.0  # maximum sigma of a logarithm: 5 % of values are then above 3,700 times the median
 LEAST_MEAN_S, MOST_MEAN_S = 60.0, 3650 * DAY_S  # bounds of mean on and off durations
 
 
 def parse_population(values: Mapping[str, object], *, folder: Path, where: str = "population") -> HostPopulation:
-    """Return the population of a `[population]` table; a host table's path is relative to `folder`.
+    """Return the population defined by a `[population]` table. A host table's path is relative to `folder`.
 
     >>> parse_population({"hosts": 0}, folder=Path())
     Traceback (most recent call last):
@@ -130,7 +130,7 @@ def _arrivals(population: Fields, number: int, values: Mapping[str, object]) -> 
 
 
 def _computers(fields: Fields, folder: Path) -> FittedHosts | HostTable:
-    """Return the fitted population of this name, or the table in this file."""
+    """Return the fitted population of the given name, or the host table in the given file."""
     name = fields.text("computers", most=4096, default="seti")
     if name in FITTED:
         return FITTED[name]
@@ -258,8 +258,8 @@ def _is_positive(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 < value < math.inf
 
 
-# Defaults of a scenario: a quarter of the hosts is always on; short breaks follow a Weibull distribution with the shape
-# and scale used in published simulations of BOINC; the other owners switch their hosts on at home or at work.
+# Defaults of a scenario: a quarter of the hosts are always on; on intervals between short breaks have the Weibull shape
+# and scale of published simulations of BOINC; the other owners switch their hosts on at home or at work.
 _ON = Weibull(0.393, 2.964 * HOUR_S)
 _BREAKS = LogNormal(0.5565 * HOUR_S, 1.6)
 USUAL = (

@@ -1,7 +1,7 @@
-"""Defines what the engine needs from a scenario: volunteers, submissions and their times.
+"""Defines the interface between the engine and a scenario: volunteers, submissions and their times.
 
-The engine advances the clock, carries messages and runs the services. A volunteer's host decides for itself between two
-calls, and all randomness belongs to the scenario, which is a function of its seed.
+The engine advances the clock, carries messages and runs the services. Between two requests, a volunteer's host acts on
+its own. All randomness belongs to the scenario, which is a function of its seed.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class ShareOf:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A batch to submit: `batch` is the table that `jobs.spec.parse_batch` takes.
+    """A batch to submit. `batch` is the table passed to `jobs.spec.parse_batch`.
 
-    Its name identifies the batch in results and in the clairvoyant bound, so names are unique.
+    Names must be unique, because they identify batches in results and in the clairvoyant bound.
     """
 
     at: Instant
@@ -50,7 +50,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """While `start_at` <= now < `end_at` no call is answered, and no periodic task runs."""
+    """A server outage. While `start_at` <= now < `end_at`, no request is answered and no periodic task runs."""
 
     start_at: Instant
     end_at: Instant
@@ -58,11 +58,11 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class VolunteerFacts:
-    """Facts about a volunteer's host that only the simulation knows.
+    """Facts about a volunteer's host that are known only to the simulation.
 
-    `run` instances got a processor at some time, `deadline_mode` of them in deadline mode, which kept other jobs, of
-    this project or another, from running for `preempted_s` seconds in all. `lost` instances can never return a result:
-    they were lost on the host, or with it when it left.
+    `run` counts the instances that ran, `deadline_mode` those of them that ran in deadline mode, which preempted other
+    jobs, of this project or another, for `preempted_s` seconds in total. `lost` counts instances that can never return
+    a result because they were lost on the host, or with it when it left.
     """
 
     run: int = 0
@@ -72,49 +72,49 @@ class VolunteerFacts:
 
 
 class Participant(Protocol):
-    """One host. The engine calls `advance` at every instant `next_event` returns, then `request`."""
+    """One volunteer's host. The engine calls `advance` at each instant that `next_event` returns, then `request`."""
 
     @property
     def authenticator(self) -> str:
-        """The account key its requests carry; hosts of one volunteer share it."""
+        """The account key in the host's requests. All hosts of one volunteer share it."""
         ...
 
     def next_event(self, now: Instant) -> Instant:
-        """Return when the host must be advanced next, at or after `now`; math.inf: never again."""
+        """Return when the host must be advanced next, at or after `now`, or math.inf for never again."""
         ...
 
     def advance(self, now: Instant) -> None:
-        """Advance to `now`: compute, finish jobs, switch on and off, leave."""
+        """Advance to `now`: compute and finish jobs, switch on and off, leave."""
         ...
 
     def request(self, now: Instant) -> SchedulerRequest | None:
-        """Return the request of a call at `now`; None if the client does not call.
+        """Return the client's request at `now`, None if it does not contact the server.
 
-        `files` of a reported result count as uploaded just before. The MD5 of an output is the same for every right
-        answer to a job, and differs for every wrong answer.
+        The `files` of a reported result count as uploaded just before. All correct outputs of a job have the same MD5,
+        and each wrong output has a different one.
         """
         ...
 
     def receive(self, reply: SchedulerReply, now: Instant) -> None:
-        """Process the reply to the last call."""
+        """Process the reply to the last request."""
         ...
 
     def unanswered(self, now: Instant) -> None:
-        """Handle a call without a reply: back off, and keep the results to report."""
+        """Handle a request without a reply: back off, and keep the results for the next report."""
         ...
 
     def facts(self) -> VolunteerFacts: ...
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return two cumulated CPU times at each of these instants, in order: the project's share while the host was
-        on, and the part used by its jobs. Advances the host to the last instant.
+        """Return two cumulative CPU times for each of these instants (ascending): the project's share while the host
+        was on, and the part of it that its jobs used. Advances the host to the last instant.
         """
         ...
 
 
 class Scenario(Protocol):
-    """A project with its volunteers and submitters. The same seed gives the same volunteers and submissions under every
-    rule; each call of `volunteers` returns new ones.
+    """A project with its volunteers and submitters. A seed gives the same volunteers and submissions under every rule.
+    Each call of `volunteers` creates new objects.
     """
 
     @property
@@ -125,12 +125,12 @@ class Scenario(Protocol):
 
     @property
     def horizon_s(self) -> Seconds:
-        """The simulation ends this long after its start, or when every batch has ended."""
+        """The maximum simulated time. A simulation ends earlier when every batch has ended."""
         ...
 
     @property
     def settings(self) -> Mapping[str, object]:
-        """The project's settings that differ from the default, by key."""
+        """The project's settings that differ from their defaults, by key."""
         ...
 
     @property
@@ -138,16 +138,16 @@ class Scenario(Protocol):
 
     @property
     def submitters(self) -> Sequence[ShareOf]:
-        """Return every submitter named in a batch."""
+        """Return all submitters named in batches."""
         ...
 
     @property
     def outages(self) -> Sequence[Outage]:
-        """Return the outages in order; they do not overlap."""
+        """Return the outages in chronological order, without overlaps."""
         ...
 
     def volunteers(self, seed: int) -> Sequence[Participant]: ...
 
     def submissions(self, seed: int) -> Sequence[Submission]:
-        """Return the submissions in order of time."""
+        """Return the submissions in chronological order."""
         ...

@@ -1,12 +1,12 @@
-"""Schedules a client's processors: round-robin while all deadlines can be kept, else earliest deadline first.
+"""Schedules a client's processors: round-robin while all deadlines can be met, otherwise earliest deadline first.
 
-The stock client does the same (docs/protocol.md#behaviour). Round-robin: this project has its share of the processors
-while other projects have work, its jobs in order of arrival; on a shared processor a job runs at a fraction of its
-speed. A job that the client, by its own estimates, would not end `margin_s` before its deadline that way is in danger.
-Jobs in danger run first, earliest deadline first, on all processors and at once; other jobs wait.
+The stock client does the same (docs/protocol.md#behaviour). Under round-robin, this project gets its share of the
+processors while other projects have work, and runs its jobs in order of arrival; on a shared processor a job runs at a
+fraction of its speed. A job is in danger if, by the client's own estimates, it would then end less than `margin_s`
+before its deadline. Jobs in danger start immediately on all processors, earliest deadline first; other jobs wait.
 
-The real client checks every minute. This one checks when a job arrives, ends or is dropped, and when a job could have
-come into danger since, at most every CHECK_AGAIN_S.
+The real client checks every minute. The simulated client checks when a job arrives, ends or is dropped, and as soon as
+a job could be in danger, at most every CHECK_AGAIN_S.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from domain.units import Instant, Seconds
 from simulator.availability import Availability
 
 CHECK_AGAIN_S = 600.0
-DONE_S = 1e-3  # work below this counts as none: instants have a resolution of a quarter of a microsecond
+DONE_S = 1e-3  # less work than this counts as none: the resolution of instants is a quarter of a microsecond
 
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """A job as the client has it. Work is in seconds at full speed.
+    """A job on the client. Work is in seconds at full speed.
 
-    `left_s` is the true work left, until its end or until its error; `done_s` the work done; `estimate_s` the client's
-    estimate of the whole job, `true_s` its true length. `lost` tasks never run and never end.
+    `left_s` is the true work left until its end or its error, `done_s` the work done, `estimate_s` the client's
+    estimate of the whole job and `true_s` its true length. `lost` tasks never run and never end.
     """
 
     name: str
@@ -52,19 +52,19 @@ class Task:
     garbage: bool = False
     done_s: float = 0.0
     started: bool = False
-    share: float = 0.0  # fraction of full speed at which it runs now
+    share: float = 0.0  # current speed as a fraction of full speed
     in_danger: bool = False
     was_in_danger: bool = False  # at some time while it was in danger
 
     @property
     def usage(self) -> float:
-        """Return how many processors of its own kind it uses."""
+        """Return how many processors of its own type the task uses."""
         return self.gpu_count or self.ncpus
 
     @property
     def remaining_s(self) -> float:
-        """Return the client's estimate of the work left: its weight moves from the initial estimate to measured
-        progress.
+        """Return the client's estimate of the work left, which shifts from the initial estimate to one based on
+        measured progress.
 
         >>> Task("a_1", Instant(0.0), left_s=50.0, true_s=100.0, estimate_s=200.0, done_s=50.0).remaining_s
         75.0
@@ -77,7 +77,7 @@ class Task:
 
 @quick_dataclass(frozen=True, slots=True)
 class Ended:
-    """A finished task and when it ended. `late`: dropped before it started, after its deadline."""
+    """A finished task and when it ended. `late`: its deadline passed before it started, so it was dropped."""
 
     task: Task
     at: Instant
@@ -86,10 +86,10 @@ class Ended:
 
 @dataclass(slots=True)
 class Processors:
-    """The processors of one kind in one host, and this project's tasks for them.
+    """A host's processors of one type, and this project's tasks for them.
 
-    `share` of them is this project's while tasks run in turn; the rest belongs to other projects. `preempted_s` sums
-    the processor seconds other jobs lost to tasks in danger; `run` and `out_of_turn` count tasks.
+    This project gets `share` of them while tasks run in turn; the rest belongs to other projects. `preempted_s` is the
+    total of the processor seconds that other jobs lost to tasks in danger; `run` and `out_of_turn` count tasks.
     """
 
     count: int
@@ -97,12 +97,12 @@ class Processors:
     margin_s: Seconds
     availability: Availability
     at: Instant
-    fraction: float = 1.0  # the on fraction as the client has measured it
+    fraction: float = 1.0  # the on fraction measured by the client
     tasks: list[Task] = field(default_factory=list)
     run: int = 0
     out_of_turn: int = 0
     preempted_s: float = 0.0
-    next_at: float = math.inf  # when a task ends or is dropped, or a check is due, unless a task is added before
+    next_at: float = math.inf  # when a task next ends or is dropped, or a check is due, if no task is added
     _done_at: float = math.inf
     _worked_s: float = 0.0  # on time before `at`, in seconds
     _taking: float = 0.0  # processors taken from other jobs
@@ -141,7 +141,7 @@ class Processors:
         return ended
 
     def plan(self, now: Instant) -> None:
-        """Decide what runs from `now` on, and when the next event is."""
+        """Decide which tasks run from `now`, and when the next event occurs."""
         self.at = now
         if not self.tasks:
             self._taking, self.next_at, self._done_at = 0.0, math.inf, math.inf
@@ -156,7 +156,7 @@ class Processors:
         self.next_at = min(self._done_at, late_at, look_again_at)
 
     def _find_danger(self, runnable: list[Task], now: Instant) -> float:
-        """Mark tasks that would be late if all ran in turn; return until when no other task can be in danger."""
+        """Mark the tasks that would be late if all ran in turn. Return until when no further task can be in danger."""
         left = [(task.remaining_s, task.gpu_count or task.ncpus) for task in runnable]
         capacity, fraction = self.count * self.share, max(0.01, self.fraction)
         last_s = (sum([s * usage for s, usage in left]) / capacity + max(left, default=(0.0, 0.0))[0]) / fraction
@@ -174,7 +174,7 @@ class Processors:
         return now + max(CHECK_AGAIN_S, spare_s)
 
     def _share_out(self, runnable: list[Task]) -> None:
-        """Set task speeds: tasks in danger first, on all processors, then the rest within this project's share."""
+        """Set task speeds: first tasks in danger, on all processors, then other tasks within this project's share."""
         endangered = [task for task in runnable if task.in_danger]
         capacity = self.count * self.share
         if not endangered:
@@ -199,7 +199,7 @@ class Processors:
                 task.was_in_danger = True
 
     def _uses(self, processors: float) -> None:
-        """Set how many processors of its share this project uses from now on."""
+        """Record that this project now uses this many processors of its share."""
         if processors != self._using:
             worked_s, used_s = self._use
             worked_s.append(self._worked_s)
@@ -207,7 +207,7 @@ class Processors:
             self._using = processors
 
     def used_s(self, worked_s: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the processor seconds of its share that this project used, by on time; call `advance` that far first.
+        """Return the processor seconds of its share that this project used, by on time. Call `advance` that far first.
 
         Work of tasks in danger beyond the share does not count.
         """
@@ -234,9 +234,9 @@ class Processors:
 
 
 def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> float:
-    """Give up to `capacity` processors to tasks in order, each at most its remaining speed; return how many were given.
+    """Give up to `capacity` processors to tasks in order, each at most its remaining speed. Return the number given.
 
-    `whole`: a task that does not get all it uses gets nothing, unless it is the first.
+    `whole`: a task gets either all the processors it uses or none, except for the first task.
     """
     left = capacity
     for task in tasks:
@@ -253,7 +253,7 @@ def _hand_out(tasks: list[Task], capacity: float, *, whole: bool = False) -> flo
 
 
 def _kept_from_others(runnable: list[Task], in_turn: list[float]) -> float:
-    """Return how many processors jobs of this and other projects lose to jobs in danger."""
+    """Return how many processors the other jobs, of this and other projects, lose to jobs in danger."""
     now = [task.share * task.usage for task in runnable]
     own = sum(
         max(0.0, turn - have) for task, turn, have in zip(runnable, in_turn, now, strict=True) if not task.in_danger
@@ -262,9 +262,9 @@ def _kept_from_others(runnable: list[Task], in_turn: list[float]) -> float:
 
 
 def in_turn_s(left: list[tuple[float, float]], capacity: float) -> list[float]:
-    """Return when each of these tasks (seconds left, processors used) would end, run in order on `capacity` processors.
+    """Return when each task (seconds left, processors used) would end if all ran in order on `capacity` processors.
 
-    Whole processors take the tasks in order as they become free; a remainder is one slower processor.
+    Each whole processor takes the next task when it becomes free; a fractional remainder is one slower processor.
 
     >>> in_turn_s([(10.0, 1.0), (10.0, 1.0), (10.0, 1.0)], 2.0), in_turn_s([(10.0, 1.0), (10.0, 1.0)], 0.5)
     ([10.0, 10.0, 20.0], [20.0, 40.0])
@@ -277,7 +277,7 @@ def in_turn_s(left: list[tuple[float, float]], capacity: float) -> list[float]:
     ends = []
     for left_s, usage in left:
         needed = max(1, math.ceil(usage - 1e-9))
-        if needed > whole:  # wider than the share: uses all processors after every earlier task
+        if needed > whole:  # wider than the share: runs on all processors after every earlier task
             begin_s = max([slow_free_s, *free])
             end_s = begin_s + left_s * usage / capacity
             free, slow_free_s = [end_s] * whole, end_s

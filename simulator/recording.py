@@ -1,8 +1,8 @@
-"""Records a run by wrapping the ports the services write to, without changing results.
+"""Records a run by wrapping the ports to which the services write, without changing results.
 
-Also tracks the shares of submitters while they compete, and processor utilization while work waits, by day: every
-SAMPLE_S a sample records whether work waits, and an interval counts if unsent instances for CPUs waited at both its
-ends. GPUs are left out.
+It also tracks the shares of submitters while they compete, and daily processor utilization while work waits. Every
+SAMPLE_S, a sample records whether work is waiting; an interval counts if unsent instances for CPUs were waiting at both
+of its ends. GPUs are excluded.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from simulator.ports import Participant
 
 
 class Shares:
-    """Tracks first dispatches while jobs of two or more submitters wait: the work each received and was due."""
+    """Tracks, while jobs of two or more submitters wait, the work each one received in first dispatches and was due."""
 
     def __init__(self) -> None:
         self._shares: dict[str, float] = {}
         self._waiting: dict[str, int] = {}  # jobs without a sent instance
         self._got: defaultdict[str, float] = defaultdict(float)
         self._due: defaultdict[str, float] = defaultdict(float)
-        self._sent_flop = 0.0  # including times with a single submitter
+        self._sent_flop = 0.0  # including periods with a single submitter
 
     def submitted(self, submitter: str, jobs: int, *, shares: float) -> None:
         self._shares[submitter] = shares
@@ -55,9 +55,9 @@ class Shares:
 
     @property
     def gap_fraction(self) -> float | None:
-        """Return the fraction of contended work that another submitter should have received; None: no contention.
+        """Return the fraction of contended work that another submitter should have received, None without contention.
 
-        Half the sum of |got - due|, over the work sent while two submitters waited: 0.5 if one of two got it all.
+        It is half the sum of |got - due| over the work sent while two submitters waited: 0.5 if one of two got it all.
 
         >>> shares = Shares()
         >>> for name in ("ada", "bob"):
@@ -72,7 +72,7 @@ class Shares:
 
     @property
     def gap_of_all_fraction(self) -> float | None:
-        """Return the same gap as a fraction of all work sent, with or without contention: the long-run shares.
+        """Return the same gap as a fraction of all work sent, with or without contention, to show long-term shares.
 
         >>> shares = Shares()
         >>> shares.submitted("ada", 6, shares=1.0)
@@ -97,7 +97,7 @@ SAMPLE_S = HOUR_S
 
 @dataclass(frozen=True, slots=True)
 class WorkSample:
-    """Whether unsent instances waited at this instant."""
+    """Whether unsent instances were waiting at this instant."""
 
     at: Instant
     waits: bool
@@ -105,14 +105,14 @@ class WorkSample:
 
 @dataclass(frozen=True, slots=True)
 class ProcessorUse:
-    """Used fraction of the project's share of running processors; None for a day on which no work waited."""
+    """The used fraction of the project's share of running processors, None for a day without waiting work."""
 
     by_day: tuple[float | None, ...] = ()
     fraction: float | None = None
 
 
 def processor_use(samples: Sequence[WorkSample], volunteers: Iterable[Participant], ended_at: Instant) -> ProcessorUse:
-    """Return the utilization of all volunteers' CPUs; `samples` begin at the start of the run."""
+    """Return the utilization of all volunteers' CPUs. `samples` must begin at the start of the run."""
     if not samples or not any(sample.waits for sample in samples):
         return ProcessorUse()
     edges = np.array([*(sample.at for sample in samples), max(ended_at, samples[-1].at)])
@@ -147,7 +147,7 @@ def doubles() -> array[float]:
 
 @dataclass(frozen=True, slots=True)
 class PublishedForecast:
-    """The quantiles of a batch's end shown to submitters from `made_at` on."""
+    """The quantiles of a batch's end that submitters see, beginning at `made_at`."""
 
     made_at: Instant
     q10_at: Instant
@@ -157,10 +157,10 @@ class PublishedForecast:
 
 @dataclass(slots=True, eq=False)
 class Followed:
-    """A batch since its submission. `ended_at` has one entry per ended job, `validated` of them are valid.
+    """A batch's record since its submission. `ended_at` has one entry per ended job; `validated` of them are valid.
 
-    `promised_at` is the C(B) published when half of its jobs had ended. `forecasts` are in order of publication; None:
-    no forecast was shown from then on. `on_cpus`: CPUs can run its jobs.
+    `promised_at` is the C(B) published when half of its jobs had ended. `forecasts` are in order of publication; None
+    means that the forecast was withdrawn. `on_cpus`: CPUs can run its jobs.
     """
 
     batch_id: BatchId
@@ -184,7 +184,7 @@ class Followed:
 
 @dataclass(slots=True, eq=False)
 class RunRecord:
-    """The record of one run. Waits are from submission to a job's first dispatch, by class."""
+    """The record of one run. Waits are the times from submission to a job's first dispatch, by job class."""
 
     batches: dict[BatchId, Followed] = field(default_factory=dict)
     classes: dict[JobClassId, JobClass] = field(default_factory=dict)
@@ -193,13 +193,13 @@ class RunRecord:
     requests: int = 0
     asking: int = 0  # requests for work
     without_work: int = 0  # requests for work that got none
-    refused_feasible: int = 0  # of those, requests with a feasible job waiting
+    refused_feasible: int = 0  # requests without work although a feasible job was waiting
     refusals: Counter[RefusalCode] = field(default_factory=Counter)
     shares: Shares = field(default_factory=Shares)
     sequence: list[Assignment] | None = None  # every assignment in order, if enabled
     jobs_open: int = 0
     to_settle: bool = False  # the validator has something to process
-    half_done: list[Followed] = field(default_factory=list)  # half done, `promised_at` still to be read
+    half_done: list[Followed] = field(default_factory=list)  # half done, `promised_at` not read yet
     work_samples: list[WorkSample] = field(default_factory=list)
     all_sent_at: Instant | None = None  # when every CPU job had been sent once for the first time
     _never_sent: int = 0  # CPU jobs only
@@ -271,7 +271,7 @@ class RunRecord:
 
 
 class RecordedLedger:
-    """The scheduler's Ledger, recording assignments."""
+    """Implements the scheduler's Ledger and records assignments."""
 
     def __init__(self, ledger: Ledger, record: RunRecord) -> None:
         self._ledger = ledger
@@ -295,7 +295,7 @@ class RecordedLedger:
 
 
 class RecordedForecasts:
-    """The estimator's Forecasts, recording what submitters see."""
+    """Implements the estimator's Forecasts and records what submitters see."""
 
     def __init__(self, forecasts: Forecasts, record: RunRecord) -> None:
         self._forecasts = forecasts
@@ -317,7 +317,7 @@ class RecordedForecasts:
 
 
 class RecordedOverdue:
-    """The sweeper's OverdueWork, recording that there is something to settle."""
+    """Implements the sweeper's OverdueWork and records that there is something to settle."""
 
     def __init__(self, overdue: OverdueWork, record: RunRecord) -> None:
         self._overdue = overdue
@@ -331,7 +331,7 @@ class RecordedOverdue:
 
 
 class RecordedUnsettled:
-    """The validator's UnsettledJobs, recording settlements."""
+    """Implements the validator's UnsettledJobs and records settlements."""
 
     def __init__(self, unsettled: UnsettledJobs, record: RunRecord) -> None:
         self._unsettled = unsettled
@@ -347,7 +347,7 @@ class RecordedUnsettled:
         return found
 
     async def settle(self, settlements: Sequence[JobSettlement]) -> int:
-        """Settle jobs. Nothing else changes them between reading and settling, so all are current."""
+        """Settle jobs. In virtual time nothing changes them after they were read, so all are current."""
         current = await self._unsettled.settle(settlements)
         assert current == len(settlements), "a job changed while it was settled, but a simulation has one thread"
         for settlement in settlements:

@@ -16,7 +16,7 @@ from simulator.metrics import OTHERS, Figure, Figures, as_json
 
 @dataclass(frozen=True, slots=True)
 class BatchEnds:
-    """When the jobs of AFAP batches ended, in seconds after submission. `jobs` counts unfinished jobs too."""
+    """The ends of the jobs of AFAP batches, in seconds after submission. `jobs` includes unfinished jobs."""
 
     ends_s: tuple[float, ...]
     jobs: int
@@ -24,7 +24,7 @@ class BatchEnds:
 
 @dataclass(frozen=True, slots=True)
 class RuleComparison:
-    """The figures of each rule on one scenario: medians over seeds. `ends` has the jobs of all seeds."""
+    """The figures of each rule on one scenario, as medians over seeds. `ends` includes the jobs of all seeds."""
 
     scenario: str
     seeds: int
@@ -32,7 +32,7 @@ class RuleComparison:
     ends: Mapping[str, BatchEnds] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, object]:
-        """Return the object a command prints last; equal figures give equal text."""
+        """Return the JSON object that a command prints last. Equal figures give equal text."""
         return {
             "scenario": self.scenario,
             "seeds": self.seeds,
@@ -69,7 +69,7 @@ NOT_OVER = '">" marks batches that did not finish before the simulation ended: t
 
 
 def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) -> str:
-    """Return a table cell. `more`: the true value is larger, so the cell starts with `>`.
+    """Return a table cell. With `more`, the true value is larger and the cell starts with `>`.
 
     >>> shown(5400.0, hours), shown(5400.0, hours, more=True), shown(None, hours)
     ('1.5 h', '> 1.5 h', '')
@@ -80,7 +80,7 @@ def shown(value: Figure, spoken: Callable[[float], str], *, more: bool = False) 
 
 
 def quotient(value: Figures, base: Figures) -> str:
-    """Return the ratio of two makespans: with `>` or `<` if one of them was cut short, empty if both were.
+    """Return the ratio of two makespans, marked with `>` or `<` if one of them was cut short, empty if both were.
 
     >>> day, cut = Figures(makespan_s={"afap": 86400.0}), Figures(makespan_s={"afap": 86400.0}, cut_short=("afap",))
     >>> quotient(day, day), quotient(cut, day), quotient(day, cut), quotient(cut, cut)
@@ -131,7 +131,7 @@ TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoke
 
 
 def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
-    """Return each row's label with one cell per rule. Rows without any value are left out."""
+    """Return each row's label with one cell per rule. Rows without any values are omitted."""
     every = list(comparison.rules.values())
     spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
     rows = [(name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
@@ -147,7 +147,7 @@ def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
 
 
 def kinds_of(every: Sequence[Figures]) -> list[str]:
-    """Return the kinds of batches in any of the figures, sorted."""
+    """Return the kinds of batches that occur in any of the figures, sorted."""
     return sorted({kind for figures in every for kind in figures.makespan_s or {}})
 
 
@@ -156,7 +156,7 @@ def _span(figures: Figures, makespan: str) -> str:
 
 
 def _by_number(key: str) -> tuple[float, str]:
-    """Sort numbers by value, names after them."""
+    """Return a sort key that puts numbers in order of value, followed by names."""
     try:
         return float(key), ""
     except ValueError:
@@ -164,7 +164,7 @@ def _by_number(key: str) -> tuple[float, str]:
 
 
 def remark(comparison: RuleComparison) -> str:
-    """Return the footnote for the table's `>` and `<` marks, or an empty string."""
+    """Return the footnote that explains the table's `>` and `<` marks, or an empty string."""
     return NOT_OVER if any(figures.cut_short for figures in comparison.rules.values()) else ""
 
 

@@ -1,8 +1,8 @@
-"""Draws scenarios from a number, for measuring decisions on populations they were not tuned on.
+"""Draws scenarios from a number, to measure decisions on populations they were not tuned on.
 
-`drawn_scenario(number)` returns the tables of a scenario file (simulator/scenario.py). Odd numbers are the half to tune
-on, even numbers the unseen half. Every six successive populations of a half are a Latin hypercube: each dimension of
-DIMENSIONS is cut into six equal parts, and each part is drawn once, so that six populations already cover every range.
+`drawn_scenario(number)` returns the tables of a scenario file (simulator/scenario.py). Odd numbers are for tuning, even
+numbers for testing. Every six successive populations of a half form a Latin hypercube: each of DIMENSIONS is divided
+into six equal parts, and each part is drawn once, so that six populations already cover every range.
 
 Sizes are chosen so that a run takes seconds: large populations get long jobs and short delay bounds. The horizon is
 two to three times as long as the work needs without losses, so a run ends even if its batches do not.
@@ -22,7 +22,7 @@ from domain.units import DAY_S, HOUR_S, Instant
 from simulator.population import HostPopulation
 from simulator.population_fields import parse_population
 
-DRAWN = "robustness"  # scenarios are called `robustness:NUMBER`
+DRAWN = "robustness"  # scenarios are named `robustness:NUMBER`
 MOST_NUMBER = 1_000_000
 PARTS = 6  # parts per dimension, each drawn once in this many successive populations of a half
 DIMENSIONS = (  # append only: a dimension's position is part of its seed
@@ -90,7 +90,7 @@ COMPUTERS = ("seti", "einstein", "lhc")
 
 
 def population_number(scenario: str) -> int | None:
-    """Return the number of a scenario called `robustness:NUMBER`; None for any other name. Raises InvalidInputError.
+    """Return the number in the scenario name `robustness:NUMBER`, None for any other name. Raises InvalidInputError.
 
     >>> population_number("robustness:7"), population_number("small")
     (7, None)
@@ -104,7 +104,7 @@ def population_number(scenario: str) -> int | None:
 
 
 def drawn_scenario(number: int) -> dict[str, object]:
-    """Return the tables of population `number`, 1 or more. The same number gives the same tables."""
+    """Return the tables of population `number`, which counts from 1. The same number gives the same tables."""
     u = _places(number)
     population = _population(u)
     parsed = parse_population(population, folder=Path())
@@ -114,7 +114,7 @@ def drawn_scenario(number: int) -> dict[str, object]:
     longest = min(MOST_JOB_HOURS, bound_days * 24.0 / 4.0)
     shortest = min(longest, max(SHORT_JOB_HOURS[0], speed * 24.0 / (REFERENCE_FLOP_PER_S * MOST_JOBS_PER_DAY)))
     job_hours = _log(u["length"], shortest, longest)
-    if u["length"] < 1.0 / PARTS:  # jobs of minutes everywhere, although the run is short
+    if u["length"] < 1.0 / PARTS:  # every batch has jobs of minutes, although the run is short
         job_hours = _log(u["length"] * PARTS, *SHORT_JOB_HOURS)
     flop = _digits(job_hours * HOUR_S * REFERENCE_FLOP_PER_S)
     per_day = speed * DAY_S / flop
@@ -209,7 +209,7 @@ def _population(u: Mapping[str, float]) -> dict[str, object]:
 
 
 def _presence(kind: str, place: float) -> list[dict[str, object]]:
-    """Return the presence table: mostly one kind and the rest always on, or all four kinds, the first one rarer."""
+    """Return the presence table: mostly one kind with the rest always on, or all four kinds, the first one rarer."""
     if kind == USUAL:
         return []
     if kind == MIXED:
@@ -221,7 +221,7 @@ def _presence(kind: str, place: float) -> list[dict[str, object]]:
 
 
 def _leave_and_join(population: dict[str, object], u: Mapping[str, float], later_at_hours: float) -> None:
-    """Return departures for one half of the populations and newcomers with the later batches for the other."""
+    """Add departures to one half of the populations, and newcomers that join with the later batches to the other."""
     if u["stay"] >= 0.5:
         days = _log(2.0 * u["stay"] - 1.0, 60.0, 8.0)
         population["mean_stay_days"] = _digits(max(days, 1.5 * later_at_hours / 24.0))
@@ -247,7 +247,7 @@ def _batch(name: str, qos: QoS, at_hours: float, jobs: int, flop: float, *, app:
 
 
 def _log(place: float, low: float, high: float) -> float:
-    """Return the log-uniform value at `place` of the way from `low` to `high`."""
+    """Return the value at the fraction `place` of the way from `low` to `high`, on a logarithmic scale."""
     return low * math.exp(place * math.log(high / low))
 
 
@@ -260,5 +260,5 @@ def _within(value: float, low: int, high: int) -> int:
 
 
 def _digits(value: float) -> float:
-    """Round to three significant digits, to keep a drawn scenario readable."""
+    """Round to three significant digits, so that a drawn scenario is readable."""
     return float(f"{value:.3g}")

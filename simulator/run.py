@@ -1,4 +1,4 @@
-"""Runs one scenario with one seed under one rule and returns its figures. Repeatable on any machine."""
+"""Runs one scenario with one seed under one rule and returns its figures. Results are the same on any machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RULE = "deadline.rule"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A run to perform. `rule` is one of SIMULATED_RULES; `settings` override those of the scenario."""
+    """A run to perform. `rule` is one of SIMULATED_RULES; `settings` override the scenario's settings."""
 
     scenario: FileScenario
     seed: int
@@ -38,7 +38,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run's figures, and for each AFAP batch by name the seconds from submission to each job's end."""
+    """A run's figures, and the seconds from submission to the end of each job, by name of AFAP batch."""
 
     figures: Figures
     ends_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -65,7 +65,7 @@ def deadline_rule(rule: str) -> str:
 
 
 def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
-    """Make the run. Raises InvalidInputError for an invalid rule or setting.
+    """Perform the run. Raises InvalidInputError for an invalid rule or setting.
 
     Services log only warnings during a run.
     """
@@ -89,7 +89,7 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
 
 @contextmanager
 def warnings_only() -> Iterator[None]:
-    """Log only warnings: services log a thousand times per simulated day."""
+    """Log only warnings, because services log a thousand times per simulated day."""
     before = structlog.get_config()
     told = before["logger_factory"]()  # shared by all loggers; replaced by one that only checks whether it is enabled
     structlog.configure(
@@ -103,7 +103,7 @@ def warnings_only() -> Iterator[None]:
 
 @contextmanager
 def what_is_stays() -> Iterator[None]:
-    """Freeze existing objects and collect garbage rarely: nearly all new objects stay until the end."""
+    """Freeze existing objects and collect garbage rarely, because nearly all new objects live until the end."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -52,7 +52,7 @@ YEAR_2100 = 4102444800.0
 
 @dataclass(frozen=True, slots=True)
 class AppPlan:
-    """An app with a version for each platform, on CPUs and for each type of GPU; or with these `versions`."""
+    """An app with the given `versions`, or else with one per platform for CPUs and for each type of GPU."""
 
     name: str
     ncpus: float = 1.0
@@ -75,7 +75,7 @@ class AppPlan:
 
 @dataclass(frozen=True, slots=True)
 class FileScenario:
-    """A checked scenario. `batches` are in order of time; figures exclude the `learning` ones."""
+    """A checked scenario. `batches` are in chronological order; figures exclude the batches in `learning`."""
 
     name: str
     starts_at: Instant
@@ -86,7 +86,7 @@ class FileScenario:
     submitters: tuple[ShareOf, ...]
     batches: tuple[BatchPlan, ...]
     outages: tuple[Outage, ...] = ()
-    delay_bound_s: Seconds = Seconds(7 * DAY_S)  # default of batches
+    delay_bound_s: Seconds = Seconds(7 * DAY_S)  # default for batches
     learning: frozenset[str] = frozenset()
 
     @property
@@ -108,11 +108,11 @@ class FileScenario:
         most_jobs: int | None = None,
         tell: Callable[[str], None] | None = None,
     ) -> FileScenario:
-        """Return the same project with the batches of a workload log (simulator/swf.py), or of its first `most_jobs`
+        """Return the same project with the batches of a workload log (simulator/swf.py), or only its first `most_jobs`
         jobs.
 
-        Jobs have the scenario's delay bound. `tell` receives a summary of the log. Raises InvalidInputError, also if no
-        job of the log was submitted before the horizon.
+        Jobs get the scenario's delay bound. `tell` receives a summary of the log. Raises InvalidInputError, also if no
+        job in the log was submitted before the horizon.
         """
         replay = Replay(self.apps[0].name, self.horizon_s, self.delay_bound_s, speed_up, most_jobs=most_jobs)
         left_out = LeftOut()
@@ -138,11 +138,11 @@ class FileScenario:
 
 
 def read_scenario(path: str | Path, changes: Mapping[str, object] | None = None) -> FileScenario:
-    """Return the scenario of a file, a shipped one by its name, or `robustness:NUMBER` (simulator/robustness.py).
+    """Return the scenario in a file, the shipped one of this name, or `robustness:NUMBER` (simulator/robustness.py).
 
     Raises InvalidInputError.
 
-    `changes` replace values of the file by path: {"population.loss_fraction": 0.02, "delay_bound_days": 2}.
+    `changes` replace values in the file by path: {"population.loss_fraction": 0.02, "delay_bound_days": 2}.
 
     >>> read_scenario("small", {"population.loss_fraction": 0.1}).population.loss_fraction
     0.1
@@ -189,7 +189,7 @@ def changed(values: Mapping[str, object], changes: Mapping[str, object]) -> dict
 
 
 def parse_scenario(values: Mapping[str, object], *, folder: Path, name: str = "scenario") -> FileScenario:
-    """Check a scenario's tables. Raises InvalidInputError naming the field, the expected value and the value given."""
+    """Check a scenario's tables. Raises InvalidInputError with the field, the expected value and the actual value."""
     fields = Fields(values, known=KNOWN)
     days = fields.number("days", above=0.0)
     if days > MOST_DAYS:
@@ -270,12 +270,12 @@ def _outages(fields: Fields, starts_at: Instant) -> tuple[Outage, ...]:
 
 
 MOST_NAME_CHARS = 100
-MOST_HOSTS = 1_000_000  # hosts that ever take part
+MOST_HOSTS = 1_000_000  # hosts that ever participate
 MOST_MEMORY_SIGMAS = 6.0  # in sigmas: more than any host in a million has
 
 
 def name_of(fields: Fields, taken: Iterable[str] = (), *, default: str | None = None) -> str:
-    """Return the field `name`: not empty, and not in `taken`."""
+    """Return the field `name`, which must not be empty or in `taken`."""
     name = fields.text("name", most=MOST_NAME_CHARS, default=default)
     if not name:
         raise InvalidInputError(fields.path("name"), "a name", name)
@@ -292,7 +292,7 @@ def check_times(
     starts_at: float,
     horizon_s: float,
 ) -> None:
-    """Check that everything begins before the horizon, and that there are not too many hosts to simulate."""
+    """Check that everything begins before the horizon and that the number of hosts is not too large to simulate."""
     expected = f"before the end of the scenario, {horizon_s / DAY_S:g} days"
     begins = [
         *((f"batch {plan.name}: at_hours", plan.at_s) for plan in plans),
@@ -311,7 +311,7 @@ def check_times(
 def check_that_all_can_be_run(
     plans: Iterable[BatchPlan], programs: Iterable[Program], population: HostPopulation
 ) -> None:
-    """Check for each batch that some host of the population can have the processors, the memory and the GPU."""
+    """Check for each batch that a host of the population can have the processors, memory and GPU that it needs."""
     most_cores = population.computers.most_cores
     most_memory = population.gigabytes_per_core * most_cores * math.exp(MOST_MEMORY_SIGMAS * MEMORY_SIGMA) * 1e9
     can_run = {program.app.name for program in programs if _can_run(program, population, most_cores)}

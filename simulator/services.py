@@ -1,6 +1,6 @@
-"""Runs the production services on one store, with substitutes for files, keys and workers.
+"""Runs the production services on one store, with stubs for files, keys and workers.
 
-Makes no decisions itself. What loops in production is a periodic task here: the calendar runs it at its interval.
+It makes no decisions itself. Loops of production are periodic tasks here: the calendar runs each at its interval.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from wire.messages import SchedulerReply, SchedulerRequest
 
 
 class CatalogueOfTheMoment:
-    """Satisfies domain.catalogue.CatalogueSource: reloaded after changes and once an hour."""
+    """Satisfies domain.catalogue.CatalogueSource. It reloads after changes and once an hour."""
 
     def __init__(self, store: AnyStore, clock: Clock, catalogue: Catalogue) -> None:
         self._store = store
@@ -54,7 +54,7 @@ class CatalogueOfTheMoment:
 
 
 class NoFiles:
-    """Satisfies the ports for files: only names matter, nothing is fetched, outputs are identified by their MD5."""
+    """Satisfies the ports for files. Only names matter, nothing is fetched, and outputs are identified by their MD5."""
 
     def token(self, file_name: str, max_bytes: int) -> str:  # noqa: ARG002  the port's parameters
         return ""
@@ -73,12 +73,12 @@ class NoFiles:
     at_once = 1
 
     async def compare(self, comparison: Comparison) -> Compared:
-        """Compare without contents: there are none."""
+        """Compare outputs by their MD5, because there are no contents."""
         return compare_here(comparison, lambda _: None)
 
 
 class OneKey:
-    """Satisfies the scheduler's CodeSigning: one key, which every client receives with its first call."""
+    """Satisfies the scheduler's CodeSigning with one key, which every client receives in its first reply."""
 
     def public_key_text(self) -> str:
         return "1024\n00"
@@ -88,7 +88,7 @@ class OneKey:
 
 
 class NoPauses:
-    """Satisfies the scheduler's Pauses: with one clock there are none."""
+    """Satisfies the scheduler's Pauses. There are none, because virtual time has one clock."""
 
     def refuse_work_because(self, now: Instant) -> str | None:  # noqa: ARG002
         return None
@@ -96,15 +96,15 @@ class NoPauses:
 
 AnyStore = MemoryStore | PostgresStore
 
-# A worker refills its array every second, which mostly changes nothing. Clients call every few hours, so this interval
-# is enough for them to find new work. The refill runs when a client calls.
+# A worker refills its array every second, usually without any change. Clients contact the server every few hours, so
+# this interval is short enough for them to find new work. The refill runs when a request arrives.
 REFILL_S = Seconds(120.0)
 CHECK_S = Seconds(300.0)  # likewise for tasks that are due about once an hour
-SWEEP_S = Seconds(60.0)  # likewise for time-outs, which their grace period delays by minutes anyway
-ORDER_S = Seconds(600.0)  # likewise for ordering batches, which production does every minute
+SWEEP_S = Seconds(60.0)  # likewise for timeouts, which their grace period delays by minutes anyway
+ORDER_S = Seconds(600.0)  # likewise for ordering batches, which happens every minute in production
 
 
-# Forecasts as often as they matter to clients that call every few hours; a scenario may override it.
+# Forecasts are needed no more often by clients that contact the server every few hours; a scenario may override it.
 PACE: Mapping[str, object] = {"estimator.pause_s": HOUR_S, "estimator.timer_s": 6 * HOUR_S}
 
 
@@ -112,7 +112,7 @@ PACE: Mapping[str, object] = {"estimator.pause_s": HOUR_S, "estimator.timer_s": 
 class SimulatedTask:
     """A periodic task. `interval_s()` is read before each wait.
 
-    `updates_catalogue(report)`: whether the run changed anything requests depend on; None: never.
+    `updates_catalogue(report)` returns whether the run changed anything that requests depend on; None: never.
     """
 
     name: str
@@ -125,7 +125,7 @@ MoreTasks = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[Simulated
 
 
 class Services:
-    """One request worker and one background process, on one store."""
+    """The services of one request worker and one background process on one store."""
 
     def __init__(self, store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock, record: RunRecord) -> None:
         self._store = store
@@ -158,7 +158,7 @@ class Services:
         )
 
     def simulated_tasks(self) -> list[SimulatedTask]:
-        """Return all periodic tasks except the validator, which runs after events, and the feeder."""
+        """Return all periodic tasks except the feeder and the validator, which run on events."""
 
         def lifecycle(name: str) -> Callable[[], float]:
             return lambda: float(getattr(self.catalogue.catalogue().settings.lifecycle, name))
@@ -191,7 +191,7 @@ class Services:
         ]
 
     async def answer(self, request: SchedulerRequest, now: Instant) -> SchedulerReply:
-        """Reply to a client: record its uploads, then refill the array as its feeder would have, then answer."""
+        """Record the client's uploads, refill the array as its feeder would have done, and answer the request."""
         await self._upload(request, now)
         await self._feed(now)
         return await self.requests.answer(request)
@@ -207,7 +207,7 @@ class Services:
                 )
 
     async def _feed(self, now: Instant) -> None:
-        """Refill the array as the feeder would have since the last request: only the last of its refills matters."""
+        """Refill the array as the feeder would have done since the last request. Only its last refill matters."""
         last, settings = self.feeder.last, self.catalogue.catalogue().settings.feeder
         if last is None or now - last.started_at >= max(REFILL_S, settings.interval_s):
             await self.feeder.refill_once()
@@ -233,7 +233,7 @@ async def create_project(
     settings: Mapping[str, object],
     clock: Clock,
 ) -> None:
-    """Fill an empty store. Raises InvalidInputError for an invalid setting."""
+    """Create the scenario's project in an empty store. Raises InvalidInputError for an invalid setting."""
     Settings.from_mapping(settings)
     for key, value in sorted(settings.items()):
         await store.settings.set_setting(key, value, now=clock.now(), who="simulation", why="the scenario")

@@ -29,13 +29,13 @@ KNOWN = (
     "every_hours",
 )
 MOST_TIMES = 100_000
-MOST_FLOP = 1e24  # maximum work of one job: thousands of years of the fastest host
+MOST_FLOP = 1e24  # maximum work of one job: thousands of years on the fastest host
 OUTPUT = {"name": "out", "max_bytes": 10_000}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """A batch to be submitted. `with_outputs`: results are compared, because some are wrong."""
+    """A batch to be submitted."""
 
     name: str
     app: str
@@ -51,8 +51,8 @@ class BatchPlan:
     ncpus: float = 1.0
 
     def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
-        """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number, from
-        which its true size is drawn.
+        """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number,
+        which determine its true size.
         """
         jobs: dict[str, object] = {
             "count": self.jobs,
@@ -62,7 +62,7 @@ class BatchPlan:
             "quorum": self.quorum,
             "memory_bytes": self.memory_bytes,
             "ncpus": self.ncpus,
-            "max_errors": 20,  # a job must not fail by bad luck: that would end its batch too early
+            "max_errors": 20,  # a job must not fail by chance: that would end its batch too early
             "max_instances": 100,
         }
         if with_outputs:
@@ -80,9 +80,9 @@ class BatchPlan:
 
 
 def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seconds) -> list[BatchPlan]:
-    """Return the batches of `[[batch]]` tables in order of time. Raises InvalidInputError.
+    """Return the batches defined by `[[batch]]` tables in chronological order. Raises InvalidInputError.
 
-    `times` batches `every_hours` apart get a number after their name.
+    If a table defines `times` batches, `every_hours` apart, a number is appended to their names.
 
     >>> tables = [{"name": "a", "qos": "afap", "jobs": 2, "fpops_est": 1e13, "times": 2, "every_hours": 24}]
     >>> [(plan.name, plan.at_s) for plan in parse_batches(tables, delay_bound_s=Seconds(86400.0))]
@@ -95,7 +95,7 @@ def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seco
 
 
 def in_order(plans: Iterable[BatchPlan]) -> list[BatchPlan]:
-    """Sort by time, then by name. Raises InvalidInputError if two have the same name."""
+    """Sort the batches by time, then by name. Raises InvalidInputError if two have the same name."""
     ordered = sorted(plans, key=lambda plan: (plan.at_s, plan.name))
     seen: set[str] = set()
     for plan in ordered:

@@ -1,6 +1,6 @@
-"""Makes many runs (seeds x rules x combinations of settings) in this process, in a pool of processes, or with Dask.
+"""Performs many runs (seeds x rules x combinations of settings) in this process, a pool of processes, or with Dask.
 
-Each run depends on its case alone, so it can run anywhere; results are in the order of the cases.
+Each run depends only on its case, so it can run anywhere. Results are in the order of the cases.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Watching(Protocol):
     def over(self, place: int) -> None: ...
 
 
-# These rules are only a delay bound, or the proposal's pseudo-code: they copy no last jobs.
+# These rules are only a delay bound, or the proposal's pseudo-code, which do not copy the last jobs of a batch.
 NO_COPIES: Mapping[str, object] = {"lifecycle.tail_overhead_fraction": 0.0}
 LEFT_OUT: Mapping[str, Mapping[str, object]] = {
     str(DeadlineRule.FIXED): NO_COPIES,
@@ -56,10 +56,10 @@ LEFT_OUT: Mapping[str, Mapping[str, object]] = {
 def cases_of(
     scenario: FileScenario, *, rules: Iterable[str], seeds: Iterable[int], settings: Mapping[str, object]
 ) -> list[Case]:
-    """Return every rule with every seed, rule by rule.
+    """Return a case for each combination of rule and seed, ordered by rule.
 
-    What a rule omits (`LEFT_OUT`) is omitted unless the scenario or `settings` sets it. Raises InvalidInputError for a
-    scenario without batches.
+    Features not in a rule (`LEFT_OUT`) are disabled unless the scenario or `settings` enables them. Raises
+    InvalidInputError for a scenario without batches.
     """
     if not scenario.batches:
         raise InvalidInputError("scenario", "at least one [[batch]] table, or a workload log (--trace)", scenario.name)
@@ -82,7 +82,7 @@ def compared(cases: Sequence[Case], ran: Sequence[Ran]) -> RuleComparison:
 
 
 def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> BatchEnds:
-    """Return the ends of AFAP batches of all seeds under one rule. The clairvoyant bound has none."""
+    """Return the job ends of AFAP batches under one rule, over all seeds. The clairvoyant bound has none."""
     ends_s: list[float] = []
     jobs = 0
     for case, one in zip(cases, ran, strict=True):
@@ -93,15 +93,15 @@ def _ends(rule: str, cases: Sequence[Case], ran: Sequence[Ran]) -> BatchEnds:
     return BatchEnds(tuple(ends_s), jobs)
 
 
-Keep = Callable[[int, Ran], None]  # called with a finished run and its case's position, before other runs finish
+Keep = Callable[[int, Ran], None]  # called with the case's position and the run as soon as it finishes
 
 
 def keep_nothing(place: int, ran: Ran) -> None:
-    """Ignore single runs: all are returned at the end."""
+    """Ignore a finished run; all runs are returned at the end."""
 
 
 def run_here(cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing) -> list[Ran]:
-    """Run one after the other in this process."""
+    """Run the cases one after the other in this process."""
     found = []
     for place, case in enumerate(cases):
         found.append(run_case(case, more_tasks, seldom(partial(watching.moved, place))))
@@ -113,7 +113,7 @@ def run_here(cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, k
 def run_on_processes(
     cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing, *, processes: int
 ) -> list[Ran]:
-    """Run in `processes` processes. An exception in one is raised here and cancels the others."""
+    """Run the cases in `processes` processes. An exception in one of them is raised here and cancels the other runs."""
     context = multiprocessing.get_context("spawn")
     told: multiprocessing.Queue[Told] = context.Queue()
     with ProcessPoolExecutor(processes, context, initializer=_remember, initargs=(told,)) as pool:
@@ -129,7 +129,7 @@ def run_on_processes(
 def run_on_dask(
     cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing, *, address: str
 ) -> list[Ran]:
-    """Run on the workers of the Dask cluster whose scheduler is at `address`; Muster must be installed there.
+    """Run the cases on the Dask cluster whose scheduler is at `address`. Muster must be installed on its workers.
 
     Raises NoDaskError, and OSError if the scheduler does not answer.
     """
@@ -151,7 +151,7 @@ def unwatched(at: Instant) -> None:
 
 
 def seldom(tell: Callable[[Instant], None]) -> Callable[[Instant], None]:
-    """Return `tell` limited to a few calls per simulated day."""
+    """Return a wrapper that limits `tell` to a few calls per simulated day."""
     told_at = -TELL_EVERY_S
 
     def moved(at: Instant) -> None:
@@ -212,10 +212,10 @@ Axis = tuple[str, Sequence[object]]  # a setting's key and the values to try
 def combinations(
     axes: Sequence[Axis], settings: Mapping[str, object], *, set_already: Collection[str] = ()
 ) -> list[Combination]:
-    """Return every combination; the last key varies fastest. Raises InvalidInputError.
+    """Return all combinations of the values. The last key varies fastest. Raises InvalidInputError.
 
-    Each is checked on top of `settings`, so that an invalid one is refused before anything runs. Keys of `set_already`
-    have their value from another option.
+    Each combination is checked together with `settings`, so that an invalid one is refused before anything runs. The
+    keys in `set_already` were set by another option.
 
     >>> combinations([("deadline.p_afap", [0.5, 0.7]), ("deadline.p_late", [0.6])], {})
     [{'deadline.p_afap': 0.5, 'deadline.p_late': 0.6}, {'deadline.p_afap': 0.7, 'deadline.p_late': 0.6}]
@@ -240,7 +240,7 @@ def combinations(
 
 
 def _checked(key: str, values: Sequence[object]) -> list[object]:
-    """Return the values as the setting parses them."""
+    """Return the values as parsed by the setting."""
     if not values:
         raise InvalidInputError("--sweep", f"values of {key}", "none")
     found: list[object] = []
@@ -254,7 +254,7 @@ def _checked(key: str, values: Sequence[object]) -> list[object]:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """The runs of a sweep: every rule with every seed in each combination, and the bound, without settings, once."""
+    """The runs of a sweep: every rule with every seed and combination, and the bound, which has no settings, once."""
 
     combinations: Sequence[Combination]
     by_combination: Sequence[Sequence[Case]]
@@ -267,12 +267,12 @@ class Grid:
 
     @property
     def by_case(self) -> list[Combination]:
-        """Return the combination of each of `cases`; None for the bound."""
+        """Return the combination of each of `cases`, None for the bound."""
         of_cases = zip(self.combinations, self.by_combination, strict=True)
         return [*({} for _ in self.bound), *(settings for settings, cases in of_cases for _ in cases)]
 
     def swept(self, ran: Sequence[Ran]) -> Swept:
-        """Return the results per combination, `ran` being those of `cases`."""
+        """Return the results by combination. `ran` has the results of `cases`, in order."""
         runs = iter(ran)
         of_bound = [next(runs) for _ in self.bound]
         tried = [
@@ -291,7 +291,7 @@ def grid_of(
     seeds: Iterable[int],
     settings: Mapping[str, object],
 ) -> Grid:
-    """Return the settings of `axes` in every combination, over `settings`. Raises InvalidInputError."""
+    """Return a grid of all combinations of the values in `axes`, on top of `settings`. Raises InvalidInputError."""
     asked, chosen = list(rules), list(seeds)
     by_settings = [rule for rule in asked if rule != CLAIRVOYANT]
     if not by_settings:

@@ -1,14 +1,13 @@
-"""Reads workload logs in Standard Workload Format, the jobs of a real cluster, as batches of a scenario.
+"""Reads workload logs of real clusters, in Standard Workload Format, as batches of a scenario.
 
-A line is a job of 18 numbers or more, ';' begins a comment, a negative number means "not known". A job that used p
-processors for t seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s. Jobs of one user within
-TOGETHER_S of the first, and of similar length, are one batch, because a user's script submits them together.
+Each line is a job of at least 18 numbers, ';' begins a comment, a negative number means "unknown". A job that used p
+processors for t seconds becomes a batch of p jobs of t seconds on a processor of 1 Gflop/s. A user's jobs of similar
+length within TOGETHER_S of the first become one batch, because users' scripts submit such jobs together.
 
-By the definition of the format (version 2.2, Parallel Workloads Archive) status 0 is a failed job, 1 a completed one, 5
-one cancelled before or while it ran, -1 not known. 2 to 4 are partial executions of a suspended job, which has a line
-of its own with its whole run time: they are left out. Jobs that never ran or lack a submission time or a number of
-processors are left out too. Failed and cancelled jobs count with their run time. Lines need not be in order of
-submission.
+In the format's definition (version 2.2, Parallel Workloads Archive), status 0 is a failed job, 1 a completed job, 5 a
+job cancelled before or while it ran, and -1 unknown. Statuses 2 to 4 are partial executions of a suspended job, which
+also has a line with its whole run time, so they are skipped. Jobs that never ran or lack a submission time or a number
+of processors are skipped too. Failed and cancelled jobs count with their run time. Lines may be in any order.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from simulator.submitters import BatchPlan
 COLUMNS = 18
 TOGETHER_S = HOUR_S
 AFAP_EVERY = 4
-FLOP_PER_S = 1e9  # speed of the processor on which a job takes its run time
+FLOP_PER_S = 1e9  # speed of the processor on which a job takes its logged run time
 NAMES = ("job", "submit", "wait", "run time", "processors", "CPU time", "memory", "processors requested")
 PARTIAL = (2, 3, 4)
 CANCELLED = 5
@@ -42,7 +41,7 @@ GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """A job of a log. Seconds count from the log's own zero; None is not known. `asked_s`: the requested run time."""
+    """A job in a log. Times are in seconds since the log's start. None: unknown. `asked_s`: requested run time."""
 
     number: int
     submitted_s: float
@@ -54,13 +53,13 @@ class LoggedJob:
     asked_s: float | None = None
 
 
-LeftOut = Counter[str]  # reasons for leaving jobs out, counted
+LeftOut = Counter[str]  # number of skipped jobs by reason
 
 
 def read_swf(path: Path, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
-    """Yield the jobs of a file, gzipped or not; jobs left out are counted in `left_out`.
+    """Yield the jobs in a file, gzipped or not. Skipped jobs are counted in `left_out`.
 
-    Raises InvalidInputError naming the line.
+    Raises InvalidInputError, which names the line.
     """
     yield from parse_swf(_lines(path), str(path), left_out)
 
@@ -79,7 +78,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def parse_swf(lines: Iterable[str], where: str, left_out: LeftOut | None = None) -> Iterator[LoggedJob]:
-    """Yield the jobs of these lines.
+    """Yield the jobs in these lines.
 
     >>> list(parse_swf(["; comment", "1 10 0 3600 2 -1 -1 2 7200 -1 1 5 1 1 1 1 -1 -1"], "log"))
     [LoggedJob(number=1, submitted_s=10.0, run_s=3600.0, processors=2, user=5, group=1, waited_s=0.0, asked_s=7200.0)]
@@ -105,7 +104,7 @@ def parse_swf(lines: Iterable[str], where: str, left_out: LeftOut | None = None)
 
 
 def _job(cells: list[str], where: str) -> LoggedJob | str:
-    """Return the job, or the reason for leaving it out."""
+    """Return the job, or the reason for skipping it."""
     if len(cells) < COLUMNS:
         raise InvalidInputError(where, f"{COLUMNS} columns", f"{len(cells)} columns")
     status, run_s, submitted_s = (_number(cells, place, where) for place in (10, 3, 1))
@@ -136,7 +135,7 @@ def _known(value: float) -> float | None:
 
 
 def processors_of(path: Path) -> int | None:
-    """Return the number of processors in the log's header (MaxProcs, else MaxNodes); None if it has none.
+    """Return the number of processors from the log's header (MaxProcs, else MaxNodes), None if it has neither.
 
     Raises InvalidInputError for an unreadable file.
     """
@@ -163,10 +162,10 @@ def _number(cells: list[str], place: int, where: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """How a log becomes batches. Times are divided by `speed_up`; jobs after `horizon_s`, and jobs submitted after the
-    first `most_jobs`, are left out.
+    """How a log is converted to batches. Times are divided by `speed_up`; jobs after `horizon_s`, and jobs submitted
+    after the first `most_jobs`, are skipped.
 
-    Users are assigned kinds of batches in turn: every AFAP_EVERY-th user submits AFAP batches, the others can wait.
+    Every AFAP_EVERY-th user submits AFAP batches; the batches of all other users can wait.
     """
 
     app: str
@@ -177,7 +176,7 @@ class Replay:
 
 
 def plans_of(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut | None = None) -> list[BatchPlan]:
-    """Return the batches of a log's jobs, in any order. The first submission is at second 0."""
+    """Convert a log's jobs to batches, in any order. The first submission is at second 0."""
     chosen = _in_time(jobs, replay, LeftOut() if left_out is None else left_out)
     plans: list[BatchPlan] = []
     open_plans: dict[tuple[int, int], int] = {}  # (user, size) -> index in `plans`
@@ -194,7 +193,7 @@ def plans_of(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut | None
 
 
 def _in_time(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut) -> list[LoggedJob]:
-    """Return the jobs before the horizon in order of submission, keeping little else of a long log in memory."""
+    """Return the jobs before the horizon in order of submission, without holding all of a long log in memory."""
     within_s = replay.horizon_s * replay.speed_up
     first_s = math.inf
     found = list[LoggedJob]()
@@ -213,7 +212,7 @@ def _in_time(jobs: Iterable[LoggedJob], replay: Replay, left_out: LeftOut) -> li
 
 
 def told(plans: Iterable[BatchPlan], left_out: Mapping[str, int]) -> str:
-    """Return a one-sentence summary of a log.
+    """Return a one-line summary of a log.
 
     >>> told([], {"partial executions": 2, "behind the end": 0, "without a run time": 1})
     'batches: 0, jobs: 0; left out: 2 partial executions, 1 without a run time'
@@ -229,7 +228,7 @@ def _joins(plan: BatchPlan, job: LoggedJob, at_s: float, replay: Replay) -> bool
 
 
 def _joined(plan: BatchPlan, job: LoggedJob) -> BatchPlan:
-    """Return the batch with more jobs, of the mean length."""
+    """Return the batch extended by this job, with the mean length of all its jobs."""
     jobs = plan.jobs + job.processors
     flop = (plan.jobs * plan.fpops_est + job.processors * job.run_s * FLOP_PER_S) / jobs
     return replace(plan, jobs=jobs, fpops_est=flop)

@@ -1,4 +1,4 @@
-"""Draws the comparison as text charts: bars of makespans and tails, and the progress of AFAP batches."""
+"""Draws a comparison as text charts: bars of makespans and tails, and the progress of AFAP batches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from simulator.report import BatchEnds, RuleComparison, hours, shown
 
 WIDTH = 40
 EIGHTHS = " ▏▎▍▌▋▊▉█"  # eighths of a character, from the left
-HEIGHTS = " ▁▂▃▄▅▆▇█"  # eighths of a character, from below
+HEIGHTS = " ▁▂▃▄▅▆▇█"  # eighths of a character, from the bottom
 
 
 def charts_of(comparison: RuleComparison) -> RenderableType:
-    """Return bars of AFAP batches' makespans and tails, and curves of their finished jobs over time."""
+    """Return bars of the makespans and tails of AFAP batches, and curves of their finished jobs over time."""
     rules = comparison.rules.items()
     return Group(
         *bars("AFAP makespan", {rule: f.afap_makespan_s for rule, f in rules}, cut_short=_cut_short(rules)),
@@ -29,12 +29,12 @@ def charts_of(comparison: RuleComparison) -> RenderableType:
 
 
 def _cut_short(rules: Iterable[tuple[str, Figures]]) -> set[str]:
-    """Return the rules under which an AFAP batch was unfinished at the end."""
+    """Return the rules under which an AFAP batch was unfinished at the end of the run."""
     return {rule for rule, figures in rules if QoS.AFAP in figures.cut_short}
 
 
 def bars(title: str, values: Mapping[str, Figure], *, cut_short: Set[str] = frozenset()) -> Iterator[Text]:
-    """Return bars, the longest at full width; nothing without values. Labels in `cut_short` have a `>`."""
+    """Yield a line per bar, the longest at full width; none without values. Values of `cut_short` labels get a `>`."""
     known = {rule: value for rule, value in values.items() if value is not None}
     longest = max(known.values(), default=0.0)
     if longest <= 0.0:
@@ -69,7 +69,7 @@ def bar(fraction: float, width: int = WIDTH) -> str:
 
 
 def curve(ends: BatchEnds, until_s: float, width: int = WIDTH) -> str:
-    """Return the share of finished jobs at the end of each of `width` equal intervals up to `until_s`, in eighths.
+    """Draw the share of finished jobs at the end of each of `width` equal intervals up to `until_s`, in eighths.
 
     A full character means that all jobs have finished.
 

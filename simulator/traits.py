@@ -1,7 +1,7 @@
 """Describes one host and its owner, and draws the fates of its jobs. Pure.
 
-The true size of a job belongs to the job: the same on every host, unknown before. Whether an instance fails is drawn
-when it arrives at a host, from the host's own generator, so that it does not depend on other hosts.
+A job's true size is a property of the job: it is the same on every host and unknown in advance. Whether an instance
+fails is drawn when it arrives at a host, from the host's own generator, so that it does not depend on other hosts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from simulator.work_buffer import Buffer
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """The GPUs of one type. An application gets `efficiency` of their peak speed."""
+    """A host's GPUs of one type. Applications reach `efficiency` of their peak speed."""
 
     type: str
     count: int
@@ -33,8 +33,8 @@ class Gpu:
 class Traits:
     """One host.
 
-    `flop_per_s` is its benchmark, per CPU; its jobs take `stretch` times longer than that predicts. `share` of its
-    processors is this project's. The fractions are of instances. Its first call is at `first_call_at`.
+    `flop_per_s` is its benchmark per CPU; its jobs take `stretch` times as long as that predicts. This project gets
+    `share` of its processors. The fractions are of instances. The host makes its first request at `first_call_at`.
     """
 
     number: int
@@ -58,23 +58,23 @@ class Traits:
     timezone_s: float = 0.0
 
     def flop_per_s_of(self, ncpus: float, gpu_count: float) -> float:
-        """Return the true speed of a job on this many CPUs, or GPUs and CPUs, while it runs."""
+        """Return the true speed of a running job that uses this many CPUs, or GPUs and CPUs."""
         speed = min(ncpus, float(self.ncpus)) * self.flop_per_s
         if gpu_count > 0.0 and self.gpu is not None:
             speed += gpu_count * self.gpu.peak_flop_per_s * self.gpu.efficiency
         return speed / self.stretch
 
 
-MOST_SIGMAS = 3.0  # job sizes are cut here, which bounds a batch's smallest job
+MOST_SIGMAS = 3.0  # job sizes are truncated here, which bounds the size of a batch's smallest job
 
 _NORMAL = NormalDist()
 
 
 @quick_dataclass(frozen=True, slots=True)
 class Fate:
-    """`size` is the true work over the estimate; the job fails after a part `fails_after` of its length.
+    """An instance's fate. `size` is the ratio of true to estimated work; `fails_after` is a fraction of its length.
 
-    A `lost` job stays on its host and never runs; a `forgotten` one is gone.
+    A `lost` job stays on its host and never runs; a `forgotten` job disappears from its host.
     """
 
     size: float
@@ -87,7 +87,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Fates:
-    """The fates of one host's instances in order of arrival; `lost` counts the lost ones.
+    """Draws the fates of one host's instances in order of arrival. `lost` counts the lost instances.
 
     `forgets`: instances are forgotten instead of lost.
 
@@ -121,7 +121,7 @@ class Fates:
 
 
 def true_size(job: str, sigma: float, seed: int) -> float:
-    """Return true work over the estimate: log-normal with median 1, cut at three sigmas, drawn from the job's name.
+    """Return the ratio of true to estimated work: log-normal, median 1, cut at three sigmas, drawn from the job's name.
 
     >>> true_size("batch 7", 0.0, 1), 0.5 < true_size("batch 7", 0.2, 1) < 2.0
     (1.0, True)
@@ -134,7 +134,7 @@ def true_size(job: str, sigma: float, seed: int) -> float:
 
 
 def digest_of(text: str) -> str:
-    """Return a stand-in for the MD5 of an output: the same for every right answer to a job.
+    """Return a stand-in for the MD5 of an output. All correct outputs of a job have the same one.
 
     >>> digest_of("pi_1_1") == digest_of("pi_1_1"), len(digest_of("pi_1_1"))
     (True, 32)

@@ -1,6 +1,6 @@
-"""Virtual time: a clock that only the simulation advances, its event calendar, and an event loop without threads.
+"""Provides virtual time: a clock that only the simulation advances, an event calendar, and a loop without threads.
 
-Work that a service gives to a thread runs at once on that loop, so that a run is repeatable.
+Work that a service hands to a thread runs immediately on that loop, so that runs are repeatable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from domain.units import Instant, Seconds
 
 
 class VirtualClock:
-    """Satisfies domain.clock.Clock. Nothing takes time. Sleeping is an error: nothing would wake the sleeper."""
+    """Satisfies domain.clock.Clock. Nothing takes time. Sleeping is an error: nothing would end it."""
 
     def __init__(self, now: Instant) -> None:
         self._started_at = now
@@ -31,7 +31,7 @@ class VirtualClock:
         raise RuntimeError(f"a simulated service sleeps for {duration_s:g} s, but the calendar must schedule it")
 
     def turn_to(self, at: Instant) -> None:
-        """Advance to `at`, never back."""
+        """Advance to `at`. The clock never moves back."""
         assert at >= self._now, (at, self._now)
         self._now = at
 
@@ -40,7 +40,7 @@ Event = Callable[[], Awaitable[None]]
 
 
 class Calendar:
-    """A heap of (instant, serial number): the serial makes ties repeatable."""
+    """A heap of events by (instant, serial number). The serial number makes ties repeatable."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[Instant, int, Event]] = []
@@ -54,7 +54,7 @@ class Calendar:
         heappush(self._heap, (at, self._serial, event))
 
     def next_at(self) -> Instant:
-        """Return the time of the next event; the calendar must not be empty."""
+        """Return the time of the next event. The calendar must not be empty."""
         return self._heap[0][0]
 
     def take(self) -> tuple[Instant, Event]:
@@ -68,7 +68,7 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class ThreadlessLoop(asyncio.SelectorEventLoop):
-    """Runs tasks in order of creation; `asyncio.to_thread` calls its function and returns."""
+    """Runs tasks in order of creation. `asyncio.to_thread` calls its function directly."""
 
     def run_in_executor(
         self,

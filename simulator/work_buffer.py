@@ -1,16 +1,16 @@
-"""Models a client's work buffer: when it calls, how much work it requests, what it reports. docs/protocol.md.
+"""Models a client's work buffer: when it contacts the server, how much work it requests, and what it reports.
 
-A client keeps work for `min_s` to `min_s + additional_s`. It calls when its first processor would be idle before the
-lower end, and each call requests the work missing to the upper end. Other projects' work fills their share at all
-times.
+A client keeps work for `min_s` to `min_s + additional_s` (docs/protocol.md). It contacts the server when a processor
+would be idle before the lower end, and requests the work missing to the upper end. Other projects' work always fills
+their share.
 
-It checks its buffer and finished jobs when it is switched on, when a job ends, when it may call again, and each CHECK_S
-after the last check. It then calls if a report is due (at once for a result due within a day or within its work buffer
-and for 64 results, else an hour after the job's end), or if a buffer is below its lower end and it does not back off.
-It calls at the latest when the server requested a call. Request delays take precedence, and so do pauses of 60 * 2^n *
-U(0.5..1) s, at most 4 h, after n calls without an answer; a failed job counts as one. After a call made only for work
-that got none, the client backs off by 600 * 2^n * U(0.5..1.5) s, at most a day and a half, until it gets a job or one
-ends. Checks that find nothing are skipped: the client knows a lower bound of when its buffer can be low.
+It checks its buffer and finished jobs when it is switched on, when a job ends, when it may call again, and CHECK_S
+after each check. It then calls the server if a report is due (immediately for 64 results or for a result due within a
+day or within its work buffer, otherwise an hour after the job's end), or if a buffer is below its lower end and it is
+not backing off. It calls no later than the server requested. Request delays take precedence, and so do pauses of
+60 * 2^n * U(0.5..1) s, at most 4 h, after n calls without an answer; a failed job counts as one. If a call only for
+work gets none, the client backs off by 600 * 2^n * U(0.5..1.5) s, at most a day and a half, until it gets a job or a
+job ends. Checks that would find nothing are skipped, because the client knows a lower bound on when its buffer is low.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Buffer:
 
 @quick_dataclass(frozen=True, slots=True)
 class Wish:
-    """The request for one kind of processor, in the fields of a request."""
+    """The part of a work request for one type of processor."""
 
     req_s: Seconds = Seconds(0.0)
     instances: float = 0.0
@@ -62,10 +62,10 @@ FIRST_WISH = Wish(Seconds(1.0))  # the first call, before the client has a host 
 
 
 def wish_of(processors: Processors, buffer: Buffer) -> Wish:
-    """Return the instance-seconds missing to the upper end, in wall-clock time; never negative.
+    """Return the instance-seconds of wall-clock time missing to the upper end, never negative.
 
-    A job longer than the buffer covers its own processors and no others. Idle processors are those without tasks of
-    this project or other work. `estimated_delay_s` is when the first processor is free of tasks in danger.
+    A job longer than the buffer covers only its own processors. A processor is idle if it has neither tasks of this
+    project nor other work. `estimated_delay_s` is the time until a processor is free of tasks in danger.
 
     >>> from simulator.availability import Availability
     >>> idle = Processors(4, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -88,9 +88,9 @@ def wish_of(processors: Processors, buffer: Buffer) -> Wish:
 
 
 def free_s(processors: Processors) -> list[float]:
-    """Return the on seconds until each processor of this project's share is free, ascending: tasks run in order.
+    """Return the on seconds until each processor of this project's share is free, ascending, if tasks run in order.
 
-    If a share is not a whole number of processors, all its processors are equally slower.
+    If a share is not a whole number of processors, all its processors are slower by the same factor.
 
     >>> from simulator.availability import Availability
     >>> some = Processors(3, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -122,7 +122,7 @@ def _length(task: Task, part: float, count: int) -> tuple[int, float]:
 
 
 def low_after_s(processors: Processors, buffer: Buffer) -> float:
-    """Return for how many on seconds from now the lower end is covered, unless a task ends before; 0: it is low.
+    """Return for how many on seconds the buffer stays above its lower end, unless a task ends earlier; 0 if it is low.
 
     >>> from simulator.availability import Availability
     >>> one = Processors(1, 1.0, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -137,7 +137,7 @@ def low_after_s(processors: Processors, buffer: Buffer) -> float:
     capacity = processors.count * processors.share
     work_s = [task.remaining_s * task.usage for task in tasks]
     covered_s = -math.inf
-    if max([task.usage for task in tasks]) <= 1.0:  # then no processor is free a task before the average one
+    if max([task.usage for task in tasks]) <= 1.0:  # no processor is then free a task before the average one
         covered_s = sum(work_s) / capacity - max(work_s) / _part(capacity)
     if covered_s <= least_s:
         covered_s = free_s(processors)[0]
@@ -145,12 +145,11 @@ def low_after_s(processors: Processors, buffer: Buffer) -> float:
 
 
 def _drain(processors: Processors) -> float:
-    """Return an upper bound of how much the first of `free_s` shrinks per on second, until the next task ends.
+    """Return an upper bound on how much the first of `free_s` shrinks per on second until the next task ends.
 
-    The running tasks are the first ones, each on processors of its own, and the k-th smallest sum of lengths shrinks at
-    most as fast as the fastest of them: by more than a second if estimates are too long, or if the client gives a task
-    more than its part. Tasks that share a processor are taken together, and so are all tasks if some do not run in
-    order.
+    The first tasks are running, each on its own processors, and the k-th smallest sum of lengths shrinks at most as
+    fast as the fastest of them: by more than a second per second if estimates are too long, or if the client gives a
+    task more than its part. Tasks that share a processor are combined, and so are all if some do not run in order.
     """
     capacity = processors.count * processors.share
     part = _part(capacity)
@@ -170,7 +169,7 @@ def _drain(processors: Processors) -> float:
 
 
 def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:
-    """Return the seconds until the first processor is free of tasks in danger; 0 while one is."""
+    """Return the seconds until a processor is free of tasks in danger, 0 if one is free now."""
     endangered = sorted(
         (task.due_at, task.name, task.remaining_s, task.usage) for task in processors.tasks if task.in_danger
     )
@@ -185,7 +184,7 @@ def _free_of_danger_s(processors: Processors, fraction: float) -> Seconds:
 
 
 def in_progress(tasks: Iterable[Task], gpu_type: str) -> list[InProgress]:
-    """Return the tasks of one kind of processor as a request lists them; `gpu_type` empty: the CPU."""
+    """Return the tasks for one type of processor in the form of a request. An empty `gpu_type` means the CPU."""
     return [
         InProgress(task.name, task.due_at, Seconds(task.remaining_s), task.ncpus, gpu_type, task.gpu_count)
         for task in tasks
@@ -193,7 +192,7 @@ def in_progress(tasks: Iterable[Task], gpu_type: str) -> list[InProgress]:
 
 
 def work_of_others(processors: Processors, buffer: Buffer, now: Instant) -> tuple[InProgress, ...]:
-    """Return other projects' share of the buffer: one job per processor they have, all of the same length.
+    """Return the work of other projects in the buffer: one job per processor of their share, all of the same length.
 
     >>> from simulator.availability import Availability
     >>> half = Processors(3, 0.5, Seconds(0.0), Availability(iter(()), start_at=Instant(0.0)), Instant(0.0))
@@ -211,9 +210,9 @@ def work_of_others(processors: Processors, buffer: Buffer, now: Instant) -> tupl
 
 CHECK_S = 60.0
 ROUNDING = 1e-6  # interval of checks; divides the hour of a report
-LEAST_DELAY_S = 5.0  # between two calls
+LEAST_DELAY_S = 5.0  # minimum time between two calls
 REPORT_AFTER_S = HOUR_S
-MOST_RESULTS = 64  # finished jobs that are reported at once
+MOST_RESULTS = 64  # this many finished jobs are reported immediately
 FIRST_RETRY_S = 60.0
 MOST_RETRY_S = 4 * HOUR_S
 FIRST_BACKOFF_S = 600.0
@@ -222,7 +221,7 @@ MOST_BACKOFF_S = DAY_S
 
 @dataclass(slots=True)
 class Calls:
-    """One client's calls. `checked_at` is its last check, initially its first call."""
+    """Decides when one client calls the server. `checked_at` is its last check, initially its first call."""
 
     checked_at: Instant
     buffer_s: Seconds
@@ -230,18 +229,18 @@ class Calls:
     draw: random.Random
     report_at: float = math.inf
     not_before_at: float = -math.inf
-    contact_at: float = math.inf  # the server requested a call by then
+    contact_at: float = math.inf  # time by which the server requested a call
     failures: int = 0
     _known: tuple[float, float, float] | None = None  # the arguments for which `_next_at` was computed
     _next_at: float = math.inf
 
     @property
     def soon_s(self) -> float:
-        """Return how soon a result must be due to be reported at once."""
+        """Return the time before its deadline from which a result is reported immediately."""
         return max(DAY_S, self.buffer_s)
 
     def next_at(self, low_from_at: float) -> float:
-        """Return when the client checks or calls next without new events, its buffer not being low before
+        """Return when the client next checks or calls if no event happens before and its buffer is not low before
         `low_from_at`.
         """
         wanted_at = min(low_from_at, self.report_at)
@@ -255,8 +254,8 @@ class Calls:
         return self._next_at
 
     def _check_from(self, at: float, first_at: float) -> float:
-        """Return the first check at or after `at`, without new events. Checks are at `first_at`, each CHECK_S from then
-        on, and when the host is switched on.
+        """Return the first check at or after `at` if no event happens before. Checks are at `first_at`, every CHECK_S
+        after that, and whenever the host is switched on.
         """
         if at == math.inf:
             return math.inf
@@ -272,7 +271,7 @@ class Calls:
         return now >= self.contact_at or now >= self.report_at
 
     def ended(self, due_at: Instant, at: Instant, *, waiting: int) -> None:
-        """Record that a job ended and `waiting` results are to be reported; the client checks."""
+        """Record that a job ended and that `waiting` results must be reported. The client makes a check."""
         self.checked_at = max(self.checked_at, at)
         at_once = due_at - at < self.soon_s or waiting >= MOST_RESULTS
         self.report_at = min(self.report_at, at if at_once else at + REPORT_AFTER_S)
@@ -284,11 +283,11 @@ class Calls:
         self.not_before_at = now + max(LEAST_DELAY_S, delay_s)
 
     def failed(self, at: Instant) -> None:
-        """Record a call without an answer, or a job that failed."""
+        """Record a call without an answer, or a failed job."""
         self.failures += 1
         wait_s = min(MOST_RETRY_S, FIRST_RETRY_S * 2.0 ** min(self.failures, 30) * self.draw.uniform(0.5, 1.0))
         self.not_before_at = max(self.not_before_at, at + wait_s)
 
     def backoff_s(self, times: int) -> float:
-        """Return how long not to request work for a kind of processor after `times` requests in a row without work."""
+        """Return the back-off for a type of processor after `times` successive requests without work."""
         return min(MOST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(times - 1, 30)) * self.draw.uniform(0.5, 1.5)

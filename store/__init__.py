@@ -1,1 +1,1 @@
-"""Data access through asyncpg on PostgreSQL, and the same ports in memory."""
+"""Implements the services' data access ports, on PostgreSQL with asyncpg and in memory."""

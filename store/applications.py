@@ -1,4 +1,4 @@
-"""Stores apps, plan classes, files and app versions in PostgreSQL, and loads the catalogue from them."""
+"""Stores apps, plan classes, files and app versions in PostgreSQL and loads the catalogue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _file_columns = columns_of("main_program open_name copy_file executable")
 
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """All app versions as of a change; None: the change is unknown."""
+    """All app versions as of a change. None: no change was read yet."""
 
     last_change: UUID | None
     by_id: Mapping[AppVersionId, AppVersion]
@@ -40,7 +40,7 @@ class _Versions:
 
 
 class PostgresApplications:
-    """Applications, plan classes, versions and their files. `noted` gets the settings of each loaded catalogue."""
+    """Stores apps, plan classes, versions and their files. `noted` receives the settings of each loaded catalogue."""
 
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
@@ -50,7 +50,7 @@ class PostgresApplications:
         self._settings = Settings.from_stored({})
 
     async def add_app(self, app: App) -> App:
-        """`app.app_id` is ignored. Raises AlreadyExistsError."""
+        """Add an app, ignoring `app.app_id`. Raises AlreadyExistsError."""
         row = await self._database.fetch_one("insert_app", app.name, *rows.app_settings(app))
         if row is None:
             raise AlreadyExistsError("app", app.name)
@@ -66,14 +66,14 @@ class PostgresApplications:
         await self._database.fetch_known("update_app", app.app_id, *rows.app_settings(app), kind="app")
 
     async def put_plan_class(self, plan_class: PlanClass) -> None:
-        """Insert or replace."""
+        """Insert or replace a plan class."""
         await self._database.fetch("upsert_plan_class", *_plan_class_values(plan_class))
 
     async def plan_classes(self) -> Mapping[str, PlanClass]:
         return {row["name"]: rows.plan_class(row) for row in await self._database.fetch("list_plan_classes")}
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
-        """Idempotent for equal contents; raises AlreadyExistsError if the name has other contents."""
+        """Add a file, or do nothing if it already exists. Raises AlreadyExistsError if its contents differ."""
 
         async def write(connection: Connection) -> None:
             file = [name], [nbytes], [md5]
@@ -122,7 +122,7 @@ class PostgresApplications:
         versions = await _changed_versions(connection, self._versions)
         cuts = [rows.cut_points(row) for row in await connection.fetch(load("current_cut_points"))]
         changed = {row["key"]: rows.decoded(row["value"]) for row in await connection.fetch(load("list_settings"))}
-        if changed != self._stored:  # checking them takes milliseconds, and workers do this every two seconds
+        if changed != self._stored:  # checking settings takes milliseconds, and workers do this every two seconds
             self._stored, self._settings = changed, Settings.from_stored(changed)
         settings, unfit = self._settings
         relaxed = await read_relaxed(connection)
@@ -168,8 +168,8 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
 
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
-    """Return the app versions; `before` if nothing has changed since."""
-    last = await connection.fetchval(load("last_app_change"))  # first: a change made meanwhile is then read again
+    """Return the app versions, or `before` if nothing has changed since."""
+    last = await connection.fetchval(load("last_app_change"))  # first, so that a concurrent change is read again later
     if last is not None and last == before.last_change:
         return before
     by_id = await _versions(connection)

@@ -1,7 +1,7 @@
 """Converts tables of numbers between PostgreSQL's binary COPY format and numpy records. Pure.
 
-Without nulls every row has the same length: a count of fields (int16), then each field's length (int32) and value, all
-big-endian. So a block of rows is one array, read and written without a loop over rows.
+Without nulls all rows have the same length: a count of fields (int16), then each field's length (int32) and value, all
+big-endian. So a block of rows is one array that can be read and written without a loop over its rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_ROWS = 10_000
 
 
 class BinaryCopyError(Exception):
-    """The rows do not have the expected format."""
+    """Raised for rows that do not have the expected format."""
 
 
 def native_dtype(fields: Fields) -> np.dtype[np.void]:
@@ -34,7 +34,7 @@ def native_dtype(fields: Fields) -> np.dtype[np.void]:
 
 
 def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[np.void]:
-    """Return the record type of the COPY format; a field in `nulls` has a length of -1 and no value.
+    """Return the record type of the COPY format. A field in `nulls` has a length of -1 and no value.
 
     >>> wire_dtype((("host_id", "i4"), ("p", "f4"))).itemsize  # 2 + 4 + 4 + 4 + 4
     18
@@ -48,9 +48,9 @@ def wire_dtype(fields: Fields, nulls: frozenset[str] = frozenset()) -> np.dtype[
 
 
 class RowReader:
-    """Parses a COPY stream piece by piece, and passes complete rows on, block by block.
+    """Parses a COPY stream piece by piece and passes on complete rows in blocks.
 
-    Blocks are in network byte order. They have the fields by name, and unnamed framing fields.
+    Blocks are in network byte order. Their record type has the named fields, and unnamed fields for the framing.
     """
 
     def __init__(self, fields: Fields, take: Callable[[NDArray[np.void]], None]) -> None:
@@ -66,7 +66,7 @@ class RowReader:
             self._take()
 
     def end(self) -> None:
-        """Pass on the last rows. Raises BinaryCopyError if the stream is incomplete or has other fields."""
+        """Pass on the last rows. Raises BinaryCopyError if the stream is incomplete or its fields do not match."""
         self._take()
         if bytes(self._pending) != TRAILER:
             raise BinaryCopyError(f"expected the end of the rows, got {bytes(self._pending[:40])!r}")
@@ -99,17 +99,17 @@ class RowReader:
 
 
 class GrowingTable:
-    """An array of records that grows block by block, in the machine's byte order."""
+    """An array of records in native byte order that grows block by block."""
 
     def __init__(self, fields: Fields) -> None:
         self._size = 0
         self._table: Table = np.empty(FIRST_ROWS, native_dtype(fields))
 
     def add(self, rows: NDArray[np.void]) -> None:
-        """Append a block. Unknown fields are dropped; missing ones keep their values."""
+        """Append a block. Unknown fields are dropped; missing fields keep their values."""
         end = self._size + rows.size
         if end > self._table.size:
-            # In place: the system remaps the pages, so that no second copy is needed.
+            # In place, because the system then remaps the pages and no second copy is needed.
             self._table.resize(max(end, self._table.size * 3 // 2), refcheck=False)
         for name in self._table.dtype.names or ():
             if name in (rows.dtype.names or ()):
@@ -121,7 +121,7 @@ class GrowingTable:
 
 
 class TableReader:
-    """Parses a COPY stream piece by piece into one table."""
+    """Parses a COPY stream piece by piece into a table."""
 
     def __init__(self, fields: Fields) -> None:
         self._table = GrowingTable(fields)
@@ -131,7 +131,7 @@ class TableReader:
         self._rows.feed(data)
 
     def table(self) -> Table:
-        """Return all rows at the end of the stream. Raises BinaryCopyError if it is incomplete or has other fields."""
+        """Return all rows after the end of the stream. Raises BinaryCopyError if it is incomplete or does not match."""
         self._rows.end()
         return self._table.table()
 
@@ -139,9 +139,9 @@ class TableReader:
 def encoded(
     table: Table, fields: Fields, *, nulls: frozenset[str] = frozenset(), fixed: Mapping[str, int] | None = None
 ) -> Iterator[bytes]:
-    """Encode the rows in blocks, without header and trailer.
+    """Encode the rows in blocks without a header or trailer.
 
-    Fields in `nulls` are null in every row; those in `fixed` have that value in every row.
+    Fields in `nulls` are null in every row; fields in `fixed` have the given value in every row.
     """
     fixed = fixed or {}
     wire = wire_dtype(fields, nulls)

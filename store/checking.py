@@ -1,6 +1,6 @@
-"""Consistency checks over whole tables, each one statement (one snapshot); and new ids after a restore.
+"""Checks whole tables for consistency, one statement (and snapshot) per check, and assigns new ids after a restore.
 
-They use a separate connection, because the pool's planner settings favour look-ups by key. Every result is bounded.
+The checks use a separate connection, because the pool's planner settings favour look-ups by key. Results are bounded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ QUESTIONS = {  # name of the check -> query
 
 
 class PostgresChecking(OnDatabase):
-    """Opens the connection that an inspection reads from."""
+    """Opens the connection for an inspection."""
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[CheckingSession]:
-        """Open a connection for one inspection. Raises UnavailableError."""
+        """Open a session for one inspection. Raises UnavailableError."""
         async with bulk_connection(self._database.dsn) as connection:
             yield CheckingSession(connection)
 
 
 class CheckingSession:
-    """The queries of one inspection. Every method may raise UnavailableError."""
+    """Runs the queries of one inspection. Every method may raise UnavailableError."""
 
     questions: Sequence[str] = tuple(QUESTIONS)
 
@@ -60,7 +60,7 @@ class CheckingSession:
         return [_wrong(row) for row in await self._connection.fetch(query, limit)]
 
     async def outputs(self, *, limit: int) -> AsyncIterator[Sequence[StoredOutput]]:
-        """Yield every recorded output, of the busy tables and then of the history, about `limit` per page."""
+        """Yield pages of about `limit` recorded outputs, first from the current tables, then from the history."""
         after, name = 0, ""
         while rows := await self._connection.fetch(load("check_uploads_page"), after, name, limit):
             yield [_output(row) for row in rows]
@@ -85,7 +85,7 @@ INT_STEP = 1_000_000  # hosts and similar; clients keep 31 bits, which is enough
 
 
 class PostgresRestoring(OnDatabase):
-    """The restored database. Every method may raise UnavailableError."""
+    """Prepares a restored database for service. Every method may raise UnavailableError."""
 
     async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
         """Return the records of files given by name and instance, in any order."""
@@ -93,12 +93,12 @@ class PostgresRestoring(OnDatabase):
         return [_known(row) for row in await self._database.fetch("check_files_known", names, instance_ids)]
 
     async def serving(self) -> int:
-        """Return the sessions of processes that serve the project."""
+        """Return the number of sessions of processes that serve the project."""
         row = await self._database.fetch_first("sessions_that_lock")
         return int(row["sessions"])
 
     async def renumber(self, *, beyond: int, step: int) -> NewIds:
-        """Advance sequences by at least `step`, beyond `beyond`, and renumber unsent instances; all or nothing."""
+        """Advance sequences past `beyond` by at least `step`, and renumber unsent instances, in one transaction."""
         async with self._database.transaction() as connection:
             greatest = await connection.fetchval(load("greatest_instance_id"))
             behind = max(int(greatest), beyond) + step

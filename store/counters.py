@@ -1,7 +1,7 @@
 """Collects a transaction's changes to batch counters and host statistics, then writes them in key order.
 
-A trigger marks a batch as waiting when it gets its first unsent instance, and a batch may end when its jobs end: both
-update the batch's row. So every writer locks those rows before the first counter, in key order.
+A trigger marks a batch as waiting when it gets its first unsent instance, and a batch may end when its jobs end. Both
+update the batch's row, so every writer locks these rows in key order before the first counter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FIELDS = tuple(field.name for field in fields(BatchCounts) if field.name != "job
 
 
 class CountChanges:
-    """Changes by batch. One object per transaction."""
+    """Collects changes to counters by batch. Use one object per transaction."""
 
     def __init__(self) -> None:
         self._changes: dict[BatchId, dict[BatchCounts, int]] = defaultdict(dict)
@@ -39,7 +39,7 @@ class CountChanges:
         changes[change] = changes.get(change, 0) + times
 
     def rising(self) -> set[BatchId]:
-        """Return the batches that gain more unsent instances than they lose.
+        """Return the batches whose number of unsent instances increases.
 
         >>> counts = CountChanges()
         >>> counts.add(BatchId(1), BatchCounts(unsent=1), 2)
@@ -51,7 +51,7 @@ class CountChanges:
         return {batch_id for batch_id in self._changes if self._sum(batch_id, "unsent") > 0}
 
     async def write(self, connection: Connection, *, ended: Collection[BatchId] = ()) -> None:
-        """Add the collected changes to the counters. `ended`: batches whose rows the caller changes afterwards."""
+        """Add the collected changes to the counters. `ended`: batches whose rows the caller will change afterwards."""
         locked = self.rising().union(ended)
         if locked:
             await connection.execute(load("lock_batches"), sorted(locked))
@@ -73,7 +73,7 @@ Key = tuple[HostId, AppVersionId]
 
 
 class StatisticsChanges:
-    """Events and dispatches by (host, app version). One object per transaction."""
+    """Collects events and dispatches by (host, app version). Use one object per transaction."""
 
     def __init__(self) -> None:
         self._events: list[HavEvent] = []
@@ -84,14 +84,14 @@ class StatisticsChanges:
             self._events.append(event)
 
     def note_dispatch(self, host_id: HostId, app_version_id: AppVersionId, sent_at: Instant) -> None:
-        """Count an instance in sent_today; of two days, the later one counts."""
+        """Count an instance in sent_today. If dispatches are on two days, only the later day counts."""
         key, day = (host_id, app_version_id), floor(sent_at / DAY_S)
         last_day, count = self._sent.get(key, (day, 0))
         if day >= last_day:
             self._sent[key] = (day, count + 1 if day == last_day else 1)
 
     async def write(self, connection: Connection, settings: SchedulerSettings) -> None:
-        """Add the collected changes to the rows; missing rows are inserted."""
+        """Add the collected changes to the rows, inserting missing rows."""
         if self._events or self._sent:
             await _change(connection, self._columns(settings.daily_quota), settings.daily_quota_start)
         if self._events:
@@ -119,7 +119,7 @@ _delta_values = values_of(
 
 
 async def _change(connection: Connection, columns: Sequence[list[object]], quota_start: int) -> None:
-    """Run the statement, whose first two arguments are keys, and once more for keys that had no row."""
+    """Run the statement, whose first two arguments are keys, and run it again for keys that had no row."""
     found = await connection.fetch(load("change_statistics"), *columns, quota_start)
     if len(found) == len(columns[0]):
         return
@@ -154,7 +154,7 @@ def count_steps(
     counts: CountChanges,
     statistics: StatisticsChanges,
 ) -> None:
-    """Count the steps that were made, and add their events."""
+    """Count the steps that were made, and record their events."""
     rows = {row["instance_id"]: row for row in made}
     for instance_id, step in steps.items():  # events count in the order of the steps
         row = rows.get(instance_id)

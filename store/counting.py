@@ -1,6 +1,6 @@
-"""Computes how one step of an instance or a job changes the counters of its batch. Pure.
+"""Computes how a step of an instance or a job changes its batch's counters. Pure.
 
-An instance is counted by its row's state; a step adds the difference. Both stores use these functions.
+Instances are counted by the state of their rows, and a step adds the difference. Both stores use these functions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from domain.units import Instant
 from lifecycle.states import RETRY_CAUSES
 
 _numbers = attrgetter(*[one.name for one in fields(BatchCounts)])
-Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # instances that are counted alike
+Kind: TypeAlias = tuple[InstanceState, bool, bool, bool]  # instances of a kind count the same
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Counted:
 
 
 def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
-    """Return the change when an instance becomes `after`; `before` None: it is created.
+    """Return how the counters change when an instance changes to `after`. `before` None: it is created.
 
     >>> change_counts(Counted(InstanceState.UNSENT), Counted(InstanceState.CANCELLED)).unsent
     -1
@@ -40,7 +40,7 @@ def change_counts(before: Counted | None, after: Counted) -> BatchCounts:
 
 
 def _kind(instance: Counted) -> Kind:
-    """Return the kind of an instance: its state, whether it was sent and reported, and whether late."""
+    """Return an instance's state and whether it was sent, reported, and late."""
     reported_at, due_at = instance.reported_at, instance.due_at
     late = reported_at is not None and due_at is not None and reported_at > due_at
     return (instance.state, instance.sent_at is not None, reported_at is not None, late)
@@ -69,7 +69,7 @@ def _difference(before: Kind | None, after: Kind) -> BatchCounts:
 
 @cache
 def job_counts(from_state: JobState, to_state: JobState) -> BatchCounts:
-    """Return the change when a job goes from one state to another.
+    """Return how the counters change when a job changes its state.
 
     >>> job_counts(JobState.OPEN, JobState.VALID).jobs_validated
     1
@@ -81,7 +81,7 @@ def job_counts(from_state: JobState, to_state: JobState) -> BatchCounts:
 
 
 def added(counts: BatchCounts, change: BatchCounts) -> BatchCounts:
-    """Return the sum of both, field by field.
+    """Add the change to the counters, field by field.
 
     >>> added(BatchCounts(unsent=3), BatchCounts(unsent=-1, sent=1)).unsent
     2

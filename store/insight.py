@@ -1,6 +1,6 @@
-"""Answers operators' queries about hosts that contact the server and work that waits, without locks or writes.
+"""Answers operators' queries about active hosts and waiting work, without locks or writes.
 
-Whole tables are read on a separate connection, in a read-only transaction limited to one minute.
+It reads whole tables on a separate connection, in a read-only transaction limited to one minute.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ ACTIVE_FIELDS = (("host_id", "i4"), ("equipment", "i8"), ("calls_per_hour", "f8"
 
 @dataclass(frozen=True, slots=True)
 class Equipment:
-    """A numbered set of hardware properties that decides which versions a host can run."""
+    """A numbered set of hardware properties that determines which versions a host can run."""
 
     number: int
     platforms: frozenset[str]
     coprocessors: frozenset[ProcessorType]
 
     def could_run(self, versions: Sequence[AppVersion]) -> bool:
-        """Return whether such hosts can run one of these versions, which are all for one processor type."""
+        """Return whether such hosts can run one of the versions, which must all be for one processor type."""
         needed = versions[0].processor_type
         has_it = needed == CPU or needed in self.coprocessors
         return has_it and not self.platforms.isdisjoint(version.platform for version in versions)
 
 
 class PostgresInsight(OnDatabase):
-    """Read-only queries about calling hosts and waiting work. Takes no locks."""
+    """Runs read-only queries about active hosts and waiting work. Takes no locks."""
 
     async def standings(
         self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
     ) -> Sequence[tuple[Table, Newcomers]]:
-        """For each group of versions of one processor type, return the hosts that called since `active_since`:
+        """Return the hosts active since `active_since`, for each group of versions for one processor type.
 
-        a new table (domain.insight.STANDING_FIELDS) of their rows with these versions, and the hosts without such a row
-        that have one of the versions' platforms and the coprocessor they need.
+        A result has a new table (domain.insight.STANDING_FIELDS) of the hosts' rows with these versions, and the hosts
+        without such a row that have one of the versions' platforms and the coprocessor they need.
         """
         ids = _listed(version.app_version_id for versions in groups for version in versions)
         table, (hosts, equipment) = await asyncio.gather(
@@ -86,7 +86,7 @@ class PostgresInsight(OnDatabase):
         return hosts, [_equipment(row) for row in rows]
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
-        """Return the hosts that called last, latest first."""
+        """Return the hosts with the latest requests, latest first."""
         async with self._looking() as connection:
             return [_caller(row) for row in await connection.fetch(load("recent_callers"), limit, timeout=MOST_S)]
 
@@ -95,11 +95,11 @@ class PostgresInsight(OnDatabase):
         return _caller(await self._database.fetch_known("caller_of_host", host_id, kind="host"))
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]:
-        """Return active batches with unsent instances, in order."""
+        """Return the active batches with unsent instances, in dispatch order."""
         return [_waiting(row) for row in await self._database.fetch("waiting_batches", limit)]
 
     async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]:
-        """Return the batches that no recently active host can finish, because of limits per volunteer or host."""
+        """Return the batches that recently active hosts cannot finish because of limits per volunteer or host."""
         found = await self._database.fetch(
             "short_batches", list(batch_ids), active_since, MOST_SHORT_HOSTS, MOST_SHORT_JOBS
         )
@@ -109,7 +109,7 @@ class PostgresInsight(OnDatabase):
         return _ahead(await self._database.fetch_first("work_ahead", batch_id))
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
-        """Return at most `limit` recently active hosts; the same ones as long as the same hosts are active."""
+        """Return at most `limit` recently active hosts. The sample changes only when the set of active hosts does."""
         async with self._looking() as connection:
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]
@@ -133,7 +133,7 @@ class PostgresInsight(OnDatabase):
 def _standing(
     table: Table, hosts: Table, equipment: Sequence[Equipment], versions: Sequence[AppVersion]
 ) -> tuple[Table, Newcomers]:
-    """Select the rows and hosts of some versions for one processor type."""
+    """Select the rows and hosts for a group of versions for one processor type."""
     known = table[np.isin(table["app_version_id"], [version.app_version_id for version in versions])]
     able = [one.number for one in equipment if one.could_run(versions)]
     new = np.isin(hosts["equipment"], able) & ~np.isin(hosts["host_id"], known["host_id"])
@@ -154,7 +154,7 @@ def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Reco
 
 
 def _listed(values: Iterable[object]) -> str:
-    """Format values for queries on new connections: array arguments would cost each connection a type look-up.
+    """Format values for queries on new connections, which would have to look up the type of an array argument.
 
     >>> _listed([1, 2])
     '1,2'

@@ -207,6 +207,8 @@ def _outcome(
     fates = dict.fromkeys([one.instance_id for one in write.assignments], AssignmentFate.LOST)
     sent: dict[InstanceId, SentJob] = {}
     for one in write.assignments:
+        if group.repeated.get((one.instance_id, one.host_id)) in written.rows:
+            fates[one.instance_id] = AssignmentFate.SIBLING
         row = written.rows.get(one.instance_id)
         if row is None or group.assignments[one.instance_id] is not one:
             continue

@@ -1,8 +1,8 @@
-"""Session locks on dedicated connections: a worker's shards, a process's periodic tasks, and claimed batches.
+"""Holds session locks on dedicated connections: a worker's shards, a process's periodic tasks, and claimed batches.
 
-Keep-alive releases the locks of a machine that is gone (store/pool.py). The server ends a session after 30 s without a
-command, so that another process takes over from one that is stopped or cut off; a worker considers its shards lost once
-its connection has been silent for 15 s. Later writes of the former holder are rejected by the fence.
+TCP keep-alive releases the locks of a vanished machine (store/pool.py). The server ends a session after 30 s without a
+command, so that another process can take over from one that is suspended or cut off. A worker considers its shards lost
+after its connection has been silent for 15 s. The fence rejects later writes of the former holder.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from store.queries import load
 
 __all__ = ["CLOCK", "DEAD_S", "KEEP_S", "WatchedConnection", "connect_watched", "kept_heard", "probe"]
 
-CLOCK = SystemClock()  # the server measures real time, even if a test has another clock
+CLOCK = SystemClock()  # the server measures real time, even if a test uses another clock
 COMMAND_TIMEOUT_S = 5.0
-DEAD_S = 30.0  # the server then releases the locks of a process without commands
-KEEP_S = 5.0  # how often an idle process sends a command
+DEAD_S = 30.0  # silence after which the server releases a process's locks
+KEEP_S = 5.0  # interval at which an idle process sends a command
 
 
 class WatchedConnection(ShortSession):
-    """Created by `connect_watched`."""
+    """A session created by `connect_watched`."""
 
 
 async def connect_watched(dsn: str, *, silence_s: float | None = None) -> WatchedConnection:
@@ -55,7 +55,7 @@ async def connect_watched(dsn: str, *, silence_s: float | None = None) -> Watche
 
 @asynccontextmanager
 async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None]:
-    """Inside the block, `ask` runs a command on a connection every 5 s, until it raises UnavailableError."""
+    """Inside the block, call `ask`, which runs a command, every 5 s until it raises UnavailableError."""
 
     async def keep() -> None:
         with suppress(UnavailableError):
@@ -72,7 +72,7 @@ async def kept_heard(ask: Callable[[], Awaitable[object]]) -> AsyncIterator[None
 
 
 class BatchClaims:
-    """Session locks on one connection, opened on first use; if it is lost, the locks are released."""
+    """Session locks on batches, on a connection opened on first use. If it is lost, the locks are released."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -82,7 +82,7 @@ class BatchClaims:
 
     @asynccontextmanager
     async def claim(self, batch_id: BatchId) -> AsyncIterator[bool]:
-        """Try to claim the batch; yields whether no other process has it. Raises UnavailableError."""
+        """Try to claim the batch. Yields whether the claim succeeded. Raises UnavailableError."""
         if batch_id in self._claimed:
             yield False
             return
@@ -95,13 +95,13 @@ class BatchClaims:
                     yield taken
             finally:
                 if taken and self._connection is session:  # the claim ended with its session
-                    with suppress(UnavailableError):  # then the claim is released
+                    with suppress(UnavailableError):  # the claim is then already released
                         await self._asked("release_claim", batch_id)
         finally:
             self._claimed.discard(batch_id)
 
     async def _be_heard(self, session: WatchedConnection | None) -> None:
-        """Send a command. Raises UnavailableError if the session of a claim is gone."""
+        """Send a command. Raises UnavailableError if the session that holds a claim is lost."""
         if self._connection is not session:
             raise UnavailableError("the session that held the claim has ended")
         await self._asked("connection_alive")
@@ -129,9 +129,9 @@ log = structlog.get_logger("duties")
 
 
 class DutyLocks:
-    """Session locks on one connection; if it is lost, all periodic tasks are lost and other processes take over.
+    """Session locks on one connection. If it is lost, other processes take over all periodic tasks.
 
-    A task in `shared` runs in every process; the processes divide its jobs (`share`).
+    A task in `shared` runs in every process, and the processes divide its jobs among them (`share`).
     """
 
     def __init__(self, dsn: str, shared: Collection[str] = ()) -> None:
@@ -143,9 +143,9 @@ class DutyLocks:
         self._turn = asyncio.Lock()
 
     async def mine(self, duty: str) -> bool:
-        """Return whether this process runs the periodic task now: it holds the lock, or has just acquired it.
+        """Return whether this process runs the periodic task: it holds the lock, or has just acquired it.
 
-        Raises UnavailableError while the database is unavailable; every lock is then given up.
+        Raises UnavailableError and gives up all locks if the database is unavailable.
         """
         async with self._turn:
             try:
@@ -161,7 +161,8 @@ class DutyLocks:
             self._connection = await connect_watched(self._dsn, silence_s=DEAD_S)
             self._pid = await self._connection.fetchval(load("session_pid"))
         if duty not in self._held:
-            if not await self._connection.fetchval(load("try_duty_lock"), duty, duty in self._shares):
+            query = "try_share" if duty in self._shares else "try_duty_lock"
+            if not await self._connection.fetchval(load(query), duty):
                 return False
             self._held.add(duty)
         elif duty not in self._shares:
@@ -172,15 +173,15 @@ class DutyLocks:
         return True
 
     def share(self, duty: str) -> JobShare:
-        """Return this process's share of a shared task's jobs, as of the last call of `mine`.
+        """Return this process's share of a shared task's jobs, as of the last call to `mine`.
 
-        For a moment after a process joins or leaves, the shares of two processes may overlap, or miss some jobs.
+        Just after a process joins or leaves, shares may overlap or miss some jobs.
         """
         return self._shares[duty]
 
     @contextmanager
     def fence(self, duty: str) -> Iterator[None]:
-        """Inside the block, pool transactions raise UnavailableError if the task's lock is lost."""
+        """Make pool transactions inside the block raise UnavailableError if the task's lock is lost."""
         connection = self._connection
         if duty not in self._held or connection is None or connection.is_closed():
             raise UnavailableError(
@@ -193,20 +194,21 @@ class DutyLocks:
             FENCE.reset(token)
 
     async def give_up(self, duty: str) -> None:
-        """Release the task for another process. Raises UnavailableError; every lock is then given up."""
+        """Release the task for another process. If it raises UnavailableError, all locks are given up."""
         async with self._turn:
             if duty not in self._held or self._connection is None:
                 return
             self._held.discard(duty)
+            query = "give_up_share" if duty in self._shares else "give_up_duty"
             try:
                 with lost_means_unavailable():
-                    await self._connection.execute(load("give_up_duty"), duty, duty in self._shares)
+                    await self._connection.execute(load(query), duty)
             except UnavailableError:
                 await self._close()
                 raise
 
     async def run(self) -> None:
-        """Send a command to the server every 5 s, forever, however long rounds take."""
+        """Send a command to the server every 5 s forever, independently of the duration of rounds."""
         while True:
             await CLOCK.sleep(KEEP_S)
             try:
@@ -252,9 +254,9 @@ SILENCE_S = 15.0
 
 
 def fair_share(workers: Sequence[int], me: int) -> int:
-    """Return this worker's number of the 64 shards: an equal share, plus one for the first few if uneven.
+    """Return how many of the 64 shards this worker should own: an equal share, plus one for the first few workers.
 
-    `workers` are distinct and contain `me`.
+    `workers` must be distinct and include `me`.
 
     >>> [fair_share([7, 8, 9], me) for me in (7, 8, 9)]
     [22, 21, 21]
@@ -264,7 +266,7 @@ def fair_share(workers: Sequence[int], me: int) -> int:
 
 
 class PostgresShards:
-    """Implements the feeder's Shards. Every `run_once` moves this worker towards its fair share."""
+    """Implements the feeder's Shards. Each call to `run_once` moves this worker towards its fair share."""
 
     def __init__(self, dsn: str, clock: Clock) -> None:
         self._dsn = dsn
@@ -274,23 +276,23 @@ class PostgresShards:
         self._heard_at = Seconds(-math.inf)
 
     def owned(self) -> frozenset[int]:
-        """Return this worker's shards; none if its connection is lost, or silent for 15 s."""
+        """Return this worker's shards, none if its connection is lost or has been silent for 15 s."""
         return frozenset() if self.in_doubt() else self._owned
 
     def in_doubt(self) -> bool:
-        """Return whether the connection that holds the locks is lost, or silent for 15 s."""
+        """Return whether the connection that holds the locks is lost or has been silent for 15 s."""
         if self._connection is None or self._connection.is_closed():
             return True
         return self.silent_s() > SILENCE_S
 
     def silent_s(self) -> Seconds:
-        """Return the time since the last command that was answered; infinite before the first."""
+        """Return the time since the last answered command was sent, infinite before the first."""
         return Seconds(self._clock.monotonic() - self._heard_at)
 
     async def run_once(self) -> frozenset[int]:
-        """Contact the database, release excess shards, take free ones; returns the shards now held.
+        """Contact the database, release excess shards and acquire free ones. Return the shards now owned.
 
-        Raises UnavailableError if the connection is lost, and its shards with it.
+        Raises UnavailableError if the connection, and with it the shards, is lost.
         """
         try:
             with lost_means_unavailable():
@@ -332,7 +334,7 @@ class PostgresShards:
         asked_at = self._clock.monotonic()
         row = await connection.fetchrow(load("shard_holders"), LOCK_CLASS)
         assert row is not None  # an aggregate
-        self._heard_at = asked_at  # not later: the reply may have been delayed
+        self._heard_at = asked_at  # not the time of the reply, which may have been delayed
         fair = fair_share(row["workers"], row["me"])
         for shard in sorted(self._owned)[fair:]:
             self._owned -= {shard}  # first locally, so that no more of its work is sent

@@ -1,27 +1,27 @@
-"""Brings a database to the schema of the installed version.
+"""Migrates a database to the schema of the installed version.
 
-A migration is a file `store/migrations/NNNN_PHASE_name.sql`. Its phase says which code runs with it:
+A migration is a file `store/migrations/NNNN_PHASE_name.sql`. Its phase states which code is compatible with it:
 
-- `pre`: the old code and the new code. Apply it while old nodes run; the new code needs it.
-- `post`: only the new code, which also runs without it. Apply it when every node runs the new code.
-- `stop`: the old code does not run with it, the new code does not run without it. Apply it while every node is stopped.
+- `pre`: both old and new code. Apply it while old nodes run; the new code requires it.
+- `post`: only the new code, which also runs without it. Apply it once every node runs the new code.
+- `stop`: the old code cannot run with it, the new code cannot run without it. Apply it while every node is stopped.
 
 To add a migration:
 
-1. Take the next number and the phase that fits. Never change a migration that may have been applied to a database.
-2. A `pre` migration must not build on a `post` migration with a smaller number, unless a `stop` stands between them:
-   `--pre-only` applies it first.
-3. Lock one busy table per migration. Nodes lock tables in any order, so a migration that locks two of them can
-   deadlock with a node.
-4. Build an index of a busy table in a file `NNNN_PHASE_concurrently_name.sql`. It contains only CREATE INDEX
+1. Take the next number and the right phase. Never change a migration that may already have been applied to a database.
+2. A `pre` migration must not depend on a `post` migration with a smaller number, unless a `stop` is between them,
+because `--pre-only` applies the `pre` migration first.
+3. Lock only one busy table per migration. Nodes lock tables in any order, so a migration that locks two of them can
+deadlock with a node.
+4. Build an index on a busy table in a file `NNNN_PHASE_concurrently_name.sql`. It contains only CREATE INDEX
    CONCURRENTLY IF NOT EXISTS and runs outside a transaction, while nodes write. It is recorded when all its indexes are
-   valid. The next try drops the invalid index that an interrupted build left, and keeps the valid ones.
+   valid. The next attempt drops an invalid index left by an interrupted build, and keeps valid indexes.
 5. Add a CHECK in two migrations: first NOT VALID, then change the rows that break it and VALIDATE CONSTRAINT, which
-   does not block writes. A `pre` one must accept every row that old nodes write.
+   does not block writes. A `pre` migration must accept every row that old nodes write.
 6. Run `make reference`.
 
-Nodes use most tables all the time, and every reader queues behind a migration that waits for a table. So a migration
-waits for 2 s at most, then leaves the queue and is tried again later.
+Nodes use most tables all the time, and all readers queue behind a migration that waits for a table. So a migration
+waits for at most 2 s, then leaves the queue and is tried again later.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ FOLDER: Traversable = files("store").joinpath("migrations")
 FILE_NAME = r"(\d{4})_(pre|post|stop)_[a-z0-9_]+\.sql"
 CONCURRENT_NAME = r"\d{4}_[a-z]+_concurrently_[a-z0-9_]+\.sql"
 CONCURRENT_INDEX = r"CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS ([a-z0-9_]+) ON "
-LOCK_WAIT_MS = 2000  # of a migration: other statements queue behind it
-BUILD_WAIT_MS = 600_000  # of a concurrent build, for older transactions: no statement queues behind it
+LOCK_WAIT_MS = 2000  # lock wait of a migration, because other statements queue behind it
+BUILD_WAIT_MS = 600_000  # a concurrent build's wait for older transactions; no statement queues behind it
 
-Busy = Callable[[str], Awaitable[None]]  # gets the reason for waiting; the migration is tried again when it returns
+Busy = Callable[[str], Awaitable[None]]  # receives the reason for waiting; the migration is tried again when it returns
 
 
 class SchemaVersionError(MusterError):
-    """The database has a schema that this code cannot use."""
+    """The database's schema does not match this code."""
 
 
 class NodesRunningError(MusterError):
-    """A migration needs every node stopped."""
+    """A migration requires every node to be stopped."""
 
 
 class InUseError(MusterError):
@@ -65,12 +65,12 @@ class InUseError(MusterError):
 class Migration:
     version: int
     phase: str  # pre, post or stop
-    name: str  # of its file
+    name: str  # file name
     folder: Traversable = FOLDER
 
     @property
     def concurrent(self) -> bool:
-        """Whether its statements run one by one, outside a transaction."""
+        """Return whether its statements run one by one, outside a transaction."""
         return re.fullmatch(CONCURRENT_NAME, self.name) is not None
 
     def sql(self) -> str:
@@ -78,14 +78,14 @@ class Migration:
 
 
 def migrations(folder: Traversable = FOLDER) -> list[Migration]:
-    """Return every migration of a folder, by version."""
+    """Return all migrations in a directory, by version."""
     matches = [re.fullmatch(FILE_NAME, entry.name) for entry in folder.iterdir()]
     found = [Migration(int(match[1]), match[2], match[0], folder) for match in matches if match]
     return sorted(found, key=lambda migration: migration.version)
 
 
 def statements(sql: str) -> list[str]:
-    """Return the statements of a concurrent migration, without comment lines. A semicolon must end a statement.
+    """Return the statements of a concurrent migration without comment lines. A statement must end with a semicolon.
 
     >>> statements("-- Both; of one table.\\nCREATE INDEX a ON t (x)\\nWHERE x > 0;\\nCREATE INDEX b ON t (y);\\n")
     ['CREATE INDEX a ON t (x)\\nWHERE x > 0', 'CREATE INDEX b ON t (y)']
@@ -95,9 +95,9 @@ def statements(sql: str) -> list[str]:
 
 
 def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool) -> list[Migration]:
-    """Return the migrations to apply to a database with the versions `done`, in order. Pure.
+    """Return the migrations to apply, in order, to a database with the versions `done`. Pure.
 
-    `pre_only` selects those compatible with old nodes; it raises NodesRunningError if a `stop` migration is missing.
+    `pre_only` selects migrations compatible with old nodes. Raises NodesRunningError if a `stop` migration is missing.
 
     >>> known = [Migration(1, "pre", "0001_pre_a.sql"), Migration(2, "post", "0002_post_b.sql")]
     >>> [migration.version for migration in pending(known, {1}, pre_only=False)]
@@ -118,9 +118,9 @@ def pending(known: Sequence[Migration], done: Collection[int], *, pre_only: bool
 
 
 def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
-    """Raise SchemaVersionError, with the command to run, unless this code runs with the migrations `done`. Pure.
+    """Raise SchemaVersionError, with the command to run, unless this code can run with the migrations `done`. Pure.
 
-    The code needs every migration except the `post` ones. It runs with newer migrations if they are `pre`.
+    The code requires every migration except `post` migrations. It can run with newer migrations if they are `pre`.
     `done` maps versions to names.
 
     >>> check_done([Migration(1, "pre", "0001_pre_a.sql")], {1: "0001_pre_a.sql", 2: "0002_pre_b.sql"})
@@ -140,24 +140,24 @@ def check_done(known: Sequence[Migration], done: Mapping[int, str]) -> None:
 
 
 async def give_up(why: str) -> None:
-    """Raise InUseError: the caller does not wait for tables in use."""
+    """Raise InUseError instead of waiting for tables in use."""
     raise InUseError(f"{why}; run `muster migrate`")
 
 
 async def migrate(
     dsn: str, *, now: Instant, pre_only: bool = False, busy: Busy = give_up, folder: Traversable = FOLDER
 ) -> list[str]:
-    """Apply the missing migrations of a folder to a database; return their names. Safe to repeat.
+    """Apply the missing migrations in a directory to a database and return their names. Safe to repeat.
 
-    `pre_only` skips the migrations that are incompatible with old nodes; an empty database gets all of them. Raises
-    before anything is changed: NodesRunningError for a migration that needs every node stopped while a node runs, and
+    `pre_only` skips the migrations that are incompatible with old nodes; an empty database gets all migrations. Before
+    any change, raises NodesRunningError if a node runs and a migration requires every node to be stopped, and
     SchemaVersionError if this code is too old. `busy` waits while a transaction holds a lock on a table; migrations
-    that were already applied stay.
+    that were already applied stay applied.
     """
     connection = await connect_patiently(dsn)
     try:
         while not await connection.fetchval(load("lock_migrations")):
-            pass  # poll: a session that waits on the server would block the end of a concurrent build
+            pass  # poll, because a session that waits in the server would prevent a concurrent build from finishing
         known, done = migrations(folder), await _done(connection)
         if done:
             _refuse_foreign(known, done)
@@ -172,12 +172,12 @@ async def migrate(
 
 
 async def check_version(connection: asyncpg.Connection[asyncpg.Record], folder: Traversable = FOLDER) -> None:
-    """Raise SchemaVersionError unless this version's code runs on the database."""
+    """Raise SchemaVersionError unless this code can run on the database."""
     check_done(migrations(folder), await _done(connection))
 
 
 async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migration, now: Instant) -> bool:
-    """Apply a migration; return False if a transaction holds a lock on a table that it changes: try again later."""
+    """Apply a migration. Return False, for a later attempt, if a transaction locks a table that it changes."""
     try:
         if migration.concurrent:
             await _build(connection, migration)
@@ -193,7 +193,7 @@ async def _apply(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
 
 
 async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migration) -> None:
-    """Build the missing indexes, after dropping the invalid ones that an interrupted build left."""
+    """Build the missing indexes after dropping invalid indexes left by an interrupted build."""
     await connection.execute(load("limit_build_wait"), str(BUILD_WAIT_MS))
     for drop in await connection.fetch(load("drops_of_broken_indexes"), re.findall(CONCURRENT_INDEX, migration.sql())):
         await connection.execute(drop["statement"])
@@ -202,7 +202,7 @@ async def _build(connection: asyncpg.Connection[asyncpg.Record], migration: Migr
 
 
 async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
-    """Name the session with the oldest transaction, which probably holds the lock."""
+    """Describe the session with the oldest transaction, which probably holds the lock."""
     oldest = await connection.fetchrow(load("oldest_transaction"))
     if oldest is None:
         return "a table it changes was in use"
@@ -213,7 +213,7 @@ async def _in_the_way(connection: asyncpg.Connection[asyncpg.Record]) -> str:
 
 
 async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted: Sequence[Migration]) -> None:
-    """Raise NodesRunningError when a node is connected and a wanted migration needs every node stopped."""
+    """Raise NodesRunningError if a node is connected and a wanted migration requires every node to be stopped."""
     stops = [migration.name for migration in wanted if migration.phase == "stop"]
     sessions = await connection.fetchval(load("count_sessions")) if stops else 0
     if sessions:
@@ -224,7 +224,7 @@ async def _refuse_running(connection: asyncpg.Connection[asyncpg.Record], wanted
 
 
 async def _done(connection: asyncpg.Connection[asyncpg.Record]) -> dict[int, str]:
-    """Return the names of the migrations applied to a database, by version; none for an empty database."""
+    """Return the names of the migrations applied to a database, by version. Empty for an empty database."""
     if await connection.fetchval(load("is_fresh")):
         return {}
     return {row["version"]: row["name"] for row in await connection.fetch(load("schema_version"))}
@@ -235,7 +235,7 @@ async def _note(connection: asyncpg.Connection[asyncpg.Record], migration: Migra
 
 
 def _refuse_foreign(known: Sequence[Migration], done: Mapping[int, str]) -> None:
-    """Raise SchemaVersionError for a database made by another series of migrations, or one that needs newer code."""
+    """Raise SchemaVersionError if the database has another series of migrations, or requires newer code."""
     for migration in known:
         name = done.get(migration.version, migration.name)
         if name != migration.name:

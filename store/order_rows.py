@@ -1,4 +1,4 @@
-"""Converts rows of the order of batches to values and back. Pure."""
+"""Converts between values and database rows of the order of batches. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request
-from domain.usage import Amounts, DecayedUsage
+from domain.usage import Amounts, DecayedUsage, UsageRow
 from store import rows
 from store.rows import Row, columns_of, mapper
 
@@ -33,7 +33,7 @@ _notes = mapper(
     sampled="noted_sampled",
     rate="noted_rate",
 )
-ordered_batch = mapper(  # a row of batches_to_order, or of ended_batch_to_correct
+ordered_batch = mapper(  # a row of batches_to_order or of ended_batch_to_correct
     OrderedBatch,
     batch=rows.batch,
     request=mapper(Request, left_out=["gpus"]),
@@ -67,6 +67,10 @@ usage_columns = columns_of(
     **_LEAF,
 )
 window_columns = columns_of("submitter_id account_id level starts_at length_s flop", **_LEAF)
+history_columns = columns_of(
+    "submitter_id account_id instances used.flop used.cpu_s used.memory_byte_s used.gpu_s used_su", **_LEAF
+)
+usage_row = mapper(UsageRow)
 place_columns = columns_of("batch_id tier key hold sent_most unpaid job_pe")
 grant_columns = columns_of("account_id period_start_at used_su reserved_su")
 correction_columns = columns_of("batch_id submitter_id charged_s due_s")

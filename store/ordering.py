@@ -1,4 +1,4 @@
-"""The order of batches: read whole, charged and stored in one transaction, moved a thousand at a time; its rules."""
+"""Reads and stores the order of batches in PostgreSQL: charges in one transaction, places in chunks, and rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
-from domain.units import AccountId, BatchId, FlopPerSecond, Instant, Seconds
+from domain.units import DAY_S, AccountId, BatchId, FlopPerSecond, HostId, Instant, Seconds, SubmitterId
+from domain.usage import UsageRow
 from store import order_rows, rows
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
@@ -33,10 +34,10 @@ class PostgresOrdering(OnDatabase):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # from the last view: most rows do not change
+        self._read: dict[BatchId, tuple[rows.Row, OrderedBatch]] = {}  # of the last view: most rows do not change
 
     async def view(self) -> OrderingView:
-        """Read everything; counters in one query after the serial, so the next pass sees later changes."""
+        """Read all input; counters after the serial, in one query, so that the next pass sees later changes."""
         last = await self._database.fetch_first("last_ordering")
         fetch = self._database.fetch
         return OrderingView(
@@ -53,7 +54,7 @@ class PostgresOrdering(OnDatabase):
         )
 
     def _ordered(self, found: Sequence[rows.Row]) -> list[OrderedBatch]:
-        """Return batches by their rows; unchanged rows keep their objects."""
+        """Convert rows to batches, reusing the objects of unchanged rows."""
         known, self._read = self._read, {}
         for row in found:
             batch_id = row["batch_id"]
@@ -116,7 +117,7 @@ class PostgresOrdering(OnDatabase):
 
 
 async def _write(connection: Connection, charges: OrderingCharges) -> None:
-    """Write everything in key order. Empty parts are skipped: most passes charge few."""
+    """Write all charges in key order. Empty parts are skipped, because most passes charge few submitters."""
     if charges.notes:
         ids = sorted(charges.notes)
         notes = order_rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
@@ -130,6 +131,10 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     if charges.windows:
         await connection.execute(load("add_usage_windows"), *order_rows.window_columns(charges.windows))
         await connection.execute(load("drop_usage_windows"), charges.windows_from)
+    if charges.used:
+        day = Instant(charges.now // DAY_S * DAY_S)
+        await connection.execute(load("add_usage_days"), day, *order_rows.history_columns(charges.used))
+        await connection.execute(load("thin_usage_days"), charges.days_from)
     if charges.standings:
         await _write_standings(connection, charges.standings, charges.now)
     if charges.grants:
@@ -137,7 +142,7 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
 
 
 async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-    """Charge corrections of logical time; returns the charged batches. Submitters with a locked row are skipped."""
+    """Charge corrections of logical time, skipping submitters with a locked row. Return the charged batches."""
     if not corrections:
         return []
     found = await connection.fetch(load("correct_logical_times"), *order_rows.correction_columns(corrections))
@@ -152,7 +157,7 @@ async def _write_standings(connection: Connection, standings: Mapping[LeafId, Le
 
 
 class PostgresOrderingRules(OnDatabase):
-    """Grants, limits, usage, and the breakdown of each batch's place."""
+    """Stores grants, limits, usage, and the breakdown of each batch's place."""
 
     async def grants(self) -> Sequence[Grant]:
         return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]
@@ -160,7 +165,7 @@ class PostgresOrderingRules(OnDatabase):
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
     ) -> None:
-        """Replaces the account's grant; its usage stays."""
+        """Replace the account's grant. Its usage is kept."""
         await self._database.execute("put_grant", account_id, granted_su, starts_at, period_s)
 
     async def drop_grant(self, account_id: AccountId) -> None:
@@ -170,7 +175,7 @@ class PostgresOrderingRules(OnDatabase):
         return [order_rows.limit(row) for row in await self._database.fetch("list_limits")]
 
     async def put_limit(self, limit: Limit) -> None:
-        """Replaces the limit of the same scope, quantity and name."""
+        """Store a limit, replacing one with the same scope, quantity and name."""
         key = (limit.scope, order_rows.quantity_word(limit.quantity), limit.name or "")
         await self._database.execute("put_limit", *key, limit.soft, limit.hard)
 
@@ -185,24 +190,51 @@ class PostgresOrderingRules(OnDatabase):
     async def windows(self) -> Sequence[WindowUsage]:
         return [order_rows.window_usage(row) for row in await self._database.fetch("list_usage_windows")]
 
+    async def months_until(self) -> Instant | None:
+        """Return the start of the last month of which the history of usage has no days; None: it has all days."""
+        starts_at: Instant | None = (await self._database.fetch_first("last_usage_month"))["starts_at"]
+        return starts_at
+
+    async def usage_report(
+        self,
+        starts_at: Instant,
+        ends_at: Instant,
+        *,
+        unit: str | None,
+        by_account: bool,
+        by_submitter: bool,
+        accounts: Sequence[AccountId] | None,
+        submitter_id: SubmitterId | None,
+        limit: int,
+    ) -> Sequence[UsageRow]:
+        """Return the history of usage, of some accounts or of all (None), in sums by `unit`: day, week or month."""
+        found = await self._database.fetch(
+            "usage_report", starts_at, ends_at, unit, by_account, by_submitter, accounts, submitter_id, limit
+        )
+        return [order_rows.usage_row(row) for row in found]
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
+        """Effective from the host's next request. Raises NotFoundError."""
+        await self._database.fetch_known("set_host_labels", host_id, list(labels), kind="host")
+
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
-        """Effective from the next ordering pass. Raises NotFoundError unless the batch is active."""
+        """Takes effect at the next ordering pass. Raises NotFoundError unless the batch is active."""
         await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
 
     async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
-        """Forget the usage so far of a submitter, in an account, or of all (None); returns how many records it had."""
+        """Delete all recorded usage, or only that of a submitter or an account. Return the number of records."""
         return len(await self._database.fetch("reset_usage", submitter, account))
 
     async def release(self, batch_id: BatchId) -> None:
-        """The batch waits for no other batch, from the next ordering pass. Raises NotFoundError likewise."""
+        """End the batch's wait for other batches, as of the next ordering pass. Raises NotFoundError likewise."""
         await self._database.fetch_known("release_batch", batch_id, kind="active batch")
 
     async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
-        """Change the level, the queue, or both, from the next ordering pass on. Raises NotFoundError likewise."""
+        """Change the level, the queue, or both, as of the next ordering pass. Raises NotFoundError likewise."""
         await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
-        """The account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
+        """Set the account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""
         await self._database.fetch_known(
             "set_account", batch_id, account_id, kind="active batch without sent instances"
         )
@@ -212,16 +244,16 @@ class PostgresOrderingRules(OnDatabase):
         await self._database.fetch_known("set_deadline", batch_id, deadline_at, kind="active batch with a deadline")
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
-        """Return the first active batches in order that may have unsent instances."""
+        """Return the first active batches, in dispatch order, that may have unsent instances."""
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return places among all active batches; no entry for a batch that is not active."""
+        """Return places among all active batches. A batch that is not active has no entry."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: order_rows.place(row) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
-        """Return the stored breakdowns; no entry for a batch without one."""
+        """Return the stored breakdowns. A batch without one has no entry."""
         found = {
             row["batch_id"]: row["record"] for row in await self._database.fetch("list_breakdowns", list(batch_ids))
         }

@@ -1,4 +1,4 @@
-"""Data that hosts send in addition to results: complete outputs and trickle messages."""
+"""Stores the data that hosts send in addition to results: completed uploads and trickle messages."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class PostgresUploads(OnDatabase):
         return [row["name"] for row in await self._database.fetch("unneeded_files", names, instance_ids)]
 
 
-FORGET_AT_ONCE = 1000  # per request with messages, so that deletion keeps up
+FORGET_AT_ONCE = 1000  # deleted per request with messages, so that deletion keeps up
 
 
 class PostgresTrickles(OnDatabase):
     """Implements administration's Trickles; the ledger stores the messages of requests."""
 
     async def keep(self, found: Sequence[Trickle], *, per_instance: int, forget_before: Instant) -> int:
-        """Store messages received at one instant; returns how many had no room. See the scheduler's Ledger."""
+        """Store messages received at one instant. Return how many had no room. See the scheduler's Ledger."""
 
         async def store(connection: Connection) -> int:
             await connection.execute(load("forget_trickles"), forget_before, FORGET_AT_ONCE)

@@ -1,4 +1,4 @@
-"""Volunteers' public side in PostgreSQL: teams, consent to the statistics and their export, news."""
+"""Stores volunteers' public data in PostgreSQL: teams, consent to the statistics export, the export, and news."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from domain.participation import (
     ExportedTeam,
     ExportedVolunteer,
     ExportTotals,
-    Member,
     News,
     Participation,
     ProjectFigures,
     Team,
+    TeamMember,
     WithdrawnRecord,
 )
 from domain.progress import note_progress
@@ -30,13 +30,13 @@ from store.pool import Connection, OnDatabase, lost_means_unavailable
 from store.queries import load
 from store.rows import mapper
 
-AT_A_TIME = 2000  # rows
+AT_A_TIME = 2000  # rows per chunk
 
 Record = TypeVar("Record")
 
 
 def credit(row: rows.Row) -> Credit:
-    """Return the credit in a row's column; none for null."""
+    """Return the credit in a row's column, zero for null."""
     return rows.credit(row["credit"])
 
 
@@ -47,7 +47,7 @@ _withdrawn = mapper(WithdrawnRecord)
 _totals = mapper(ExportTotals)
 _participation = mapper(Participation)
 _team_of = mapper(Team, founder_name=rows.or_empty("founder_name"), exported="exported", credit=credit)
-_member = mapper(Member, credit=credit)
+_member = mapper(TeamMember, credit=credit)
 _news = mapper(News)
 _figures = mapper(ProjectFigures)
 
@@ -85,14 +85,14 @@ class ExportReader:
 
 
 class PostgresParticipation(OnDatabase):
-    """Volunteers' choices, and the export."""
+    """Stores volunteers' choices, and reads the export."""
 
     async def participation(self, volunteer_id: VolunteerId) -> Participation:
         row = await self._database.fetch_one("participation_of", volunteer_id)
         return Participation() if row is None else _participation(row)
 
     async def set_export_consent(self, volunteer_id: VolunteerId, consent_at: Instant | None) -> None:
-        """Note the consent to the export, or its withdrawal (None)."""
+        """Record the consent to the export, or its withdrawal (None)."""
         await self._database.fetch("set_export_consent", volunteer_id, consent_at)
 
     # ------------------------------------------------------------------ teams
@@ -102,15 +102,15 @@ class PostgresParticipation(OnDatabase):
         return _team_of(await self._database.fetch_known("team_by_id", team_id, kind="team"))
 
     async def teams(self, text: str, *, now: Instant, limit: int) -> Sequence[Team]:
-        """Return the teams whose names contain the text, most recent credit first."""
+        """Return the teams whose names contain the text, in descending order of recent credit."""
         return [_team_of(row) for row in await self._database.fetch("teams_named", text.lower(), now, limit)]
 
-    async def members(self, team_id: TeamId, *, limit: int) -> Sequence[Member]:
-        """Return the members, most credit first."""
+    async def members(self, team_id: TeamId, *, limit: int) -> Sequence[TeamMember]:
+        """Return the members in descending order of credit."""
         return [_member(row) for row in await self._database.fetch("members_of_team", team_id, limit)]
 
     async def add_team(self, name: str, founder_id: VolunteerId, *, url: str, description: str, now: Instant) -> TeamId:
-        """Add a team; its founder joins it. Raises AlreadyExistsError."""
+        """Add a team, which its founder joins. Raises AlreadyExistsError."""
 
         async def write(connection: Connection) -> TeamId:
             team_id = TeamId(await connection.fetchval(load("insert_team"), name, founder_id, url, description, now))
@@ -132,7 +132,7 @@ class PostgresParticipation(OnDatabase):
             raise AlreadyExistsError("team", name) from error
 
     async def name_founder(self, team_id: TeamId, founder_id: VolunteerId, member_id: VolunteerId) -> None:
-        """Give a team to another member. Raises NotFoundError, also if the team has another founder."""
+        """Make another member the founder. Raises NotFoundError, also if the team has another founder."""
 
         async def write(connection: Connection) -> None:
             await _own(connection, team_id, founder_id)
@@ -142,7 +142,7 @@ class PostgresParticipation(OnDatabase):
         await self._database.in_transaction(write)
 
     async def drop_team(self, team_id: TeamId, founder_id: VolunteerId) -> None:
-        """Delete a team; its members keep their own credit. Raises NotFoundError if it has another founder."""
+        """Delete a team. Its members keep their own credit. Raises NotFoundError if it has another founder."""
 
         async def write(connection: Connection) -> None:
             await _own(connection, team_id, founder_id)
@@ -151,9 +151,9 @@ class PostgresParticipation(OnDatabase):
         await self._database.in_transaction(write)
 
     async def join_team(self, volunteer_id: VolunteerId, team_id: TeamId | None, *, now: Instant) -> None:
-        """Join a team instead of the present one; None: leave it.
+        """Leave the current team and join another, or none if `team_id` is None.
 
-        Raises NotFoundError, and ConflictError for the founder of the present team.
+        Raises NotFoundError, and ConflictError for the founder of the current team.
         """
 
         async def write(connection: Connection) -> None:
@@ -169,7 +169,7 @@ class PostgresParticipation(OnDatabase):
     # ------------------------------------------------------------------ accounts and hosts that leave
 
     async def forget_volunteer(self, volunteer_id: VolunteerId, unused_hash: bytes, *, now: Instant) -> None:
-        """Delete the personal data of an account; its teams go to their oldest members. Raises NotFoundError.
+        """Delete the personal data of an account. Its teams pass to their oldest members. Raises NotFoundError.
 
         `unused_hash` replaces the hash of the account key.
         """
@@ -188,7 +188,7 @@ class PostgresParticipation(OnDatabase):
         await self._database.in_transaction(write)
 
     async def drop_host(self, volunteer_id: VolunteerId, host_id: HostId, *, now: Instant) -> None:
-        """Raises ConflictError while the host has jobs in progress or a lease, or if it is another volunteer's."""
+        """Raises ConflictError if the host has jobs in progress or a lease, or belongs to another volunteer."""
         if await self._database.fetch_one("drop_host", volunteer_id, host_id, now) is None:
             raise ConflictError("it has jobs in progress, or is promised to a batch: let it finish, or abort them")
 
@@ -198,22 +198,26 @@ class PostgresParticipation(OnDatabase):
         return int((await self._database.fetch_first("add_news", title, body, now, by))["news_id"])
 
     async def drop_news(self, news_id: int) -> str:
-        """Return the title. Raises NotFoundError."""
+        """Delete a news item and return its title. Raises NotFoundError."""
         return str((await self._database.fetch_known("drop_news", news_id, kind="news"))["title"])
 
     async def news(self, *, limit: int) -> Sequence[News]:
-        """Newest first."""
+        """Return the news, newest first."""
         return [_news(row) for row in await self._database.fetch("list_news", limit)]
 
     async def figures(self, now: Instant) -> ProjectFigures:
-        """Count volunteers and hosts; reads whole tables."""
+        """Count volunteers and hosts. This reads whole tables."""
         return _figures(await self._database.fetch_first("project_figures", now))
 
     # ------------------------------------------------------------------ the export
 
+    async def forget_withdrawn(self, before: Instant) -> None:
+        """Forget accounts and hosts that were deleted before this time."""
+        await self._database.fetch("forget_withdrawn", before)
+
     @asynccontextmanager
     async def export(self) -> AsyncIterator[ExportReader]:
-        """Open one snapshot of the database. Raises UnavailableError."""
+        """Open a reader on a snapshot of the database. Raises UnavailableError."""
         async with bulk_connection(self._database.dsn) as connection:
             with lost_means_unavailable():
                 async with connection.transaction(isolation="repeatable_read", readonly=True):

@@ -1,4 +1,4 @@
-"""Accounts, submitters and volunteers in PostgreSQL; sign-in, sessions, permissions, and the audit trail."""
+"""Stores accounts, submitters and volunteers in PostgreSQL, and sign-ins, sessions, permissions and the audit trail."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WHAT_STAYS = defaultdict(lambda: "something that belongs to it") | {  # by table
 
 
 class PostgresPeople(OnDatabase):
-    """Accounts and submitters. Names are unique: AlreadyExistsError, NotFoundError."""
+    """Stores accounts and submitters. Names are unique; methods raise AlreadyExistsError and NotFoundError."""
 
     async def add_account(self, name: str, *, parent: str | None, shares: float) -> Account:
         parent_id = None if parent is None else (await self._account(parent)).account_id
@@ -67,7 +67,7 @@ class PostgresPeople(OnDatabase):
         return rows.account(await self._database.fetch_known("update_account_shares", name, shares, kind="account"))
 
     async def move_account(self, name: str, *, parent: str | None) -> None:
-        """Move an account, with everything in it, below another, or to the top. Raises ConflictError for a circle."""
+        """Move an account with its subtree below another, or to the top level. Raises ConflictError for a cycle."""
 
         async def write(connection: Connection) -> None:
             found = [rows.account(row) for row in await connection.fetch(load("lock_accounts"))]
@@ -86,13 +86,13 @@ class PostgresPeople(OnDatabase):
         await self._database.in_transaction(write)
 
     async def tree(self) -> Sequence[TreeRow]:
-        """Return accounts, parents first, then submitters, then memberships, each by name."""
+        """Return accounts (parents first), then submitters, then memberships, each in order of name."""
         return [_tree_row(row) for row in await self._database.fetch("account_tree")]
 
     async def load_tree(
         self, plan: Callable[[Sequence[TreeRow]], Sequence[TreeRow]], *, now: Instant
     ) -> Sequence[TreeRow]:
-        """Add or change the rows that `plan` returns for the present tree, all or none; returns them."""
+        """Add or change the rows that `plan` returns for the current tree, in one transaction. Return them."""
 
         async def write(connection: Connection) -> Sequence[TreeRow]:
             await connection.execute(load("lock_accounts"))
@@ -110,7 +110,7 @@ class PostgresPeople(OnDatabase):
         return await self._database.in_transaction(write)
 
     async def rename(self, kind: Kind, name: str, new_name: str) -> None:
-        """Rename an account or a submitter, also in its limits."""
+        """Rename an account or a submitter, including in limits."""
 
         async def write(connection: Connection) -> None:
             if await connection.fetchval(load(RENAME[kind]), name, new_name) is None:
@@ -123,7 +123,7 @@ class PostgresPeople(OnDatabase):
             raise AlreadyExistsError(kind, new_name) from error
 
     async def drop(self, kind: Kind, name: str) -> None:
-        """Delete an account or a submitter, with recorded usage. Raises ConflictError while anything belongs to it."""
+        """Delete an account or a submitter and its usage. Raises ConflictError if anything else belongs to it."""
         try:
             await self._database.fetch_known(DROP[kind], name, kind=kind)
         except asyncpg.ForeignKeyViolationError as error:
@@ -154,12 +154,12 @@ class PostgresPeople(OnDatabase):
         return {row["account_id"]: row["shares"] for row in found}
 
     async def put_membership(self, submitter: str, *, account: str, shares: float) -> None:
-        """Let a submitter submit in another account, with these shares."""
+        """Allow a submitter to submit in another account, with the given shares."""
         who, where = await self.submitter(submitter), await self._account(account)
         await self._database.fetch("put_membership", who.submitter_id, where.account_id, shares)
 
     async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None:
-        """Replace the permissions of all who submit in or below the account."""
+        """Replace the permissions of everyone who submits in or below the account."""
         await self._database.fetch_known("permit_account", name, sorted(permissions), kind="account")
 
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None:
@@ -170,12 +170,12 @@ class PostgresPeople(OnDatabase):
 
 
 class PostgresVolunteers(OnDatabase):
-    """Volunteers, by e-mail in lower case."""
+    """Stores volunteers, identified by e-mail address in lower case."""
 
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
     ) -> VolunteerId:
-        """Raises AlreadyExistsError if the e-mail (lower case) exists."""
+        """Raises AlreadyExistsError if the e-mail address (in lower case) already exists."""
         row = await self._database.fetch_one(
             "insert_volunteer",
             email.lower(),
@@ -194,7 +194,7 @@ class PostgresVolunteers(OnDatabase):
         return None if row is None else rows.volunteer_record(row)
 
     async def volunteer(self, volunteer_id: VolunteerId | None, *, key_hash: bytes | None = None) -> VolunteerRecord:
-        """Return the volunteer of this id, or of this hash of the account key. Raises NotFoundError."""
+        """Return the volunteer with this id, or with this hash of the account key. Raises NotFoundError."""
         row = await self._database.fetch_known("volunteer_by_id", volunteer_id, key_hash, kind="volunteer")
         return rows.volunteer_record(row)
 
@@ -203,7 +203,7 @@ class PostgresVolunteers(OnDatabase):
         await self._database.fetch_known("rename_volunteer", volunteer_id, name, kind="volunteer")
 
     async def set_email(self, volunteer_id: VolunteerId, email: str, *, salt: bytes, password_hash: bytes) -> None:
-        """Change the address, with the password's hash for it. Raises AlreadyExistsError, NotFoundError."""
+        """Change the e-mail address and the password's hash. Raises AlreadyExistsError, NotFoundError."""
         try:
             await self._database.fetch_known(
                 "set_volunteer_email", volunteer_id, email, salt, password_hash, kind="volunteer"
@@ -214,18 +214,18 @@ class PostgresVolunteers(OnDatabase):
     async def add_mail_code(
         self, code_hash: bytes, volunteer_id: VolunteerId, *, expires_at: Instant, now: Instant
     ) -> None:
-        """Store a code for a new password; an older one of the volunteer ends."""
+        """Store a code for a new password, replacing the volunteer's previous code."""
         await self._database.fetch("add_mail_code", code_hash, volunteer_id, expires_at, now)
 
     async def take_mail_code(self, code_hash: bytes, *, now: Instant) -> VolunteerId | None:
-        """Use a code, which serves once; None if it is unknown or expired."""
+        """Consume a code and return its volunteer, None if it is unknown or expired."""
         row = await self._database.fetch_one("take_mail_code", code_hash, now)
         return None if row is None else VolunteerId(row["volunteer_id"])
 
     async def volunteers(
         self, *, limit: int | None = None, after: VolunteerId | None = None
     ) -> Sequence[VolunteerRecord]:
-        """By id; all of them without a limit."""
+        """Return the volunteers in order of id, all of them without a limit."""
         return [rows.volunteer_record(row) for row in await self._database.fetch("list_volunteers", limit, after or 0)]
 
     async def set_volunteer(self, volunteer: Volunteer, *, instead_of: Volunteer | None = None) -> None:
@@ -242,18 +242,18 @@ class PostgresVolunteers(OnDatabase):
             raise NotFoundError("volunteer", volunteer.volunteer_id)
 
     async def set_volunteer_password(self, volunteer_id: VolunteerId, *, salt: bytes, password_hash: bytes) -> None:
-        """The account key stays. Raises NotFoundError."""
+        """The account key does not change. Raises NotFoundError."""
         await self._database.fetch_known(
             "update_volunteer_password", volunteer_id, salt, password_hash, kind="volunteer"
         )
 
 
-FORGET_AT_ONCE = 1000  # of expired rows
+FORGET_AT_ONCE = 1000  # number of expired rows
 LAST_ID = 2**62
 
 
 class PostgresAccess(OnDatabase):
-    """People who sign in (names are unique: AlreadyExistsError, NotFoundError), sessions, tokens, the audit trail."""
+    """Stores people who sign in (with unique names), their sessions and tokens, and the audit trail."""
 
     # ------------------------------------------------------------------ people
 
@@ -294,12 +294,12 @@ class PostgresAccess(OnDatabase):
     # ------------------------------------------------------------------ sessions
 
     async def add_session(self, session: Session) -> None:
-        """Also deletes expired sessions."""
+        """Add a session, and delete expired sessions."""
         await self._database.fetch("drop_ended_sessions", session.created_at, FORGET_AT_ONCE)
         await self._database.fetch("insert_web_session", *_session_values(session))
 
     async def session_of_person(self, session_hash: bytes, *, now: Instant) -> SignedIn | None:
-        """None if the session ended, belongs to a volunteer, or the person is no longer active."""
+        """Return None if the session ended or belongs to a volunteer, or the person is no longer active."""
         row = await self._database.fetch_one("session_of_person", session_hash, now)
         return None if row is None else SignedIn(_session(row), person=person(row))
 
@@ -308,18 +308,18 @@ class PostgresAccess(OnDatabase):
         return None if row is None else SignedIn(_session(row), volunteer=rows.volunteer_record(row))
 
     async def sessions(self, person_id: PersonId, *, now: Instant, limit: int) -> Sequence[Session]:
-        """The most recently used first."""
+        """Return the sessions, the most recently used first."""
         return [_session(row) for row in await self._database.fetch("list_web_sessions", person_id, now, limit)]
 
     async def renew_session(self, session: Session) -> None:
-        """Store `seen_at` and `expires_at`; no effect on a session that has ended."""
+        """Store `seen_at` and `expires_at`. No effect if the session has ended."""
         await self._database.fetch("renew_web_session", session.session_hash, session.seen_at, session.expires_at)
 
     async def end_session(self, session_hash: bytes) -> None:
         await self._database.fetch("end_web_session", session_hash)
 
     async def end_sessions_of_person(self, person_id: PersonId, *, but: bytes = b"") -> int:
-        """Return how many were ended; the one with the hash `but` stays."""
+        """End the person's sessions except the one with the hash `but`. Return how many were ended."""
         return len(await self._database.fetch("end_sessions_of_person", person_id, but))
 
     async def end_sessions_of_volunteer(self, volunteer_id: VolunteerId, *, but: bytes = b"") -> int:
@@ -341,7 +341,7 @@ class PostgresAccess(OnDatabase):
         return _token(await self._database.fetch_first("insert_api_token", *told))
 
     async def token(self, token_hash: bytes) -> tuple[Token, PersonRecord] | None:
-        """Return a token of an active person; the caller checks whether it is still valid."""
+        """Return a token of an active person. The caller must check whether it is still valid."""
         row = await self._database.fetch_one("token_by_hash", token_hash)
         if row is None:
             return None
@@ -362,8 +362,8 @@ class PostgresAccess(OnDatabase):
     # ------------------------------------------------------------------ attempts
 
     async def begin_attempt(self, guess: Guess, *, now: Instant) -> Seconds:
-        """Return how long to wait before trying a password, 0 = now. A failure is then counted for every limit at once,
-        so that parallel attempts count, too; `end_attempt` takes it back.
+        """Return how long to wait before trying a password. If this is 0, a failure is counted in advance for all
+        limits, so that parallel attempts count, too; `end_attempt` takes it back.
         """
         await self._database.fetch("drop_old_attempts", later(now, -FORGOTTEN_AFTER_S), FORGET_AT_ONCE)
         await self._database.fetch("drop_known_networks", later(now, -KNOWN_FOR_S), FORGET_AT_ONCE)
@@ -380,7 +380,7 @@ class PostgresAccess(OnDatabase):
         return await self._database.in_transaction(look)
 
     async def end_attempt(self, guess: Guess, *, now: Instant) -> None:
-        """The password was right: clear the failures of this name from this network, and mark the network as known."""
+        """After the correct password, clear the failures of this name and network, and mark the network as known."""
 
         async def take_back(connection: Connection) -> None:
             found = await _locked_attempts(connection, guess.limits(known=False), now)
@@ -398,7 +398,7 @@ class PostgresAccess(OnDatabase):
         )
 
     async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
-        """Newest first; `before` is an act_id that continues a listing."""
+        """Return the acts, newest first. `before` is the act_id at which a listing continues."""
         found = await self._database.fetch("list_acts", limit, before or LAST_ID)
         return [_act(row) for row in found]
 
@@ -423,7 +423,7 @@ _session_values = values_of("session_hash person_id volunteer_id created_at seen
 
 
 async def _locked_attempts(connection: Connection, keys: Iterable[str], now: Instant) -> dict[str, Attempts]:
-    """Return the counts under each key, locked in key order, so that transactions do not deadlock."""
+    """Return the counts for each key, locked in key order to avoid deadlocks."""
     found: dict[str, Attempts] = {}
     for key in sorted(keys):
         row = await connection.fetchrow(load("lock_attempt"), key, now)

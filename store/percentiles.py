@@ -1,7 +1,7 @@
-"""Reads and publishes host statistics: whole tables by binary COPY, then one pointer is switched.
+"""Reads and publishes host statistics: transfers whole tables by binary COPY, then switches one pointer.
 
-One pass costs as much as one app alone: apps are read together up to a number of rows that bounds the memory. Host data
-are read once and looked up for each row.
+A pass over the table costs the same for one app as for many, so apps are read together, up to a number of rows that
+bounds the memory. Host data are read once and looked up for each row.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from store.rows import mapper, values_of
 RUN_LOCK = "a run of the host statistics"
 RUNS_KEPT = 1000
 COPY_TIMEOUT_S = 6 * 3600.0
-MOST_S = 60.0  # limit of a COPY, unless it may read everything
+MOST_S = 60.0  # time limit of a COPY, unless it may read everything
 REMOVE_TIMEOUT_S = 60.0  # dropping a table of some GB takes seconds
 GENERATION_FIELDS = (("generation", "i4"), *PERCENTILE_FIELDS)
 
@@ -49,14 +49,14 @@ log = structlog.get_logger("store")
 
 @asynccontextmanager
 async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
-    """Open a separate connection that may read and write whole tables. Raises UnavailableError."""
+    """Open a separate connection for reading and writing whole tables. Raises UnavailableError."""
     connection = await connect_patiently(dsn)
     try:
         with lost_means_unavailable():
             await connection.execute(load("bulk_session"))
             yield connection
     except BaseException:
-        connection.terminate()  # an interrupted COPY ends here, not when the server has sent all of it
+        connection.terminate()  # an interrupted COPY ends now, not after the server has sent everything
         raise
     await connection.close()
 
@@ -64,7 +64,7 @@ async def bulk_connection(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 async def copied(
     connection: Connection, fields: Fields, query: str, *arguments: object, timeout_s: float = MOST_S
 ) -> Table:
-    """Return a query's result, read by binary COPY, as records with these fields. Raises UnavailableError."""
+    """Return a query's result, read by binary COPY, as records with the given fields. Raises UnavailableError."""
     reader = TableReader(fields)
     with lost_means_unavailable():
         await copy_out(connection, reader.feed, query, *arguments, timeout_s=timeout_s)
@@ -74,7 +74,7 @@ async def copied(
 async def copy_out(
     connection: Connection, feed: Callable[[bytes], None], query: str, *arguments: object, timeout_s: float
 ) -> None:
-    """Pass a query's result by binary COPY to `feed`, piece by piece."""
+    """Pass a query's result to `feed` piece by piece, by binary COPY."""
 
     async def take(data: bytes) -> None:
         feed(data)
@@ -84,9 +84,9 @@ async def copy_out(
 
 
 class PostgresNewGeneration:
-    """A new generation of percentiles: one connection writes its tables, the one with the lock switches the pointer.
+    """A new generation of percentiles. One connection writes its tables; the lock's connection switches the pointer.
 
-    So a run that lost its lock, and may have been overtaken by another, switches nothing.
+    So a run that lost its lock, and may have been overtaken by another run, cannot switch the pointer.
     """
 
     def __init__(
@@ -160,10 +160,10 @@ class PostgresGenerations(OnDatabase):
                 async with kept_heard(be_heard), bulk_connection(self._database.dsn) as writer:
                     yield await self._begin(writer, lock, turn, now, full=full)
         except BaseException:
-            lock.terminate()  # immediately; the server releases the lock when it notices
+            lock.terminate()  # close immediately; the server releases the lock when it notices
             raise
         with suppress(*LOST):
-            await lock.close(timeout=CLOSE_S)  # returns once the server has released the lock: the next run can begin
+            await lock.close(timeout=CLOSE_S)  # waits until the server has released the lock: the next run can begin
 
     async def _begin(
         self,
@@ -195,7 +195,7 @@ class PostgresGenerations(OnDatabase):
 
 
 async def _remove(which: str, connection: asyncpg.Connection[asyncpg.Record]) -> int:
-    """Remove abandoned generations in the session that holds the run lock: none of them is in use by a run."""
+    """Remove abandoned generations. The session must hold the run lock, so that no run uses them."""
     removed = 0
     with lost_means_unavailable():
         for row in await connection.fetch(load(which)):
@@ -221,9 +221,9 @@ _percentile = mapper(StoredPercentile)
 _facts = mapper(AppFacts)
 
 
-MOST_ROWS = 5_000_000  # read together, unless one app alone has more: about 500 MB
+MOST_ROWS = 5_000_000  # about 500 MB, read together; a single app may have more
 HOST_FIELDS: Fields = (("host_id", "i4"), ("active", "?"), ("cpu_share", "f4"), ("gpu_share", "f4"))
-ROW_FIELDS: Fields = tuple(field for field in HAV_FIELDS if field[0] != "active")  # s_per_flop while it computes
+ROW_FIELDS: Fields = tuple(field for field in HAV_FIELDS if field[0] != "active")  # s_per_flop while computing
 
 Current = Mapping[AppId, Sequence[AppVersion]]
 
@@ -257,7 +257,7 @@ class PostgresHavTables:
             return await copied(connection, HOST_FIELDS, "ranked_hosts", called_at, timeout_s=COPY_TIMEOUT_S)
 
     async def _tables(self, current: Current, since: Since) -> dict[AppId, Table]:
-        """Return each app's rows, still without host data."""
+        """Return each app's rows, without host data."""
         of_version = {one.app_version_id: app_id for app_id, of_app in current.items() for one in of_app}
         sorter = Sorter(of_version)
         reader = RowReader(ROW_FIELDS, sorter.take)
@@ -272,7 +272,7 @@ class PostgresHavTables:
 
 
 def bundles(sizes: Mapping[AppId, int], *, most_rows: int) -> Iterator[list[AppId]]:
-    """Group the apps in order, each group up to a maximum number of rows. Pure.
+    """Group the apps in order, up to a maximum number of rows per group. Pure.
 
     >>> list(bundles({AppId(3): 4, AppId(1): 2, AppId(2): 3, AppId(4): 9, AppId(5): 1}, most_rows=5))
     [[1, 2], [3], [4], [5]]
@@ -307,14 +307,14 @@ class Sorter:
             if chosen.size:
                 table.add(
                     rows.take(chosen)
-                )  # whole rows; rows[chosen] copies field by field and takes 17 times as long
+                )  # copies whole rows; rows[chosen] copies field by field and takes 17 times as long
 
     def table(self, app_id: AppId) -> Table:
         return self._tables.pop(app_id).table()
 
 
 def complete(table: Table, versions: Sequence[AppVersion], hosts: Table, *, used_at: Instant) -> None:
-    """Set for each row whether it is active, and the time its host does not compute. Pure, in place."""
+    """Set in each row whether it is active, and add the time in which its host does not compute. Pure, in place."""
     if not hosts.size:
         table["active"] = False
         return

@@ -1,9 +1,9 @@
-"""Connections to PostgreSQL: sessions, the pool, transactions, and the classification of failures.
+"""Connects to PostgreSQL: sessions, the pool, transactions, and the classification of failures.
 
-A failure concerns the connection (all calls that share it must fail), the moment (a conflict; retry the whole), or the
-input of one call (other calls in the transaction must not fail). Both kernels probe every TCP connection: a vanished
-machine is noticed after 25 s, or after at most 30 s with data in flight. Without keep-alive its sessions would hold row
-locks and advisory locks for hours.
+A failure concerns the connection (all calls that share it must fail), the moment (a conflict; retry everything), or the
+input of one call (other calls in the transaction must not fail). Both kernels probe every TCP connection, so a vanished
+machine is detected after 25 s, or after at most 30 s with data in flight. Without keep-alive its sessions would hold
+row locks and advisory locks for hours.
 """
 
 from __future__ import annotations
@@ -40,42 +40,42 @@ class Failure(StrEnum):
 # By SQLSTATE, or by its first two characters (the class) or three. PostgreSQL itself ends the session for 25P0x, 57P0x.
 _BY_STATE = {
     "08": Failure.GONE,  # connection exceptions
-    "25006": Failure.GONE,  # read only: the server has become a standby
+    "25006": Failure.GONE,  # read-only: the server has become a standby
     "25P03": Failure.GONE,  # idle in a transaction for too long
     "25P04": Failure.GONE,  # transaction too long
     "28": Failure.GONE,  # authentication failed
     "3D": Failure.GONE,  # no such database
-    "53300": Failure.GONE,  # too many connections: occurs while connecting
+    "53300": Failure.GONE,  # too many connections; occurs while connecting
     "57P": Failure.GONE,  # shut down, crashed, starting up, database dropped, idle for too long
     "53": Failure.FULL,  # disk full, or a configuration limit
     "58": Failure.FULL,  # disk I/O error
     "40": Failure.MET,  # deadlock, serialisation failure
     "55P03": Failure.MET,  # lock not available in time
-    "23505": Failure.MET,  # unique key just used by another transaction: a retry sees its row
+    "23505": Failure.MET,  # unique key just used by another transaction; a retry sees its row
     "53200": Failure.TOO_MUCH,  # out of memory
     "57014": Failure.TOO_MUCH,  # cancelled: statement_timeout, or by an administrator
 }
 
 
 def failure_of(error: BaseException) -> Failure:
-    """Classify an exception of asyncpg, of the network or of the work itself.
+    """Classify an exception from asyncpg, the network or the work itself.
 
-    A client-side time-out makes the connection unusable: a late reply could not be matched to its command.
+    A client-side timeout makes the connection unusable, because a late reply could not be matched to its command.
 
     >>> failure_of(asyncpg.DeadlockDetectedError()).name, failure_of(asyncpg.OutOfMemoryError()).name
     ('MET', 'TOO_MUCH')
     >>> failure_of(TimeoutError()).name, failure_of(ZeroDivisionError()).name
     ('GONE', 'ITS_OWN')
     """
-    if isinstance(error, asyncpg.InvalidCachedStatementError):  # of the state, or an unsupported feature
-        return Failure.MET  # a table was altered: asyncpg has dropped the statement, and will prepare it again
+    if isinstance(error, asyncpg.InvalidCachedStatementError):  # invalid state, or unsupported feature
+        return Failure.MET  # a table was altered; asyncpg has dropped the statement and will prepare it again
     if isinstance(error, asyncpg.PostgresError):
         state = getattr(error, "sqlstate", None) or ""
         for length in (5, 3, 2):
             if (failure := _BY_STATE.get(state[:length])) is not None:
                 return failure
         return Failure.ITS_OWN
-    if isinstance(error, asyncpg.DataError):  # an argument of the wrong type was never sent
+    if isinstance(error, asyncpg.DataError):  # an argument has the wrong type and was not sent
         return Failure.ITS_OWN
     if isinstance(error, (OSError, asyncpg.InterfaceError, asyncpg.InternalClientError)):
         return Failure.GONE
@@ -88,19 +88,19 @@ UNAVAILABLE = frozenset({Failure.GONE, Failure.FULL, Failure.TOO_MUCH})  # not t
 CONNECT_TIMEOUT_S = 10.0
 KEEP_ALIVE = {"idle": 10, "interval": 5, "count": 3}  # s, s, probes
 USER_TIMEOUT_MS = 30_000
-# The store finds its rows by key. Without the enable_ settings, a plan made while a table was small would keep scanning
-# the whole table when it has a million jobs, until it is analysed.
+# The store finds its rows by key. Without the enable_ settings, a plan cached while a table was small would keep
+# scanning the whole table when it has a million jobs, until the table is analysed.
 SESSION = {
     "application_name": "muster",
     "jit": "off",
     "synchronous_commit": "on",
-    "default_transaction_isolation": "read committed",  # statements after a lock see what was committed before it
+    "default_transaction_isolation": "read committed",  # statements after a lock see everything committed before it
     "timezone": "UTC",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
-    # A statement with a one-element array would be planned at every call: its custom plan is estimated at one row, the
-    # generic one at ten, so the generic plan never looks cheaper. Planning costs more than running it.
+    # A statement with a one-element array would be planned at every call: a custom plan is estimated at one row and the
+    # generic plan at ten rows, so the generic plan never looks cheaper. Planning costs more than execution.
     "plan_cache_mode": "force_generic_plan",
     "tcp_keepalives_idle": str(KEEP_ALIVE["idle"]),
     "tcp_keepalives_interval": str(KEEP_ALIVE["interval"]),
@@ -109,7 +109,7 @@ SESSION = {
 }
 
 REFUSED = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)  # another may not
-Address = tuple[str, int | None]  # a host or socket folder, and a port unless it is the default
+Address = tuple[str, int | None]  # a host or socket directory, and a port unless it is the default
 
 
 class DatabaseSession(asyncpg.Connection):
@@ -119,19 +119,19 @@ class DatabaseSession(asyncpg.Connection):
     _transport: asyncio.Transport
 
     def keep_alive(self) -> None:
-        """Enable keep-alive in our kernel, to notice when the server is gone."""
+        """Enable keep-alive in our kernel, to detect when the server is gone."""
         probe(self._transport.get_extra_info("socket"))
 
 
 class ShortSession(DatabaseSession):
-    """A session for short commands: one that takes too long ends the session.
+    """A session for short commands, which closes if a command takes too long.
 
-    The default would request cancellation and wait for it; if the server does not respond, that takes as long again,
-    and all users of the session wait too.
+    By default asyncpg would request cancellation and wait for it. If the server does not respond, that doubles the
+    delay, and all users of the session wait too.
     """
 
     def _cancel_current_command(self, *_waiters: asyncio.Future[None] | None) -> None:
-        self._loop.call_soon(self.terminate)  # completes the future the protocol waits for
+        self._loop.call_soon(self.terminate)  # completes the future on which the protocol waits
 
 
 Made = TypeVar("Made", bound=DatabaseSession)
@@ -140,9 +140,9 @@ Made = TypeVar("Made", bound=DatabaseSession)
 async def open_session(
     dsn: str, kind: type[Made], *, command_timeout_s: float | None, settings: dict[str, str] | None = None
 ) -> Made:
-    """Connect to the server of `dsn`; with several servers, to the one that accepts writes.
+    """Connect to the server in `dsn` or, if it names several, to the one that accepts writes.
 
-    All are tried at once, so that a silent server delays nothing. Raises the first of asyncpg's exceptions.
+    All servers are tried concurrently, so that a silent server causes no delay. Raises the first asyncpg exception.
     """
     addresses = addresses_of(dsn)
     if len(addresses) < 2:
@@ -162,7 +162,7 @@ async def open_session(
 
 
 async def _let_go(tries: Sequence[asyncio.Task[Made]], chosen: Made | None) -> None:
-    """Cancel the remaining attempts, and close sessions that came second."""
+    """Cancel the remaining attempts, and close sessions that were opened too late."""
     for attempt in tries:
         attempt.cancel()
     for opened in await asyncio.gather(*tries, return_exceptions=True):
@@ -188,7 +188,7 @@ async def _open(
         target_session_attrs=None if address is None else SessionAttribute.read_write,
         statement_cache_size=500,
         max_cached_statement_lifetime=0,
-        max_cacheable_statement_size=0,  # of any size: asyncpg would prepare a long one at every call
+        max_cacheable_statement_size=0,  # any size, because asyncpg would prepare a long statement at every call
         server_settings=SESSION | (settings or {}),
     )
     session.keep_alive()
@@ -196,7 +196,7 @@ async def _open(
 
 
 def addresses_of(dsn: str) -> list[Address]:
-    """Return the servers of a DSN; none if it leaves them to the environment.
+    """Return the servers in a DSN. Empty if it leaves them to the environment.
 
     >>> addresses_of("postgresql://me@a:5433,b/muster")
     [('a', 5433), ('b', None)]
@@ -226,9 +226,9 @@ def _address(text: str) -> Address:
 
 
 def probe(sock: socket.socket | None) -> None:
-    """Enable keep-alive on a TCP connection; a Unix socket needs none.
+    """Enable keep-alive on a TCP connection. A Unix socket does not need it.
 
-    Raises ConnectionResetError for a connection that was already lost: it has no socket, or a closed one.
+    Raises ConnectionResetError if the connection is already lost: its socket is missing or closed.
     """
     if sock is None or sock.fileno() < 0:
         raise ConnectionResetError("the connection was lost immediately after it was opened")
@@ -249,16 +249,16 @@ if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]
-else:  # generic only in its stubs
+else:  # generic only in the type stubs
     Connection = asyncpg.Connection
 
 Result = TypeVar("Result")
 
-COMMAND_TIMEOUT_S = 60.0  # also of an idle transaction: others may wait for its locks
+COMMAND_TIMEOUT_S = 60.0  # also for an idle transaction, because others may wait for its locks
 REQUEST_TIMEOUT_S = 10.0  # the same while clients wait
-STATEMENT_TIMEOUT_S = 12.0  # at the server; longer, so that the client's limit applies first
-CLOSE_S = 5.0  # a connection that has not closed by then is dropped
-TRIES = 4  # of a transaction after a conflict
+STATEMENT_TIMEOUT_S = 12.0  # on the server; longer, so that the client's limit applies first
+CLOSE_S = 5.0  # a connection that takes longer to close is dropped
+TRIES = 4  # attempts at a transaction after conflicts
 
 CONFLICTS = (
     asyncpg.DeadlockDetectedError,
@@ -273,9 +273,9 @@ LOST_INSIDE = (ConnectionError, TimeoutError, *_SAID)  # the same inside code th
 
 @contextmanager
 def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator[None]:
-    """Inside the block, a lost, refused or silent connection, or a server without resources, raises UnavailableError.
+    """Raise UnavailableError inside the block for a lost, refused or silent connection, or lack of server resources.
 
-    Exceptions among `lost` that concern the statement itself pass unchanged (see failure_of).
+    Exceptions in `lost` that concern the statement itself pass through unchanged (see failure_of).
     """
     try:
         yield
@@ -286,7 +286,7 @@ def lost_means_unavailable(lost: tuple[type[Exception], ...] = LOST) -> Iterator
 
 
 def _why(error: BaseException) -> str:
-    """Describe the first failure: a roll-back on a closed connection does not say why it was closed.
+    """Describe the first failure in the chain, because a rollback on a closed connection does not say why it closed.
 
     >>> _why(TimeoutError())
     'a command exceeded its time limit'
@@ -300,14 +300,14 @@ def _why(error: BaseException) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """The periodic task a coroutine runs, and the server process of the session that holds its lock."""
+    """The periodic task that a coroutine runs, and the server process of the session that holds its lock."""
 
     duty: str
     holder: int
 
 
-# In a round of a periodic task, every pool transaction first checks that the lock is still held, and keeps others from
-# taking it until it ends: a process that was frozen for a minute cannot write as if it held the lock.
+# In a round of a periodic task, every pool transaction first checks that the lock is still held, and prevents others
+# from taking it until it ends. So a process that was frozen for a minute cannot write as if it held the lock.
 FENCE: ContextVar[Fence | None] = ContextVar("FENCE", default=None)
 
 
@@ -322,8 +322,8 @@ async def _pass_fence(connection: Connection) -> None:
 async def connect(dsn: str) -> DatabaseSession:
     """Open a dedicated connection outside the pool, for the short commands of requests.
 
-    A command of 10 s ends it, and so does a transaction idle for 10 s. The server stops a statement soon after its
-    client gave up: it might commit much later. Raises UnavailableError.
+    It closes after a command of 10 s or a transaction idle for 10 s. The server stops a statement soon after its client
+    gives up, because it could otherwise commit much later. Raises UnavailableError.
     """
     settings = _idle_in_transaction(REQUEST_TIMEOUT_S) | {"statement_timeout": f"{STATEMENT_TIMEOUT_S * 1000:.0f}"}
     with lost_means_unavailable():
@@ -337,28 +337,28 @@ async def connect_patiently(dsn: str) -> DatabaseSession:
 
 
 async def _connect_pooled(dsn: str | None = None, **_unused: Any) -> DatabaseSession:
-    """Open a connection for the pool. The pool's other arguments are asyncpg's defaults."""
+    """Open a connection for the pool. The other arguments that the pool passes are asyncpg's defaults."""
     assert dsn is not None
     settings = _idle_in_transaction(COMMAND_TIMEOUT_S)
     return await open_session(dsn, DatabaseSession, command_timeout_s=COMMAND_TIMEOUT_S, settings=settings)
 
 
 def _idle_in_transaction(most_s: float) -> dict[str, str]:
-    """Return the setting that ends a transaction whose client forgot it or died."""
+    """Return the setting that ends a transaction abandoned by its client."""
     return {"idle_in_transaction_session_timeout": f"{most_s * 1000:.0f}"}
 
 
 class Database:
-    """A pool of connections; queries are run by name. Every method may raise UnavailableError."""
+    """A pool of connections that runs queries by name. Every method may raise UnavailableError."""
 
     def __init__(self, pool: asyncpg.Pool[asyncpg.Record], dsn: str) -> None:
         self._pool = pool
         self.dsn = dsn
-        self.calls = 0  # through the pool: single statements, and each transaction as one
+        self.calls = 0  # calls through the pool: single statements, and transactions as one call each
 
     @classmethod
     async def open(cls, dsn: str, *, min_size: int, max_size: int) -> Database:
-        """Open `min_size` connections; grow to `max_size` under load. On failure no connection stays open."""
+        """Open `min_size` connections, and up to `max_size` under load. On failure no connection stays open."""
         opened: WeakSet[DatabaseSession] = WeakSet()
 
         async def connect_noted(dsn: str | None = None, **unused: Any) -> DatabaseSession:
@@ -372,13 +372,13 @@ class Database:
                     dsn, min_size=min_size, max_size=max_size, connect=connect_noted, connection_class=DatabaseSession
                 )
         except BaseException:
-            for session in list(opened):  # asyncpg leaves them to the garbage collector
+            for session in list(opened):  # asyncpg would leave them to the garbage collector
                 session.terminate()
             raise
         return cls(pool, dsn)
 
     async def close(self) -> None:
-        """Close every connection; drop those that a silent server does not close."""
+        """Close all connections, dropping any that a silent server does not close."""
         try:
             await asyncio.wait_for(self._pool.close(), CLOSE_S)
         except LOST:
@@ -399,7 +399,7 @@ class Database:
             return await self._pool.fetch(load(query), *arguments)
 
     async def fetch_one(self, query: str, *arguments: object) -> asyncpg.Record | None:
-        """Return the first row of sql/<query>.sql; None if there is none."""
+        """Return the first row of sql/<query>.sql, None if there is none."""
         self._count()
         with lost_means_unavailable():
             return await self._pool.fetchrow(load(query), *arguments)
@@ -411,14 +411,14 @@ class Database:
         return row
 
     async def fetch_known(self, query: str, *arguments: object, kind: str, key: object = None) -> asyncpg.Record:
-        """Return the first row, or raise NotFoundError for a `kind` named `key` (default: the first argument)."""
+        """Return the first row, or raise NotFoundError for the `kind` and `key` (default: the first argument)."""
         row = await self.fetch_one(query, *arguments)
         if row is None:
             raise NotFoundError(kind, arguments[0] if key is None else key)
         return row
 
     async def execute(self, query: str, *arguments: object) -> None:
-        """Run one statement in its own transaction; retry after a conflict with another transaction."""
+        """Run one statement in its own transaction. Retries after a conflict with another transaction."""
 
         async def write(connection: Connection) -> None:
             await connection.execute(load(query), *arguments)
@@ -427,10 +427,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
-        """Open a transaction: committed on normal exit, rolled back on an exception.
+        """Open a transaction, which commits on normal exit and rolls back on an exception.
 
-        An OSError from the caller's own code, which may read files inside, passes unchanged; a lost connection and a
-        command that takes too long raise UnavailableError.
+        An OSError from the caller's own code, which may read files inside, passes through unchanged. A lost connection
+        and a command that takes too long raise UnavailableError.
         """
         self._count()
         with lost_means_unavailable():
@@ -444,9 +444,9 @@ class Database:
             await self._pool.release(connection)
 
     async def in_transaction(self, work: Callable[[Connection], Awaitable[Result]]) -> Result:
-        """Return the result of `work`, run in one transaction; retried after a conflict with another transaction.
+        """Run `work` in one transaction and return its result. Retries after a conflict with another transaction.
 
-        `work` must be safe to repeat after a roll-back.
+        `work` must be safe to repeat after a rollback.
         """
         with lost_means_unavailable():
             for _ in range(TRIES - 1):
@@ -460,7 +460,7 @@ class Database:
 
 
 class OnDatabase:
-    """A part of the store that needs only the database."""
+    """Base class for parts of the store that need only the database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

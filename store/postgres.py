@@ -1,4 +1,4 @@
-"""The whole store on PostgreSQL: one object with one attribute per port, and its metrics."""
+"""Assembles the whole store on PostgreSQL, as an object with one attribute per port, and its metrics."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from store.waiting import PostgresWaitingWork
 
 @dataclass(frozen=True, slots=True)
 class PoolFigures:
-    """The pool's connections, and its use so far: statements, and transactions as one each."""
+    """The pool's connections, and its calls so far: statements, and transactions as one call each."""
 
     idle: int
     connections: int
@@ -48,7 +48,7 @@ class PoolFigures:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """Groups served so far by size, calls that wait for the next group, and connected lanes."""
+    """Groups served so far by size, calls waiting for the next group, and open group connections."""
 
     sizes: Mapping[int, int]
     waiting: int
@@ -57,7 +57,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFigures:
-    """Figures of the whole database. `sessions` by PostgreSQL's states; `oldest_s` of open transactions."""
+    """Figures of the whole database. `sessions` are by PostgreSQL state; `oldest_s` is for open transactions."""
 
     size_bytes: int
     oldest_s: Seconds
@@ -65,7 +65,7 @@ class DatabaseFigures:
 
 
 class PostgresFigures:
-    """Figures of this process's store and of its database. Only `database` and `web_sessions` query the database."""
+    """Figures of this process's store and its database. Only `database` and `web_sessions` query the database."""
 
     def __init__(self, database: Database, ledger: PostgresLedger) -> None:
         self._database = database
@@ -94,7 +94,7 @@ def _of(grouped: Grouped[Any, Any]) -> GroupFigures:  # Any: of any request and 
 
 
 class PostgresStore:
-    """All ports of the services to the database. Created by `open_store`; close it at the end."""
+    """All ports of the services to the database. Created by `open_store`; must be closed."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -138,15 +138,15 @@ class PostgresStore:
         self.figures = PostgresFigures(database, self.ledger)
 
     def shards(self) -> PostgresShards:
-        """Return this worker's shards, on a separate connection; the caller runs and closes it."""
+        """Return this worker's shards, on a separate connection. The caller must run and close the object."""
         return PostgresShards(self._database.dsn, self._clock)
 
     def duties(self, shared: Collection[str] = ()) -> DutyLocks:
-        """Return the locks of periodic tasks, on a separate connection; the caller closes it."""
+        """Return the locks of periodic tasks, on a separate connection. The caller must close the object."""
         return DutyLocks(self._database.dsn, shared)
 
     async def close(self) -> None:
-        """Finish the running work and close every connection."""
+        """Finish running work and close all connections."""
         await self.ledger.close()
         await self.forecasts.close()
         await self.forecasting.close()
@@ -160,9 +160,9 @@ class PostgresStore:
 
 
 async def open_store(dsn: str, *, clock: Clock | None = None, min_size: int = 2, max_size: int = 10) -> PostgresStore:
-    """Open a store on a migrated database, with `min_size` to `max_size` connections in its pool.
+    """Open a store on a migrated database, with `min_size` to `max_size` pool connections.
 
-    Raises SchemaVersionError for a schema of another version, UnavailableError without a database.
+    Raises SchemaVersionError if the schema does not match, and UnavailableError if the database cannot be reached.
     """
     connection = await connect(dsn)
     try:

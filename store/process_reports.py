@@ -1,4 +1,4 @@
-"""Status reports of processes, and requested simulations, in PostgreSQL."""
+"""Stores status reports of processes, and requested simulations, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SIMULATIONS_KEPT = 100
 
 
 class PostgresProcessReports(OnDatabase):
-    """Reports that each process of the cluster stores every few seconds."""
+    """Stores the reports that each process of the cluster makes every few seconds."""
 
     async def note(self, name: str, kind: str, report: Mapping[str, object], *, now: Instant) -> None:
-        """Replaces the process's last report; deletes processes that have been silent for a day."""
+        """Replace the process's last report, and delete processes that have been silent for a day."""
 
         async def write(connection: Connection) -> None:
             await connection.execute(load("note_process"), name, kind, now, rows.encoded(report))
@@ -28,26 +28,26 @@ class PostgresProcessReports(OnDatabase):
         await self._database.in_transaction(write)
 
     async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        """By kind and name."""
+        """Return the reports since `at`, ordered by kind and name."""
         return [_report(row) for row in await self._database.fetch("list_processes", at)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
-        """Return the last deadline of each periodic task, from the processes that reported since."""
+        """Return the latest deadline of each periodic task, from processes that have reported since `since`."""
         return {row["name"]: row["deadline_at"] for row in await self._database.fetch("duty_deadlines", since)}
 
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]:
-        """Return the `failed` part of the last reports of workers that stopped in that span, by name."""
+        """Return the `failed` part of the last reports of workers that stopped in this period, ordered by name."""
         found = await self._database.fetch("failures_of_gone", since, before)
         return [rows.decoded_object(row["failed"]) for row in found]
 
 
 class PostgresSimulations(OnDatabase):
-    """Simulations requested at the console or over the API."""
+    """Stores simulations requested through the console or the API."""
 
     async def add(
         self, asked: Mapping[str, object], *, who: str, now: Instant, heard_since: Instant, most: int
     ) -> int | None:
-        """Return its id; None if `most` others are running and have reported since `heard_since`."""
+        """Return its id, None if `most` other simulations are running and have reported since `heard_since`."""
 
         async def write(connection: Connection) -> int | None:
             arguments = (now, who, rows.encoded(asked), heard_since, most)
@@ -58,7 +58,7 @@ class PostgresSimulations(OnDatabase):
         return await self._database.in_transaction(write)
 
     async def note(self, simulation_id: int, done_fraction: float, *, now: Instant) -> bool:
-        """Return False if it is no longer running: it was cancelled."""
+        """Record progress. Return False if the simulation is no longer running because it was cancelled."""
         return await self._database.fetch_one("note_simulation", simulation_id, now, done_fraction) is not None
 
     async def end(
@@ -70,13 +70,13 @@ class PostgresSimulations(OnDatabase):
         result: Mapping[str, object] | None = None,
         failure: str | None = None,
     ) -> bool:
-        """Return False if it is no longer running."""
+        """Record the end. Return False if the simulation is no longer running."""
         document = None if result is None else rows.encoded(result)
         found = await self._database.fetch_one("end_simulation", simulation_id, now, state, document, failure)
         return found is not None
 
     async def simulations(self, limit: int) -> Sequence[Simulation]:
-        """Newest first, without their results."""
+        """Return the simulations, newest first, without results."""
         return [_simulation(row) for row in await self._database.fetch("list_simulations", limit)]
 
     async def simulation(self, simulation_id: int) -> Simulation:

@@ -1,6 +1,6 @@
-"""Loads SQL by name: a file per store module in sql/, with a block for each query.
+"""Loads SQL queries by name from sql/, which has one file per store module with a block for each query.
 
-A block begins with `-- name: lock_jobs`, followed by a comment with the query's purpose, arguments and result.
+A block begins with a line like `-- name: lock_jobs` and a comment with the query's purpose, arguments and result.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)\n", re.MULTILINE)
 
 @cache
 def queries() -> Mapping[str, str]:
-    """Return the text of every query by name. Raises ValueError for a duplicate name or text before the first name."""
+    """Return the text of all queries by name. Raises ValueError for a duplicate name or text before the first name."""
     found: dict[str, str] = {}
     for file in sorted(files("store").joinpath("sql").iterdir(), key=lambda one: one.name):
         for name, text in blocks(file.read_text(encoding="utf-8"), file.name):
@@ -28,7 +28,7 @@ def queries() -> Mapping[str, str]:
 
 
 def blocks(text: str, file: str) -> list[tuple[str, str]]:
-    """Return the queries of a file, in order.
+    """Return the queries in a file as (name, text), in order.
 
     >>> blocks("-- name: one\\nSELECT 1;\\n\\n-- name: two\\nSELECT 2;\\n", "some.sql")
     [('one', 'SELECT 1;\\n'), ('two', 'SELECT 2;\\n')]

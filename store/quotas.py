@@ -1,6 +1,6 @@
-"""Daily quotas shared by the computers of an account or address, and their counts of new hosts per day.
+"""Stores the daily quotas shared by the computers of an account or address, and their numbers of new hosts per day.
 
-Hosts are locked before quotas, and quotas in the order of their names, here and when results are reported.
+Hosts are locked before quotas, and quotas in order of name, here and when results are reported.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ async def reserve_many(connection: Connection, requests: Sequence[QuotaRequest],
 
 
 async def release(connection: Connection, request: QuotaRequest, unused: int) -> None:
-    """Subtract unsent jobs from the counts of the day of the request."""
+    """Subtract jobs that were not sent from the counts for the day of the request."""
     names = request.names
     await connection.execute(load("charge_quotas"), list(names), [-unused] * len(names), request.day)
 
 
 async def forget(connection: Connection, before_day: int) -> None:
-    """Delete quotas that no host has used since that day."""
+    """Delete quotas not used since the given day."""
     await connection.execute(load("forget_quotas"), before_day)
 
 
 async def earn(connection: Connection, added: Mapping[HostId, int], start: int) -> None:
-    """Adjust the quotas of hosts' accounts and addresses by their results.
+    """Adjust the quotas of the hosts' accounts and addresses for their results.
 
-    Quotas that stay at a bound are not locked: a large account is usually at its maximum when results arrive.
+    Quotas that stay at a bound are not locked, because a large account is usually at its maximum when results arrive.
     """
     if not added or not start:
         return
@@ -66,7 +66,7 @@ class PostgresArrivals(OnDatabase):
     """Implements runtime.rate_limits's Arrivals."""
 
     async def arrive(self, day: int, most: Mapping[str, int]) -> str | None:
-        """Count a new host under every key in `most`, or return the first key at its limit and count nothing."""
+        """Count a new host for every key in `most`. If a key is at its limit, return it and count nothing."""
 
         async def count(connection: Connection) -> None:
             await connection.execute(load("forget_arrivals"), day)
@@ -82,7 +82,7 @@ class PostgresArrivals(OnDatabase):
 
 
 class _FullError(Exception):
-    """Rolls back the counts."""
+    """Raised to roll back the counts."""
 
     def __init__(self, who: str) -> None:
         super().__init__(who)

@@ -1,4 +1,4 @@
-"""Reservations for big jobs in PostgreSQL: leases in their own table, kept slots in a periodic task's report."""
+"""Stores reservations for big jobs in PostgreSQL: leases in a table, reserved slots in a periodic task's report."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class PostgresReserving(OnDatabase):
 
 
 async def read_reserved(connection: Connection) -> Reserved:
-    """Return the kept slots and leases for a catalogue."""
+    """Return the reserved slots and leases for a catalogue."""
     text = await connection.fetchval(load("report_of_duty"), KEPT)
     kept = () if text is None else msgspec.json.decode(text, type=tuple[Kept, ...])
     leases = [_lease(row) for row in await connection.fetch(load("list_leases"))]
@@ -84,7 +84,7 @@ async def read_classes(connection: Connection) -> ClassesByApp:
 
 
 async def insert_leases(connection: Connection, writes: Sequence[RequestWrites]) -> None:
-    """Insert the leases made by requests, by batch; most groups make none."""
+    """Insert the leases made by requests, in order of batch. Most groups of requests make none."""
     made = sorted((one.lease for one in writes if one.lease is not None), key=lambda lease: lease.batch_id)
     if made:
         await connection.execute(load("insert_leases"), *_lease_columns(made))

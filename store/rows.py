@@ -1,6 +1,6 @@
-"""Converts rows of people, apps, batches, hosts, jobs and instances to values and back. Pure.
+"""Converts between values and database rows of people, apps, batches, hosts, jobs and instances. Pure.
 
-A row is what asyncpg returns: a mapping from column to a value whose type only the query knows.
+A row, as returned by asyncpg, maps columns to values whose types are known only to the query.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 
 
 class Row(Protocol):
-    """What asyncpg returns."""
+    """A row returned by asyncpg."""
 
     def __getitem__(self, column: str, /) -> Any:  # Any: only the query knows
         ...
@@ -42,11 +42,11 @@ Value = TypeVar("Value")
 def mapper(
     cls: Callable[..., Value], *, left_out: Collection[str] = (), **sources: str | Callable[[Row], object]
 ) -> Callable[..., Value]:
-    """Return a function that creates a `cls` value from a row: each field from the column of its name.
+    """Return a function that creates a `cls` value from a row, each field from the column of the same name.
 
-    `sources` gives another column for a field, or a function of the row. Words become members of the field's enum, and
-    arrays become tuples. `left_out`: fields that are passed after the row, in their order; the last ones may keep
-    their defaults.
+    `sources` maps a field to another column or to a function of the row. Strings become members of the field's enum,
+    and arrays become tuples. `left_out` names fields that are passed after the row, in this order; the last of them may
+    keep their defaults.
 
     >>> mapper(Upload, md5="digest")({"name": "out", "digest": "0d", "nbytes": 3})
     Upload(name='out', nbytes=3, md5='0d')
@@ -80,7 +80,7 @@ def mapper(
 
 
 def _conversion(hint: Any) -> Callable[[Any], object] | None:
-    """Return the conversion of a column's value to this type; None if it needs none."""
+    """Return the conversion of a column's value to this type, None if none is needed."""
     if get_origin(hint) is tuple:
         return tuple
     optional = [one for one in get_args(hint) if isinstance(one, type) and issubclass(one, Enum)]
@@ -90,9 +90,9 @@ def _conversion(hint: Any) -> Callable[[Any], object] | None:
 
 
 def values_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Any], tuple[object, ...]]:
-    """Return a function that creates a query's arguments from a value: its attributes `names`, in this order.
+    """Return a function that creates a query's arguments from a value's attributes `names`, in this order.
 
-    `computed`: arguments computed from the value by a function.
+    `computed` has functions that compute arguments from the value.
 
     >>> values_of("md5 nbytes bits", bits=lambda upload: upload.nbytes * 8)(Upload("out", 3, "0d"))
     ('0d', 3, 24)
@@ -102,7 +102,7 @@ def values_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Any]
 
 
 def columns_of(names: str, **computed: Callable[[Any], object]) -> Callable[[Collection[Any]], list[list[object]]]:
-    """Return a function that creates a query's array arguments from values: one array per name. See `values_of`.
+    """Return a function that creates a query's array arguments from values, one array per name. See `values_of`.
 
     >>> columns_of("name nbytes")([Upload("a", 1, ""), Upload("b", 2, "")])
     [['a', 'b'], [1, 2]]
@@ -116,7 +116,7 @@ def _readers(names: str, computed: Mapping[str, Callable[[Any], object]]) -> lis
 
 
 def or_empty(column: str) -> Callable[[Row], str]:
-    """Return a function that reads a text column, empty for null."""
+    """Return a function that reads a text column, with an empty string for null."""
     return lambda row: row[column] or ""
 
 
@@ -125,7 +125,7 @@ def _optional(of: Callable[[Any], object], value: object) -> object:
 
 
 def credit(row: Row | None) -> Credit:
-    """Return the credit of a row of its table; none for null."""
+    """Return the credit in a row of its table, zero for None."""
     return NO_CREDIT if row is None else _credit(row)
 
 
@@ -139,7 +139,7 @@ def _md5(text: str) -> str:
 
 
 def _volunteer(prefix: str = "") -> Callable[[Row], Volunteer]:
-    """`prefix` precedes each column name where a join would make names clash."""
+    """Return a function that reads a volunteer. `prefix` precedes column names that would clash in a join."""
     sources: dict[str, Any] = {field.name: prefix + field.name for field in dataclasses.fields(Volunteer)}
     sources["apps"] = f"{prefix}app_ids"
     sources["email_hash"] = lambda row: _md5(row[f"{prefix}email"])
@@ -209,7 +209,7 @@ def encoded(value: object) -> str:
 
 
 def decoded(text: str | None) -> object:
-    """Return the value of a jsonb column; None for null.
+    """Return the value of a jsonb column, None for null.
 
     >>> decoded('"fifo"'), decoded(None)
     ('fifo', None)
@@ -236,7 +236,7 @@ job_class = mapper(
 
 
 def inputs(text: str | None) -> tuple[Input, ...] | None:
-    """Return the files of an inputs column; None for null."""
+    """Return the files in an inputs column, None for null."""
     return None if text is None else msgspec.json.decode(text, type=tuple[Input, ...])
 
 
@@ -245,7 +245,7 @@ def outputs(text: str) -> tuple[Output, ...]:
 
 
 def uploads(text: str | None) -> tuple[Upload, ...]:
-    """Return the uploads that a query aggregated; none for null."""
+    """Return the uploads that a query aggregated, empty for null."""
     return () if text is None else msgspec.json.decode(text, type=tuple[Upload, ...])
 
 

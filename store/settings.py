@@ -1,4 +1,4 @@
-"""Changed settings and their authors; and the state of periodic tasks that requests use: gates, acceleration."""
+"""Stores changed settings with their authors, and task state that requests use: relaxed gates and acceleration."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ LAST_ID = 2**62
 
 
 class PostgresSettings(OnDatabase):
-    """Changed settings, with their audit trail."""
+    """Stores changed settings and their audit trail."""
 
     async def settings(self) -> Mapping[str, object]:
-        """Return changed settings only, by key."""
+        """Return only the changed settings, by key."""
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
-        """Store and audit in one transaction; None restores the default."""
+        """Store and audit a setting in one transaction. None restores the default."""
         await self.set_settings({key: value}, now=now, who=who, why=why)
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
-        """Store several settings, all or none."""
+        """Store several settings in one transaction."""
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
@@ -49,7 +49,7 @@ class PostgresSettings(OnDatabase):
         await self._database.in_transaction(write)
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
-        """Newest first; `before` is a change_id that continues a listing."""
+        """Return the changes, newest first. `before` is the change_id at which a listing continues."""
         found = await self._database.fetch("list_setting_changes", limit, before or LAST_ID)
         return [rows.setting_change(row) for row in found]
 
@@ -69,13 +69,13 @@ class PostgresNotes(OnDatabase):
 
 
 async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:
-    """Return the gates that are relaxed now."""
+    """Return the gates that are currently relaxed."""
     text = await connection.fetchval(load("report_of_duty"), RELAXED_GATES)
     return () if text is None else msgspec.json.decode(text, type=tuple[RelaxedGate, ...])
 
 
 async def read_acceleration(connection: Connection) -> Acceleration | None:
-    """Return the latest acceleration flags; None before the first round."""
+    """Return the latest acceleration flags, None before the first round."""
     text = await connection.fetchval(load("report_of_duty"), ACCELERATION)
     return None if text is None else msgspec.json.decode(text, type=Acceleration)
 
@@ -83,7 +83,7 @@ async def read_acceleration(connection: Connection) -> Acceleration | None:
 def with_relaxed(
     cuts: Iterable[CutPoints], relaxed: Iterable[RelaxedGate]
 ) -> dict[tuple[AppId, ProcessorType], CutPoints]:
-    """Return cut points by (app, processor type), each with its relaxed gates. Pure."""
+    """Return the cut points by (app, processor type), with their relaxed gates. Pure."""
     found = {(cut.app_id, cut.processor_type): cut for cut in cuts}
     gates: dict[tuple[AppId, ProcessorType], list[RelaxedGate]] = {}
     for gate in relaxed:

@@ -1,4 +1,4 @@
-"""Jobs to settle and the last jobs of batches: reads and writes for the validator and for tail copies."""
+"""Reads and writes jobs to settle, for the validator, and the last jobs of batches, for tail copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from store.rows import Value, columns_of
 
 
 class PostgresUnsettledJobs:
-    """Implements jobs' UnsettledJobs. `settings` returns the current settings, for hosts' quotas."""
+    """Implements jobs' UnsettledJobs. `settings` returns the current settings, which have the hosts' quotas."""
 
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
@@ -32,13 +32,13 @@ class PostgresUnsettledJobs:
     async def unsettled(
         self, limit: int, *, now: Instant, share: JobShare = ALL_JOBS, with_content: bool = True
     ) -> Sequence[JobFacts]:
-        """Return the unsettled jobs, with three queries for any number of jobs."""
+        """Return the unsettled jobs. Three queries suffice for any number of jobs."""
         jobs = await self._database.fetch("unsettled_jobs", limit, now, share.of, share.part, with_content)
         job, one = rows.job_facts, rows.instance_facts
         return await _whole(self._database, jobs, "instances_of_jobs", of_job=job, of_one=one)
 
     async def begin_comparisons(self, job_ids: Sequence[JobId], *, now: Instant) -> Mapping[JobId, int]:
-        """Start the jobs' back-off in a transaction, which checks that this process still has a share of them."""
+        """Start the jobs' back-off in a transaction that checks that this process still has a share of the task."""
 
         async def begin(connection: Connection) -> Mapping[JobId, int]:
             begun = await connection.fetch(load("begin_comparisons"), sorted(job_ids), now)
@@ -64,7 +64,7 @@ async def _whole(
     of_job: Callable[..., Value],
     of_one: Callable[[asyncpg.Record], object],
 ) -> Sequence[Value]:
-    """Return jobs with their classes and with their instances, which `query` reads by job id."""
+    """Return jobs with their classes and instances. `query` reads the instances by job id."""
     if not jobs:
         return []
     classes = await database.fetch("job_classes", sorted({row["job_class_id"] for row in jobs}))
@@ -76,7 +76,7 @@ async def _whole(
 
 
 async def _settle(connection: Connection, settlements: Sequence[JobSettlement], settings: SchedulerSettings) -> int:
-    """Rows are locked in the order of the ledger: instances, jobs, marks, batches, counters, statistics, credit."""
+    """Lock rows in the ledger's order: instances, jobs, marks, batches, counters, statistics, credit."""
     jobs = await _lock(connection, [settlement.job_id for settlement in settlements])
     current = [s for s in settlements if s.job_id in jobs and _is_current(s, jobs[s.job_id])]
     if not current:
@@ -106,7 +106,7 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
 
 
 async def _grant(connection: Connection, made: Sequence[asyncpg.Record], *, now: Instant) -> None:
-    """Add the credit of the steps that granted some to hosts, volunteers and teams."""
+    """Add the credit granted by the steps to hosts, volunteers and teams."""
     granted = [row for row in made if row["credit"] is not None]
     if granted:
         columns = [[row[name] for row in granted] for name in ("host_id", "volunteer_id", "credit")]
@@ -122,7 +122,7 @@ async def _lock(connection: Connection, job_ids: Sequence[JobId]) -> dict[JobId,
 
 
 def _is_current(settlement: JobSettlement, now: tuple[asyncpg.Record, int | None]) -> bool:
-    """Return whether the job is unchanged since it was read; an ended job keeps its end."""
+    """Return whether the job is unchanged since it was read. A job that has ended stays ended."""
     row, serial = now
     return serial == settlement.serial and row["state"] in (JobState.OPEN, settlement.state)
 
@@ -162,7 +162,7 @@ def _count_jobs(
     jobs: Mapping[JobId, tuple[asyncpg.Record, int | None]],
     counts: CountChanges,
 ) -> dict[BatchId, Instant]:
-    """Count the jobs that end; returns their batches, with the latest end of each."""
+    """Count the jobs that end. Return their batches with the time of the last end in each."""
     alike: Counter[tuple[BatchId, str, JobState]] = Counter()
     ended: dict[BatchId, Instant] = {}
     for s in settlements:
@@ -176,7 +176,7 @@ def _count_jobs(
     return ended
 
 
-MOST_S = 600.0  # limit of a query over all instances of a month
+MOST_S = 600.0  # time limit of a query over all instances of a month
 
 
 class PostgresTails(OnDatabase):
@@ -199,7 +199,7 @@ class PostgresTails(OnDatabase):
         distinct = {copy.job_id: copy for copy in copies}
 
         async def write(connection: Connection) -> int:
-            """Rows are locked in the order of the ledger: instances, jobs, batches, counters."""
+            """Lock rows in the ledger's order: instances, jobs, batches, counters."""
             await connection.execute(load("lock_instances_of_jobs"), sorted(distinct))
             await connection.fetch(load("lock_jobs"), sorted(distinct))
             return await _add(connection, distinct, now)

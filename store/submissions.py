@@ -1,4 +1,4 @@
-"""Writes batches as a whole or not at all, and aborts them, in PostgreSQL."""
+"""Writes batches atomically, and aborts them, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper, values_of
 
-KEYS_AT_ONCE: Final = 1000  # of expired keys
+KEYS_AT_ONCE: Final = 1000  # number of expired keys
 CHUNK: Final = 10_000  # jobs or instances per round trip
-FINISH_ABORTS_S: Final = Seconds(60.0)  # between two searches for interrupted aborts
+FINISH_ABORTS_S: Final = Seconds(60.0)  # interval between searches for interrupted aborts
 CLASS_COLUMNS: Final = (
     "job_class_id batch_id fpops_est_flop fpops_bound_flop memory_bytes disk_bytes delay_bound_s ncpus quorum"
     " max_errors max_instances hr_type validator tolerance inputs outputs"
@@ -153,7 +153,7 @@ class PostgresBatchWriter:
         self._changes.add(batch_id, BatchCounts(unsent=1), len(copies))
 
     async def _add_templates(self, batch_id: BatchId, jobs: Sequence[NewJob]) -> None:
-        """Write the templates of jobs that are not yet written."""
+        """Write those of the jobs' templates that have not been written."""
         for template in dict.fromkeys(job.template for job in jobs if job.template is not None):
             if template not in self._template_ids:
                 inputs = None if template.inputs is None else rows.encoded(template.inputs)
@@ -182,10 +182,10 @@ class PostgresSubmissions(OnDatabase):
         await self._database.fetch("note_answer", key.owner, key.key, rows.encoded(answer))
 
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """Abort in small transactions: the batch ends and its submitter's logical time is refunded, then its jobs end,
-        then its unsent instances: one transaction for a million jobs would block their reports.
+        """Abort a batch in small transactions, because one for a million jobs would block their reports. First the
+        batch ends and its submitter's logical time is refunded, then its jobs end, then its unsent instances.
 
-        If this is interrupted, nothing of the batch is sent; `finish_aborts` or a second call finishes the work.
+        If this is interrupted, no more instances are sent; `finish_aborts` or a second call finishes the work.
         """
         await self._database.in_transaction(partial(_end, batch_id=batch_id, now=now))
         batch = await self._batch(batch_id)
@@ -195,14 +195,14 @@ class PostgresSubmissions(OnDatabase):
         return await self._batch(batch_id)
 
     async def finish_aborts(self) -> int:
-        """Finish interrupted aborts; returns how many batches are now completely aborted."""
+        """Finish interrupted aborts. Return how many batches are now completely aborted."""
         unfinished = await self._database.fetch("unfinished_aborts")
         return sum([await self._finish_abort(row["batch_id"], row["ended_at"]) for row in unfinished])
 
     async def _finish_abort(self, batch_id: BatchId, ended_at: Instant) -> bool:
         await self._cancel_unsent(batch_id)
         await self._cancel_jobs(batch_id, ended_at)
-        await self._cancel_unsent(batch_id)  # created while the jobs were still open
+        await self._cancel_unsent(batch_id)  # instances created while the jobs were still open
         return await self._database.fetch_one("forget_abort", batch_id) is not None
 
     async def _cancel_unsent(self, batch_id: BatchId) -> None:
@@ -232,7 +232,7 @@ class PostgresSubmissions(OnDatabase):
 
 
 async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> None:
-    """If the submitter's row is locked by a submission, the next ordering pass makes the refund."""
+    """End a batch. If a submission has locked the submitter's row, the next ordering pass makes the refund."""
     if await connection.fetchval(load("end_batch_as_aborted"), batch_id, now) is None:
         return
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)

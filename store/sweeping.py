@@ -1,4 +1,4 @@
-"""Overdue work, outages, and the move of jobs that ended long ago to history, in monthly partitions."""
+"""Handles overdue work and outages, and moves jobs that ended long ago to the history, in monthly partitions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import asyncpg
 
 from domain.clock import CLOCK_WAS_AHEAD_S
-from domain.dispatch import InstanceStep
+from domain.dispatch import InstanceStep, Upload
 from domain.errors import UnavailableError
 from domain.history import FinishedMonth, JobPlace, MovedJobs, OutputPage, month_bounds, month_of
 from domain.settings import SchedulerSettings
@@ -23,7 +23,7 @@ ALIVE = "alive"
 
 
 class PostgresOverdueWork:
-    """Implements jobs' OverdueWork. `settings` returns the current settings, for hosts' quotas."""
+    """Implements jobs' OverdueWork. `settings` returns the current settings, which have the hosts' quotas."""
 
     def __init__(self, database: Database, settings: Callable[[], SchedulerSettings]) -> None:
         self._database = database
@@ -66,9 +66,9 @@ class PostgresOutages(OnDatabase):
     """Implements jobs' Outages."""
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """Two transactions: the record with the outage it ends; one portion of the shift with its progress.
+        """Record, in one transaction, being alive and the outage this ends; in another, shift some deadlines.
 
-        A record in the future by an outage's length was made with a wrong clock: it would hide outages until then.
+        A record in the future by an outage's length comes from a wrong clock and would hide outages until then.
         """
 
         async def note(connection: Connection) -> None:
@@ -110,7 +110,7 @@ async def _move_some(connection: Connection, limit: int) -> OutageReport:
 
 
 class PostgresHistory(OnDatabase):
-    """Implements jobs' EndedWork. Jobs of batches that ended long ago, by the month (UTC) in which the batch ended."""
+    """Implements jobs' EndedWork: jobs of batches that ended long ago, by the month (UTC) in which the batch ended."""
 
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         async def move(connection: Connection) -> MovedJobs:
@@ -125,17 +125,17 @@ class PostgresHistory(OnDatabase):
         return await self._database.in_transaction(move)
 
     async def months(self) -> Sequence[FinishedMonth]:
-        """Return every month that ever had data, earliest first."""
+        """Return all months that ever had data, earliest first."""
         return [_month(row) for row in await self._database.fetch("finished_months")]
 
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
-        """Return names of uploaded outputs, of the next `limit` instances after `after`."""
+        """Return uploaded outputs, of the next `limit` instances after `after`."""
         found = await self._database.fetch("finished_outputs", month, after, limit)
-        names = tuple(row["name"] for row in found if row["name"] is not None)
-        return OutputPage(names, InstanceId(found[-1]["instance_id"]) if found else None)
+        uploads = tuple(Upload(row["name"], row["nbytes"], row["md5"]) for row in found if row["name"] is not None)
+        return OutputPage(uploads, InstanceId(found[-1]["instance_id"]) if found else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
-        """Delete the month's jobs and instances permanently. Batches and their counters stay."""
+        """Delete the month's jobs and instances permanently. Batches and their counters are kept."""
 
         async def drop(connection: Connection) -> None:
             await connection.execute(load("lock_history"))
@@ -149,9 +149,9 @@ class PostgresHistory(OnDatabase):
 
 
 async def _move(connection: Connection, found: Sequence[asyncpg.Record], before: Instant) -> tuple[int, int]:
-    """Move those jobs of a batch that can no longer change; returns how many, with how many instances.
+    """Move the jobs of a batch that can no longer change. Return the numbers of jobs and instances moved.
 
-    Rows are locked in the ledger's order: a concurrent report has marked its job before, or does not find it.
+    Rows are locked in the ledger's order, so a concurrent report has already marked its job or does not find it.
     """
     job_ids = [row["job_id"] for row in found]
     await connection.execute(load("lock_instances_of_jobs"), job_ids)

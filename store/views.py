@@ -1,4 +1,4 @@
-"""Read-only views in PostgreSQL: batches, jobs, hosts and lists, paged by key; and a volunteer's own data."""
+"""Reads views of batches, jobs, hosts and lists from PostgreSQL, paged by key, and a volunteer's own data."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class PostgresListings(OnDatabase):
     async def instances(
         self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
     ) -> Sequence[ListedInstance]:
-        """Return instances. The history is read last: an instance moved meanwhile is found twice, never missed."""
+        """Return instances. The history is read last: an instance moved in between is found twice, never missed."""
         place = InstancePlace(MOST_RETRIES, InstanceId(0)) if after is None else after
         asked = (batch_id, sorted(states), -place.retries, place.instance_id, limit)
         found = await self._database.fetch("instances_of_batch", *asked)
@@ -128,20 +128,20 @@ class PostgresViews(OnDatabase):
         return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
     async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
-        """Newest first; `before` continues a listing."""
+        """Return batches, newest first. `before` continues a listing."""
         return [rows.batch(row) for row in await self._database.fetch("list_batches", limit, before)]
 
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
-        """Return those of these batches that exist, by id."""
+        """Return the batches with these ids, without missing ones, in order of id."""
         return [rows.batch(row) for row in await self._database.fetch("batches_with", list(ids))]
 
     async def classes_of_batch(self, batch_id: BatchId) -> Sequence[JobClass]:
         return [rows.job_class(row) for row in await self._database.fetch("classes_of_batch", batch_id)]
 
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
-        """Return jobs by id, without instances.
+        """Return jobs in order of id, without instances.
 
-        The history is read last: a job moved meanwhile is found twice, never missed.
+        The history is read last: a job moved in between is found twice, never missed.
         """
         found = await self._database.fetch("list_jobs", batch_id, limit, after or 0)
         moved = await self._database.fetch("list_finished_jobs", batch_id, limit, after or 0)
@@ -149,7 +149,7 @@ class PostgresViews(OnDatabase):
         return [by_id[job_id] for job_id in sorted(by_id)[:limit]]
 
     async def job(self, job_id: JobId) -> JobRow:
-        """Return a job with its instances. Every job has instances: one without any was just moved to the history."""
+        """Return a job with its instances. All jobs have instances; a job without any was just moved to the history."""
         row = await self._database.fetch_one("job_by_id", job_id)
         instances = [] if row is None else await self._database.fetch("instances_of_job", job_id)
         if row is None or not instances:
@@ -165,7 +165,7 @@ class PostgresViews(OnDatabase):
     async def returned(self, batch_id: BatchId, instances: Sequence[InstanceId]) -> Mapping[InstanceId, Returned]:
         """Return what hosts returned for these instances, with recorded outputs in order of name.
 
-        The history is read last, to find an instance that was moved meanwhile.
+        The history is read last, to find an instance that was moved in between.
         """
         found = list(await self._database.fetch("returned_instances", list(instances)))
         left = set(instances).difference(row["instance_id"] for row in found)
@@ -182,7 +182,7 @@ class PostgresViews(OnDatabase):
         return host, [rows.host_app_version(row) for row in found]
 
     async def whose(self, ids: Sequence[BatchId]) -> Mapping[BatchId, Whose]:
-        """Return the owners of these batches, if they exist."""
+        """Return the owners of these batches, without missing batches."""
         return {row["batch_id"]: _whose(row) for row in await self._database.fetch("whose_batches", list(ids))}
 
     async def account_name(self, account_id: AccountId) -> str:
@@ -195,14 +195,14 @@ class PostgresViews(OnDatabase):
         return str((await self._database.fetch_known("app_name", app_id, kind="app"))["name"])
 
     async def check_counters(self) -> Sequence[str]:
-        """Return one sentence for each (batch, shard) whose counters differ from its rows; reads every instance."""
+        """Return a message for each (batch, shard) whose counters differ from its rows. This reads every instance."""
         return [
             f"batch {row['batch_id']}: counted {row['counted']}, rows say {row['expected']}"
             for row in await self._database.fetch("counters_that_differ")
         ]
 
 
-Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # of a list, and its columns besides the host
+Entry = tuple[HostPlace, SlowWith | RecentFailures | None]  # a host in a list, and the list's additional columns
 
 
 class PostgresHostLists(OnDatabase):
@@ -279,7 +279,7 @@ class PostgresHostLists(OnDatabase):
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 
     async def _page(self, entries: Sequence[Entry], limit: int, *, since: Instant | None = None) -> HostList:
-        """Return a page of entries that were read with one extra."""
+        """Return a page of entries, which include one extra entry."""
         shown = entries[:limit]
         hosts = await self.listed([place.host_id for place, _ in shown]) if shown else {}
         found = [_told(hosts[place.host_id], said) for place, said in shown if place.host_id in hosts]
@@ -287,18 +287,18 @@ class PostgresHostLists(OnDatabase):
 
 
 def _told(one: ListedHost, said: SlowWith | RecentFailures | None) -> ListedHost:
-    """Return the host with its columns in the list."""
+    """Return the host with the list's additional columns."""
     return replace(one, slow=said) if isinstance(said, SlowWith) else replace(one, failures=said)
 
 
-OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which the shown ones are selected
+OWN_RESULTS_LOOKED_AT = 5000  # results of all kinds, from which those to show are selected
 
 
 class PostgresVolunteerViews(OnDatabase):
     """Reads the data of one volunteer only."""
 
     async def hosts(self, volunteer_id: VolunteerId, *, before: HostId | None, limit: int) -> Sequence[OwnHost]:
-        """The volunteer's hosts, newest first."""
+        """Return the volunteer's hosts, newest first."""
         last = LAST_HOST_ID if before is None else before
         return [_own_host(row) for row in await self._database.fetch("hosts_of_volunteer", volunteer_id, last, limit)]
 
@@ -310,7 +310,7 @@ class PostgresVolunteerViews(OnDatabase):
     async def held(
         self, volunteer_id: VolunteerId, *, host_id: HostId | None, limit: int
     ) -> Sequence[ListedInProgress]:
-        """Instances in progress, by due date."""
+        """Return instances in progress, in order of due date."""
         found = await self._database.fetch("held_of_volunteer", volunteer_id, host_id, limit)
         return [held_instance(row) for row in found]
 
@@ -323,9 +323,9 @@ class PostgresVolunteerViews(OnDatabase):
         after: ResultPlace | None,
         limit: int,
     ) -> Sequence[OwnResult]:
-        """Finished results that are not in the history yet, last sent first.
+        """Return finished results that are not in the history yet, the last sent first.
 
-        Filters search a limited number of the newest results, so that the time is bounded.
+        Filters search only a limited number of the newest results, so that the time is bounded.
         """
         place: tuple[Any, ...] = (float("inf"), LAST_ID) if after is None else (after.sent_at, after.instance_id)
         states = None if outcome is None else [state for state, meant in OUTCOMES.items() if meant is outcome]

@@ -1,4 +1,4 @@
-"""Reads the unsent instances in PostgreSQL, through their two indexes."""
+"""Reads unsent instances in the feeder's order from PostgreSQL, through their two indexes."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
 
-LOOKS = 8  # searches for batches; each unmarks those without unsent instances
-LEAST_SECOND_LOOK = 500  # batches, if the first search met some of those
-MARK_AGAIN_S = 3600.0  # between two searches for waiting batches without a mark
+LOOKS = 8  # maximum searches for batches; each one unmarks batches without unsent instances
+LEAST_SECOND_LOOK = 500  # minimum page of batches after a search that found such batches
+MARK_AGAIN_S = 3600.0  # interval between searches for waiting batches without a mark
 
 log = structlog.get_logger("store")
 
@@ -24,7 +24,7 @@ class PostgresWaitingWork(OnDatabase):
     """Implements the feeder's WaitingWork."""
 
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """As described in the port; fewer if the last instances of thousands of batches were just sent."""
+        """Return batches as described in the port, or fewer if the last instances of thousands were just sent."""
         ready: list[Batch] = []
         page = limit
         for _ in range(LOOKS):
@@ -61,7 +61,7 @@ class PostgresWaitingWork(OnDatabase):
         return [rows.candidate(row) for row in found]
 
     async def _unmark(self, drained: Sequence[BatchId]) -> None:
-        """Unmark these batches until something is added to them."""
+        """Unmark these batches until an instance is added."""
 
         async def write(connection: Connection) -> None:
             locked = await connection.fetch(load("lock_drained"), drained)
@@ -70,9 +70,9 @@ class PostgresWaitingWork(OnDatabase):
         await self._database.in_transaction(write)
 
     async def mark_again(self) -> int:
-        """Mark waiting batches without a mark, which should not exist; returns how many there were.
+        """Mark waiting batches without a mark, which should not exist. Return their number.
 
-        The database maintains the marks; if one is lost, this finds its batch again. Reads every active batch.
+        The database maintains the marks. If a mark is lost, this finds the batch again. It reads every active batch.
         """
         lost = [row["batch_id"] for row in await self._database.fetch("mark_again")]
         if lost:

@@ -1,1 +1,1 @@
-"""Files: downloads, uploads, signing."""
+"""File transfer: downloads, uploads, signing."""

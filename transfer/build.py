@@ -10,9 +10,10 @@ from aiohttp import web
 
 from domain.clock import Clock
 from domain.settings import Settings
-from transfer.downloads import ROUTE, DownloadFolder, Downloads
+from transfer.downloads import ROUTE, Downloads
 from transfer.keys import CodeSigner, ServingKeys
 from transfer.ports import UploadRecords
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import UploadFolder
 from transfer.uploads import UploadHandler
 from transfer.urls import UPLOAD_PATH, TransferUrls, UploadTokens
@@ -25,26 +26,22 @@ class Transfer:
     routes: tuple[web.RouteDef, ...]  # for the web application
     urls: TransferUrls  # implements the scheduler's UploadHandler
     signer: CodeSigner  # implements the scheduler's CodeSigning
-    uploaded: UploadFolder  # stores complete outputs
-    downloads: DownloadFolder  # registers app files and inputs
 
 
 def build(
     records: UploadRecords,
     keys: ServingKeys,
+    files: ProjectFiles,
     *,
-    download_dir: Path,
     upload_dir: Path,
     settings: Callable[[], Settings],
     clock: Clock,
 ) -> Transfer:
-    """Build file transfer for a download and an upload directory. `settings()` returns the current settings."""
+    """Build file transfer over complete files and a directory for parts. `settings()` returns the current settings."""
     tokens = UploadTokens(keys.upload_secret)
-    now = settings()
-    downloads = DownloadFolder(download_dir, max_bytes=now.files.max_input_bytes)
-    upload_folder = UploadFolder(upload_dir)
     uploads = UploadHandler(
-        upload_folder,
+        UploadFolder(upload_dir),
+        files,
         tokens,
         records,
         clock,
@@ -53,11 +50,9 @@ def build(
     )
     return Transfer(
         routes=(
-            web.get(ROUTE, Downloads(downloads).answer),
+            web.get(ROUTE, Downloads(files).answer),
             web.post(f"/{UPLOAD_PATH}", uploads.answer),
         ),
-        urls=TransferUrls(tokens, master_url=now.project.url),
+        urls=TransferUrls(tokens, master_url=settings().project.url),
         signer=CodeSigner(keys),
-        uploaded=upload_folder,
-        downloads=downloads,
     )

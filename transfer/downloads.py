@@ -1,118 +1,95 @@
 """Serves the files that clients download: stored once, never changed, sent in full or in part. docs/protocol.md.
 
-All clients identify a file permanently by its name: the same content may be registered again under it, other content
-may not. Calls block; async code must run them in a thread.
+A file of the directory is sent from its path. A file of a bucket is read and passed on, or the client is redirected to
+the bucket, with an address that is valid for an hour.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
+import structlog
 from aiohttp import hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 
-from domain.errors import AlreadyExistsError, InvalidInputError
-from domain.formatting import size_in_words
-from transfer.files import CHUNK_BYTES, make_folder, md5_of, open_new, stored_path, sync, sync_folder, temporary_beside
+from domain.errors import InvalidInputError, UnavailableError
+from transfer.files import shard
+from transfer.project_files import Found, ProjectFiles
 from transfer.urls import DOWNLOAD_PATH
 
-
-class Content(NamedTuple):
-    """A file's size and MD5, which clients check."""
-
-    nbytes: int
-    md5: str
-
-
-class DownloadFolder:
-    """The directory of downloadable files. `max_bytes` is the maximum size of a file."""
-
-    def __init__(self, folder: Path, *, max_bytes: int) -> None:
-        self._folder = folder
-        self._max_bytes = max_bytes
-
-    def path(self, name: str) -> Path:
-        """Return the path for a file name; the file may not exist. Raises InvalidInputError for an unsafe name."""
-        return stored_path(self._folder, name)
-
-    def register_file(self, source: Path | bytes, name: str) -> Content:
-        """Copy a file into the directory as `name`; it is complete and on disk on return. Idempotent for equal content.
-
-        Raises AlreadyExistsError if the name has other content, and InvalidInputError for an unsafe name or a source
-        that is not a file or too large.
-        """
-        path = self.path(name)
-        make_folder(path.parent)
-        temporary = temporary_beside(path)
-        try:
-            content = self._copy(source, temporary, name)
-            with suppress(FileExistsError):
-                os.link(temporary, path)  # unlike a rename, this never replaces an existing file
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
-        if content_of(path) != content:
-            raise AlreadyExistsError("file", name)
-        return content
-
-    def _copy(self, source: Path | bytes, target: Path, name: str) -> Content:
-        digest = hashlib.md5(usedforsecurity=False)
-        nbytes = 0
-        with open_new(target, mode=0o644) as file:
-            for chunk in _chunks(source):
-                nbytes += len(chunk)
-                if nbytes > self._max_bytes:
-                    raise InvalidInputError(name, f"a file of at most {size_in_words(self._max_bytes)}", "a larger one")
-                digest.update(chunk)
-                file.write(chunk)
-            sync(file)
-        return Content(nbytes, digest.hexdigest())
-
-
-def content_of(path: Path) -> Content:
-    """Return the size and MD5 of a file on disk."""
-    with path.open("rb") as file:
-        return Content(os.fstat(file.fileno()).st_size, md5_of(file))
-
-
-def _chunks(source: Path | bytes) -> Iterator[bytes]:
-    if isinstance(source, bytes):
-        yield source
-        return
-    if not source.is_file():
-        raise InvalidInputError(str(source), "a readable file", "none")
-    with source.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            yield chunk
-
-
 ROUTE = f"/{DOWNLOAD_PATH}/{{shard}}/{{name}}"
+LINK_S = 3600.0  # validity of an address of the bucket; a client resumes at the node, which gives it a new one
 
 _FOR_EVER = "public, max-age=31536000, immutable"  # a name never gets other content
 
+log = structlog.get_logger("transfer.downloads")
+
 
 class Downloads:
-    """Handles GET and HEAD requests for the download directory."""
+    """Handles GET and HEAD of files for downloads."""
 
-    def __init__(self, folder: DownloadFolder) -> None:
-        self._folder = folder
+    def __init__(self, files: ProjectFiles) -> None:
+        self._files = files
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Return the requested file, or the part of it given by Range."""
-        name, shard = request.match_info["name"], request.match_info["shard"]
+        """Return the requested file, or the part given by Range."""
+        name = request.match_info["name"]
+        if shard(name) != request.match_info["shard"]:
+            return _not_found()
         try:
-            path = await asyncio.to_thread(self._folder.path, name)
+            found = await self._files.download(name)
         except InvalidInputError:
             return _not_found()
-        if path.parent.name != shard or not await asyncio.to_thread(path.is_file):
+        except UnavailableError as error:
+            return web.Response(status=503, text=f"{error}\n", headers={hdrs.RETRY_AFTER: "60"})
+        if found is None:
             return _not_found()
-        return OwnBytes(path, headers={hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"})
+        if self._files.redirects and (link := await found.store.link(found.key, LINK_S)) is not None:
+            return web.Response(status=302, headers={hdrs.LOCATION: link, hdrs.CACHE_CONTROL: "no-store"})
+        headers: dict[str, str] = {hdrs.CACHE_CONTROL: _FOR_EVER, hdrs.CONTENT_TYPE: "application/octet-stream"}
+        return await answer_file(request, found, headers)
+
+
+async def answer_file(request: web.Request, found: Found, headers: Mapping[str, str]) -> web.StreamResponse:
+    """Return a file's exact bytes, or the part given by Range, of a path or from a bucket."""
+    path = found.path
+    if path is not None:
+        if not await asyncio.to_thread(path.is_file):
+            return _not_found()
+        return OwnBytes(path, headers=dict(headers))
+    nbytes = found.stat.nbytes
+    response = web.StreamResponse(headers={**headers, hdrs.ACCEPT_RANGES: "bytes"})
+    start, stop = 0, nbytes
+    try:
+        asked = request.http_range
+        if request.headers.get(hdrs.RANGE) and hdrs.IF_RANGE not in request.headers:
+            start, stop, _ = asked.indices(nbytes)
+    except ValueError:
+        start = nbytes
+    if start >= stop and nbytes:
+        return web.Response(status=416, headers={hdrs.CONTENT_RANGE: f"bytes */{nbytes}"})
+    if stop - start < nbytes:
+        response.set_status(206)
+        response.headers[hdrs.CONTENT_RANGE] = f"bytes {start}-{stop - 1}/{nbytes}"
+    response.content_length = stop - start
+    await response.prepare(request)
+    if request.method != hdrs.METH_HEAD:
+        await _send(request, response, found, start, stop)
+    return response
+
+
+async def _send(request: web.Request, response: web.StreamResponse, found: Found, start: int, stop: int) -> None:
+    """Pass the bytes on at the client's speed. An error closes the connection, so that the client resumes."""
+    try:
+        async for piece in found.pieces(start, stop):
+            await response.write(piece)
+        await response.write_eof()
+    except (ConnectionError, UnavailableError, FileNotFoundError) as error:
+        log.warning("download not completed", file=found.key.name, why=str(error))
+        if request.transport is not None:
+            request.transport.abort()
 
 
 class OwnBytes(web.FileResponse):

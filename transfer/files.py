@@ -1,4 +1,4 @@
-"""Files on disk: paths of names (always inside their directory), atomic writes, and a directory's identity.
+"""Files on disk: paths for names (always inside their directory), atomic writes, and a directory's identity.
 
 All nodes that share a directory read the same identity from it.
 """
@@ -12,7 +12,7 @@ import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import structlog
 
@@ -38,7 +38,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a free name in the same directory that no stored file can have, because it begins with a dot."""
+    """Return a free name in the same directory. It begins with a dot, so that no stored file can have it."""
     return path.with_name(f".{secrets.token_hex(8)}.new")
 
 
@@ -69,6 +69,19 @@ def make_folder(folder: Path) -> None:
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         sync_folder(folder.parent)
+
+
+class Content(NamedTuple):
+    """A file's size and MD5, as clients check them."""
+
+    nbytes: int
+    md5: str
+
+
+def content_of(path: Path) -> Content:
+    """Return the size and MD5 of a file on disk."""
+    with path.open("rb") as file:
+        return Content(os.fstat(file.fileno()).st_size, md5_of(file))
 
 
 def md5_of(file: BinaryIO) -> str:
@@ -106,7 +119,7 @@ def checked_name(name: str) -> str:
 
 
 def stored_path(folder: Path, name: str) -> Path:
-    """Return FOLDER/ab/NAME. Raises InvalidInputError if the name is unsafe or a link leads out of the folder."""
+    """Return FOLDER/ab/NAME. Raises InvalidInputError if the name is unsafe or a link leads out of the directory."""
     path = folder / shard(checked_name(name)) / name
     if not path.resolve().is_relative_to(folder.resolve()):
         raise InvalidInputError("file name", f"a file inside {folder}", name)
@@ -140,7 +153,7 @@ _MOST_BYTES = 64
 
 
 def identity_of(folder: Path) -> str:
-    """Return the directory's identity, a random word that the first call creates and stores there. Calls block.
+    """Return the directory's identity, a random word that the first call creates and stores there. Blocks.
 
     A directory that is not writable is assumed to be local to this node.
 
@@ -162,7 +175,7 @@ def identity_of(folder: Path) -> str:
 
 
 def mark_of(folder: Path) -> str | None:
-    """Return the directory's identity, None if there is none or it cannot be read. Writes nothing."""
+    """Return the directory's identity; None if it has none or it cannot be read. Writes nothing."""
     try:
         return _read(folder / NAME)
     except (OSError, UnicodeDecodeError):
@@ -175,7 +188,7 @@ def _read(path: Path) -> str:
 
 
 def _draw(path: Path) -> None:
-    """Create the identity atomically, unless another process was faster."""
+    """Create the identity atomically, unless another process has already created it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_beside(path)
     try:

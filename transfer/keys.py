@@ -1,4 +1,4 @@
-"""The project's keys, which sign app files, authorise uploads and derive account keys; also signatures of app files.
+"""The project's keys, which sign app files, authorise uploads and derive account keys; and app file signatures.
 
 Signatures are made where the private key is and verified elsewhere. They are exchanged as a JSON document with the
 public key and each file's signature, by MD5.
@@ -16,8 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from transfer.downloads import content_of
-from transfer.files import write_atomically
+from transfer.files import content_of, write_atomically
 from wire.messages import ProtocolError
 from wire.signing import (
     KEY_BITS,
@@ -138,7 +137,7 @@ class CodeSigner:
         return self._text
 
     def rotation_signature(self, client_key_text: str) -> str | None:
-        """Return the current key signed with the client's key, None if that key was never a key of this project."""
+        """Return the current key signed with the client's key; None if that was never a key of this project."""
         try:
             held = parse_public_key_text(client_key_text)
         except ProtocolError:

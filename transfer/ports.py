@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from domain.checking import KnownFile
 from domain.dispatch import ExpectedOutput
 from domain.units import InstanceId, Instant
 
@@ -38,4 +39,10 @@ class UnneededFiles(Protocol):
 
         These are not recorded, and their instance, if it exists, is neither unsent nor in progress.
         """
+        ...
+
+
+class KnownFiles(Protocol):
+    async def known(self, files: Sequence[tuple[str, InstanceId]]) -> Sequence[KnownFile]:
+        """Return the records of files given by name and instance, in any order."""
         ...

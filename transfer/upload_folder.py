@@ -23,20 +23,16 @@ import structlog
 from domain.clock import Clock
 from domain.settings import StorageSettings
 from domain.units import InstanceId, Instant, Seconds, later
-from transfer.downloads import Content, content_of
-from transfer.files import make_folder, md5_of, parse_output_name, stored_path, sync, sync_folder
+from transfer.file_store import PART, RECORDED_MODE
+from transfer.files import Content, content_of, make_folder, md5_of, parse_output_name, stored_path, sync, sync_folder
 from transfer.ports import UnneededFiles
 
 _OPEN_MODE = 0o644
-_RECORDED_MODE = 0o444  # a hint that saves the leftover cleaner a query; no reply to a client depends on it
-
-
-PART = ".part"
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """An unfinished file: a part, or a complete file that may not be recorded in the database."""
+    """An unfinished file: a part, or a complete file that the database may not have recorded."""
 
     name: str
     whole: bool
@@ -65,12 +61,8 @@ class UploadFolder:
         return stored_path(self._folder, name)
 
     def part_size(self, name: str) -> int | None:
-        """Return the part's size in bytes, None if there is no part. A part of full size may still be unverified."""
+        """Return the part's size in bytes; None if there is no part. A part of full size may still be unverified."""
         return _size_of(self._part(name))
-
-    def whole_size(self, name: str) -> int | None:
-        """Return the complete file's size in bytes, recorded or not; None if the file is not complete."""
-        return _size_of(self.path(name))
 
     def whole(self, name: str) -> Content | None:
         """Return the complete file's size and MD5, read from disk; None if the file is not complete.
@@ -107,7 +99,7 @@ class UploadFolder:
             return offset
 
     def append(self, name: str, chunk: bytes, *, at: int) -> bool:
-        """Append bytes to a part of size `at`; return False if its size differs: another connection continues it.
+        """Append bytes to a part of size `at`. Return False if its size differs: another connection continues it.
 
         Raises OSError if the disk is full; in that case nothing was appended.
         """
@@ -179,10 +171,10 @@ class UploadFolder:
 
         Raises FileNotFoundError if the cleaner removed the file before it was recorded.
         """
-        self.path(name).chmod(_RECORDED_MODE)
+        self.path(name).chmod(RECORDED_MODE)
 
     def unfinished(self, sub_folder: str, before: Instant) -> list[Leftover]:
-        """Return a subdirectory's parts and complete files not marked as recorded, if unchanged since `before`."""
+        """Return a subdirectory's parts, and its complete files not marked as recorded, unchanged since `before`."""
         found: list[Leftover] = []
         try:
             entries = os.scandir(self._folder / sub_folder)
@@ -229,10 +221,9 @@ class UploadFolder:
         except FileNotFoundError:
             return False
 
-    def remove(self, name: str) -> None:
-        """Delete the complete file and the part."""
-        for path in (self.path(name), self._part(name)):
-            path.unlink(missing_ok=True)
+    def drop_whole(self, name: str) -> None:
+        """Delete the complete file, which was stored in a bucket and recorded."""
+        self.path(name).unlink(missing_ok=True)
 
     def _part(self, name: str) -> Path:
         path = self.path(name)
@@ -284,7 +275,7 @@ PAGE: Final = 1_000  # files per database query
 
 @dataclass(frozen=True, slots=True)
 class LeftoverReport:
-    """One round: the number of old unfinished files in a subdirectory, and how many of them were deleted."""
+    """The result of one round: how many old unfinished files a subdirectory had, and how many were deleted."""
 
     old: int = 0
     deleted: int = 0
@@ -320,7 +311,7 @@ class LeftoverCleaner:
         return LeftoverReport(len(old), len(deleted), sum(one.nbytes for one in deleted))
 
     async def _delete(self, old: Sequence[Leftover], before: Instant) -> list[Leftover]:
-        """Delete unneeded files. A complete file first becomes a part and is checked again: it may be in use now."""
+        """Delete unneeded files. A complete file first becomes a part and is checked again: it may now be in use."""
         unneeded = await self._unneeded(old)
         parts = [one for one in unneeded if not one.whole or await asyncio.to_thread(self._folder.unfinish, one.name)]
         still = await self._unneeded(parts)

@@ -17,9 +17,9 @@ from domain.clock import Clock
 from domain.dispatch import Upload
 from domain.errors import UnavailableError
 from domain.formatting import both_in_words, in_words
-from transfer.downloads import Content
-from transfer.files import OutputName, parse_output_name
+from transfer.files import Content, OutputName, parse_output_name
 from transfer.ports import UploadRecords
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import Finish, UploadFolder
 from transfer.urls import UploadTokens
 from wire.messages import ProtocolError, SizeQuery, UploadHeader, UploadReply
@@ -34,7 +34,7 @@ from wire.uploads import (
 
 
 class RequestBody:
-    """Reads the request body at the consumer's speed, buffering at most the requested bytes plus one chunk.
+    """Reads the request body at the consumer's speed. Buffers at most the requested bytes plus one chunk.
 
     Each wait for bytes is limited to `idle_timeout_s`. The total wait is limited to that plus one second per
     `least_bytes_per_s` received (0: unlimited).
@@ -98,7 +98,7 @@ class RequestBody:
             self._pending.clear()
 
     def _patience_s(self) -> float:
-        """Return the remaining total wait, in seconds."""
+        """Return how many more seconds the upload may wait in total."""
         if not self._least_bytes_per_s:
             return math.inf
         return self._idle_timeout_s + self._came_bytes / self._least_bytes_per_s - self._waited_s
@@ -137,11 +137,16 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
 class UploadHandler:
-    """Handles POST requests to the upload URL. `max_bytes()` returns the current maximum file size."""
+    """Handles POST requests to the upload URL. `max_bytes()` returns the current maximum file size.
+
+    Parts are in `folder`, complete files in `files`. The order is: the file is stored, then recorded, then
+    acknowledged. If files go to a bucket, the copy in the directory is deleted once the file is recorded.
+    """
 
     def __init__(
         self,
         folder: UploadFolder,
+        files: ProjectFiles,
         tokens: UploadTokens,
         records: UploadRecords,
         clock: Clock,
@@ -151,6 +156,7 @@ class UploadHandler:
         least_bytes_per_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._folder = folder
+        self._files = files
         self._tokens = tokens
         self._records = records
         self._clock = clock
@@ -196,8 +202,8 @@ class UploadHandler:
         if expected is None:
             return 0
         if expected.recorded is not None:
-            here = await asyncio.to_thread(self._folder.whole_size, output.name)
-            return here if here == expected.recorded.nbytes else 0
+            [found] = await self._files.outputs([expected.recorded])
+            return 0 if found is None else found.stat.nbytes
         content = await asyncio.to_thread(self._folder.whole, output.name) if expected.accepted else None
         if content is None or (await self._record(output, content)).status != STATUS_DONE:
             return 0
@@ -219,6 +225,9 @@ class UploadHandler:
         if await asyncio.to_thread(self._folder.whole, output.name) == content:
             await body.skip(header.nbytes - header.offset)
             return await self._record(output, content)
+        if expected.recorded == Upload(output.name, *content) and await self._files.in_bucket(expected.recorded):
+            await body.skip(header.nbytes - header.offset)
+            return _DONE
         at = await asyncio.to_thread(self._folder.begin, output.name, header.offset)
         if at < header.offset:
             return _again(f"bytes {at} to {header.offset} are missing: query the size")
@@ -268,10 +277,16 @@ class UploadHandler:
                 return await self._replace(output, content)
 
     async def _replace(self, output: OutputName, content: Content) -> UploadReply:
-        """Replace the file of a host that lost its work and uploads again: the latest file counts until it is reported.
+        """Replace the file of a host that lost its work and uploads again. Until the report, the latest file counts.
 
-        The record is changed first. Until the part is renamed, a size query returns the part's size minus one byte.
+        The record is changed first. Until the part is renamed, a size query returns the part's size minus one byte. A
+        bucket keeps both files: there the old one is stored first, and then the part takes its place in the directory.
         """
+        old = await asyncio.to_thread(self._folder.whole, output.name)
+        if old is not None and await self._files.keep(self._folder.path(output.name), Upload(output.name, *old)):
+            if not await asyncio.to_thread(self._folder.replace, output.name, nbytes=content.nbytes, md5=content.md5):
+                return _again(ELSEWHERE)
+            return await self._record(output, content)
         if not await self._put_on_record(output, content, replace=True):
             return _refused(OTHER_CONTENT)
         if not await asyncio.to_thread(self._folder.replace, output.name, nbytes=content.nbytes, md5=content.md5):
@@ -281,10 +296,12 @@ class UploadHandler:
         return _DONE
 
     async def _record(self, output: OutputName, content: Content) -> UploadReply:
-        """Record a complete file."""
-        if not await self._put_on_record(output, content, replace=False):
-            return _again("the file could not be recorded: query the size")  # ended or replaced in the meantime
-        await asyncio.to_thread(self._folder.mark_recorded, output.name)
+        """Store and record a complete file. In a bucket it replaces no other file, so the newest record counts."""
+        path, upload = self._folder.path(output.name), Upload(output.name, *content)
+        elsewhere = await self._files.keep(path, upload)
+        if not await self._put_on_record(output, content, replace=elsewhere):
+            return _again("the file could not be recorded: query the size")  # it ended or was replaced meanwhile
+        await asyncio.to_thread(self._folder.drop_whole if elsewhere else self._folder.mark_recorded, output.name)
         return _DONE
 
     async def _put_on_record(self, output: OutputName, content: Content, *, replace: bool) -> bool:

@@ -61,7 +61,7 @@ async def headers(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 class ErrorPages:
-    """Turns the project's errors into pages that say what to do. Other errors are logged and shown as status 500."""
+    """Turns the project's errors into pages that say what to do. Other errors are logged and get status 500."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -105,7 +105,7 @@ class ErrorPages:
 
 @web.middleware
 async def people(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Require a signed-in user. Handlers of changes check roles themselves."""
+    """Require a signed-in user. Handlers that make changes check roles themselves."""
     resource = request.match_info.route.name
     if resource not in OPEN and resource not in MUST_CHANGE:
         admit(request, Role.VIEWER)

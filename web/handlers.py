@@ -135,7 +135,7 @@ def id_of(request: web.Request) -> int:
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:
-    """Return the number of hosts for a dry run: few by default, for a fast page, or many. `muster explain` uses more.
+    """Return the number of hosts for a dry run: few by default, so that the page is fast, or many.
 
     Raises InvalidInputError.
 
@@ -169,7 +169,7 @@ def number_of(fields: Fields, name: str, *, low: float | None = None, high: floa
 
 
 def typed(present: object, text: str) -> object:
-    """Convert a form's text to the type of a setting. Text that does not parse is returned unchanged, for validation.
+    """Convert a form's text to the type of a setting. Invalid text is returned unchanged, for validation to reject.
 
     >>> typed(0.5, "0.75"), typed(True, "false"), typed("fifo", "fifo"), typed(1, "many")
     (0.75, False, 'fifo', 'many')

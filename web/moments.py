@@ -87,7 +87,7 @@ def number(value: float | None, digits: int = 0) -> str:
 
 
 def credit(value: float | None) -> str:
-    """Format cobblestones; a dash for None.
+    """Format an amount of cobblestones; None becomes a dash.
 
     >>> credit(1234.5), credit(3.14159), credit(0.0023), credit(0.0)
     ('1\u202f234', '3.14', '< 0.01', '0')
@@ -98,7 +98,7 @@ def credit(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """Format a rate with the significant digits it has.
+    """Format a rate with as many significant digits as it has.
 
     >>> rate(1234.5), rate(12.34), rate(0.5), rate(0.0)
     ('1\\u202f234', '12.3', '0.50', '0')

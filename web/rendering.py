@@ -216,7 +216,7 @@ class Renderer:
 
 
 def environment(package: str = "console") -> jinja2.Environment:
-    """Return the environment with a package's templates and the shared ones, and their filters. Values are escaped."""
+    """Return the environment with filters, a package's templates and the shared templates. Values are escaped."""
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader([jinja2.PackageLoader(one) for one in dict.fromkeys((package, SHARED))]),
         autoescape=True,

@@ -75,7 +75,7 @@ def scheduler_link(scheduler_url: str) -> str:
 
 
 def password_hash(password: str, email: str) -> str:
-    """Return what a client sends instead of a password: hex md5(password + lower-case e-mail address).
+    """Return the hash that clients send instead of a password: hex md5(password + lower-case e-mail address).
 
     >>> password_hash("secret", "Me@Example.com") == password_hash("secret", "me@example.com")
     True

@@ -37,7 +37,7 @@ _GENERIC = Part("coproc", Element("type", Kind.NAME, default=None), _COUNT, _PEA
 
 
 def _vendor(tag: str, own_interface: str) -> Part:
-    """Return the description of one vendor's GPUs. `own_interface` is the vendor's interface in addition to OpenCL."""
+    """Return the description of one vendor's GPUs. `own_interface` is the vendor's interface besides OpenCL."""
     have = Element(own_interface, Kind.WHOLE, default=b"0")
     return Part(tag, _COUNT, Element("name"), _RAM, have, _OPENCL, *_REQUEST, _PEAK, Element("cudaVersion"), *_DRIVER)
 
@@ -274,7 +274,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
 
 
 def _bounds(body: bytes) -> tuple[int, int]:
-    """Return where the content of the request begins and ends."""
+    """Return where the content of the request begins and where it ends."""
     start = body.find(_OPEN)
     if start < 0:
         raise text.unexpected("scheduler request", _OPEN.decode(), body)

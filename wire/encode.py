@@ -88,7 +88,7 @@ def _credit(of: str, credit: tuple[float, float]) -> str:
 
 
 def _team(reply: SchedulerReply) -> str:
-    """Render the team; id 0 and an empty name tell the client that the volunteer left."""
+    """Render the team. An id of 0 and an empty name tell the client that the volunteer left the team."""
     return (
         f"<teamid>{reply.team_id}</teamid>\n<team_name>{escape(reply.team_name)}</team_name>\n" if reply.user_id else ""
     )
@@ -148,7 +148,7 @@ def render_preferences(wanted: ProjectPreferences) -> str:
 
 @lru_cache(maxsize=MOST_RENDERED)
 def render_links(links: tuple[GuiUrl, ...], feed_url: str) -> str:
-    """Render `<gui_urls>`, which the client shows with the project, and the feed of its notices."""
+    """Render `<gui_urls>`, which the client shows with the project, and the feed for its notices."""
     shown = [
         f"<gui_url>\n<name>{escape(one.name)}</name>\n<description>{escape(one.description)}</description>\n"
         f"<url>{escape(one.url)}</url>\n</gui_url>\n"
@@ -206,7 +206,7 @@ def render_app_version(version: AppVersionElement) -> str:
 
 
 def render_workunit(workunit: WorkunitElement) -> str:
-    """Render a `<workunit>`: the job without a deadline, which is part of its result."""
+    """Render a `<workunit>`: the job without its deadline, which belongs to its result."""
     return (
         f"<workunit>\n<name>{escape(workunit.name)}</name>\n<app_name>{escape(workunit.app_name)}</app_name>\n"
         f"<rsc_fpops_est>{workunit.fpops_est!r}</rsc_fpops_est>\n"

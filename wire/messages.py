@@ -221,7 +221,7 @@ class ResultElement:
 
 @quick_dataclass(frozen=True, slots=True)
 class ProjectPreferences:
-    """The volunteer's preferences for this project. No limit: empty `app_ids`, 0 for `max_jobs` or `max_cpus`."""
+    """The volunteer's preferences for this project. Empty `app_ids`, and 0 for a maximum, mean no limit."""
 
     modified_at: Instant
     no_cpu: bool = False

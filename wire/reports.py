@@ -141,7 +141,7 @@ def _result(piece: bytes) -> ReportedResult:
 
 
 def _stderr_bounds(piece: bytes) -> tuple[int, int]:
-    """Return where stderr begins and ends (rule 4), or twice the position before the files if there is none."""
+    """Return where stderr begins and ends (rule 4); without stderr, twice the position before the files."""
     opened = piece.find(_STDERR_OPEN)
     if opened < 0:
         files_at = piece.find(_FILE.open)
@@ -154,7 +154,7 @@ def _stderr_bounds(piece: bytes) -> tuple[int, int]:
 
 
 def _stderr(element: bytes) -> str:
-    """Return the output of the app and the client: the content of the CDATA section, otherwise of the element.
+    """Return the output of the app and the client: the content of the CDATA section or, without one, of the element.
 
     The client's text is in `<message>`, the app's in `<stderr_txt>`. Only the end of too long a text is kept.
     """
@@ -233,7 +233,7 @@ _HEAD_CLOSE = b"</time>"
 
 @quick_dataclass(frozen=True, slots=True)
 class TrickleSpan:
-    """Where the messages begin and end; both are the end of the request if there are none."""
+    """Where the messages begin and end. Both are the end of the request if there are none."""
 
     starts_at: int
     ends_at: int

@@ -115,7 +115,7 @@ class Part(Tag):
         return match.groups(b"") if match is not None else self._read_one_by_one(body, start, end)
 
     def read_next(self, body: bytes, start: int, end: int, at: int) -> tuple[tuple[bytes, ...], int]:
-        """Find and read this part, searching from `at` first. Also return where to search for the next part.
+        """Find and read this part, searching from `at` on. Also return where to search for the next part.
 
         If there is no such part between `start` and `end`, all values are defaults.
         """
@@ -193,7 +193,7 @@ _NAME = Tag("name")
 
 
 def names_in(raw: bytes, field: str, *, at_most: int) -> list[str]:
-    """Return the names in a value of kind NAMES, at most `at_most` of them.
+    """Return at most `at_most` of the names in a value of kind NAMES.
 
     >>> names_in(b"<alt><name>a</name></alt><alt><name>b</name></alt>", "alt", at_most=9)
     ['a', 'b']

@@ -114,7 +114,7 @@ def verify(key: PublicKey, content: bytes, signature_text: str) -> bool:
 
 
 def verify_md5(key: PublicKey, md5_hex: str, signature_text: str) -> bool:
-    """Return the same as `verify` for content whose MD5 is `md5_hex`."""
+    """Return the result of `verify` for content whose MD5 is `md5_hex`."""
     try:
         signature = parse_hexblock(signature_text)
     except ProtocolError:

@@ -16,7 +16,7 @@ DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
 def tables(totals: ExportTotals, apps: Sequence[str], now: Instant) -> bytes:
-    """Encode tables.xml: when the export was made, counts over all owners of credit, and the names of the apps."""
+    """Encode tables.xml: the time of the export, counts over all owners of credit, and the names of the apps."""
     counts = (
         ("nusers_total", totals.volunteers),
         ("nteams_total", totals.teams),
@@ -35,7 +35,7 @@ def tables(totals: ExportTotals, apps: Sequence[str], now: Instant) -> bytes:
 
 
 def encoded(text: str) -> bytes:
-    """Encode text in ASCII.
+    """Encode text as ASCII.
 
     >>> encoded("Zoë")
     b'Zo&#235;'

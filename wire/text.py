@@ -71,7 +71,7 @@ def plain(raw: bytes) -> str:
 
 
 def line(raw: bytes) -> str:
-    """Return the same as `plain` in one line: tabs and line breaks are also removed."""
+    """Return the text as `plain` does, but on one line: tabs and line breaks are also removed."""
     return unescape(raw).translate(None, CONTROL_BYTES + _LINE_BYTES).decode("utf-8", "replace").strip()
 
 

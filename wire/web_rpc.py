@@ -1,4 +1,4 @@
-"""Encodes replies of the web RPCs that account managers, clients and statistics sites call. Pure.
+"""Encodes the replies of the web RPCs that account managers, clients and statistics sites call. Pure.
 
 docs/protocol.md#web-rpcs. All replies, including errors (wire/attach.py), have HTTP status 200.
 """
@@ -24,7 +24,7 @@ DECLARATION = '<?xml version="1.0" encoding="UTF-8" ?>\n'
 
 @dataclass(frozen=True, slots=True)
 class AppStatus:
-    """An app's instances, for the status page."""
+    """The state of an app's instances, for the status page."""
 
     app_id: int
     name: str
@@ -33,7 +33,7 @@ class AppStatus:
 
 
 def account_info(volunteer: Volunteer, team: Team | None, preferences: ProjectPreferences, *, exported: bool) -> bytes:
-    """Encode the reply to am_get_info.php; texts are URL-encoded, as in the original."""
+    """Encode the reply to am_get_info.php. Texts are URL-encoded, as in the original."""
     founder = "<teamfounder/>\n" if team is not None and team.founder_id == volunteer.volunteer_id else ""
     return _document(
         f"<am_get_info_reply>\n<success/>\n<id>{volunteer.volunteer_id}</id>\n"
@@ -60,7 +60,7 @@ def teams(found: Iterable[Team], now: Instant) -> bytes:
 
 
 def user(one: ExportedVolunteer, now: Instant, hosts: Sequence[OwnHost] | None = None) -> bytes:
-    """Encode the reply to show_user.php; `hosts` only for the owner."""
+    """Encode the reply to show_user.php. `hosts` is given only to the owner."""
     inside = "" if hosts is None else "".join([_host(own, now) for own in hosts])
     return _document(statistics.volunteer(one, now).replace("</user>\n", f"{inside}</user>\n"))
 
@@ -76,7 +76,7 @@ def _host(own: OwnHost, now: Instant) -> str:
 
 
 def status(figures: ProjectFigures, daemons: Sequence[tuple[str, str, bool]], apps: Sequence[AppStatus]) -> bytes:
-    """Encode the reply to server_status.php?xml=1; `daemons` are node, process and whether it runs."""
+    """Encode the reply to server_status.php?xml=1. `daemons` are node, process and whether the process runs."""
     lines = [
         f"<daemon>\n<host>{escape(node)}</host>\n<command>{escape(name)}</command>\n"
         f"<status>{'running' if runs else 'not running'}</status>\n</daemon>\n"

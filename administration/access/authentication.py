@@ -70,7 +70,7 @@ class Authenticator:
 
     @property
     def middleware(self) -> Middleware:
-        """Identify the user by token or session. Changing requests in a session must send the form's `csrf` value."""
+        """Identify the user by token or session. A changing request in a session must send the form's `csrf` value."""
 
         @web.middleware
         async def identify(request: web.Request, handler: Handler) -> web.StreamResponse:

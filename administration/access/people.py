@@ -23,7 +23,7 @@ from store.people import PostgresAccess, PostgresPeople
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A user and the one-time password, which is shown only now and must be changed at the first sign-in."""
+    """A user with the one-time password, which is shown only now and must be changed at the first sign-in."""
 
     person: PersonRecord
     password: str
@@ -104,7 +104,7 @@ DAYS_MOST = 3660
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token, whose value is shown only now. `waits_because`: what must happen before it becomes valid, or None."""
+    """A token, with its value, which is shown only now. `waits_because` is why it is not valid yet, or None."""
 
     value: str
     token: Token

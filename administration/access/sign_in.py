@@ -1,4 +1,4 @@
-"""Signs users and volunteers in: stored passwords, sessions, and client addresses.
+"""Signs users and volunteers in, using stored passwords, sessions and client addresses.
 
 Passwords are hashed with scrypt, with a separate salt and cost for each. Attempts are rate-limited per name and per
 address. Behind a trusted reverse proxy, the client's address is read from a header.
@@ -57,12 +57,12 @@ def stretched(password: str, cost: Cost = COST) -> Stretched:
 
 
 def matches(kept: Stretched, password: str) -> bool:
-    """Return whether the password matches. The time taken does not depend on the result."""
+    """Return whether the password matches. The check takes the same time in both cases."""
     return hmac.compare_digest(kept.hash, _scrypt(password, kept.salt, Cost(kept.n, kept.r, kept.p)))
 
 
 def is_of(kept: Stretched, cost: Cost) -> bool:
-    """Return whether the hash has this cost; if not, it is replaced at the next sign-in."""
+    """Return whether the hash was made at this cost. If not, it is replaced at the next sign-in."""
     return (kept.n, kept.r, kept.p) == (cost.n, cost.r, cost.p)
 
 
@@ -170,7 +170,7 @@ def _within(networks: tuple[Network, ...], address: str) -> bool:
 
 
 def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the address; an IPv4 client of an IPv6 socket (::ffff:192.0.2.7) counts as its IPv4 address."""
+    """Return the parsed address. An IPv4 client on an IPv6 socket (::ffff:192.0.2.7) counts as its IPv4 address."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -194,7 +194,7 @@ def network_of(address: str) -> str:
 
 
 def from_elsewhere(request: web.Request, master_url: str) -> bool:
-    """Return whether another site's page caused the browser to send this request. Programs send no such headers.
+    """Return whether a page of another site made the browser send this request. Programs send no such headers.
 
     Browsers send Sec-Fetch-Site over https and to localhost, and Origin with every POST.
     """
@@ -313,7 +313,7 @@ class SignIn:
     async def change_volunteer_password(
         self, record: VolunteerRecord, password: str, *, least: int, but: bytes = b""
     ) -> None:
-        """Set a volunteer's password; clients stay attached, sessions except `but` end. Raises InvalidInputError."""
+        """Set a volunteer's password. Clients stay attached; sessions except `but` end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
@@ -322,11 +322,11 @@ class SignIn:
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
     async def change_volunteer_email(self, record: VolunteerRecord, email: str, password: str) -> None:
-        """Change a volunteer's address, with the hash of the password for it. Raises AlreadyExistsError."""
+        """Change a volunteer's address, and store the password's hash for it. Raises AlreadyExistsError."""
         await self.set_client_hash(record, password_hash(password, email), email=email)
 
     async def set_client_hash(self, record: VolunteerRecord, hashed: str, *, email: str) -> None:
-        """Set the password by the hash that clients make of it, for this address. Raises AlreadyExistsError."""
+        """Set the password, given the hash that clients make of it and this address. Raises AlreadyExistsError."""
         async with self._stretching:
             salt, kept = await asyncio.to_thread(password_kept, hashed)
         await self._volunteers.set_email(record.volunteer.volunteer_id, email, salt=salt, password_hash=kept)
@@ -341,7 +341,7 @@ class SignIn:
         return record
 
     async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
-        """Set a user's own password; sessions other than `but` end. Raises InvalidInputError for a weak password."""
+        """Set a user's own password. Sessions other than `but` end. Raises InvalidInputError for a weak password."""
         checked_password(password, least=self._settings().min_password_length, name=record.name)
         kept = await self._stretched(password)
         await self._store.set_password(record.person_id, kept, one_time_until=None)

@@ -53,7 +53,7 @@ class ForgedError(NotAllowedError):
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """The caller of a request and its rights: a token may have fewer rights than its owner.
+    """The caller of a request, with the caller's rights: a token may have fewer rights than its owner.
 
     `person_id` is None for the project's own token. The user owns the batches of submitter `submitter_id`.
     """
@@ -108,7 +108,7 @@ def volunteer_of(request: web.Request) -> VolunteerRecord | None:
 
 
 def the_volunteer(request: web.Request) -> VolunteerRecord:
-    """Return the signed-in volunteer. Raises NotSignedInError, or ForgedError as `present` does."""
+    """Return the signed-in volunteer. Raises NotSignedInError, or ForgedError under the same condition as `present`."""
     volunteer = volunteer_of(request)
     if volunteer is None:
         raise ForgedError if request.get(FORGED) else NotSignedInError
@@ -134,7 +134,7 @@ def admit(request: web.Request, role: Role) -> Person:
 
 
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
-    """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, and as `admit` does."""
+    """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, or as `admit` does."""
     person = admit(request, Role.SUBMITTER)
     if not person.owns(submitter_id):
         raise NotAllowedError(f"it belongs to another submitter, and {person.name} is not an operator")

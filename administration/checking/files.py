@@ -1,8 +1,8 @@
-"""Checks the upload directory: every recorded output exists, and every file belongs to an instance.
+"""Checks the upload directory and buckets: every recorded output exists, and every file belongs to an instance.
 
 It reads the directory by its documented layout, not through the code that writes it: AB/NAME, where AB are the first
-two hex digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. The project keeps running during the check, so every
-finding is verified a second time before it counts.
+two hex digits of the MD5 of NAME, which ends in _INSTANCE_rNUMBER. A recorded output may be there or in a bucket. The
+project keeps running during the check, so every finding is verified a second time before it counts.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import re
 import stat
 from collections.abc import AsyncIterator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -23,6 +23,9 @@ from domain.jobs import InstanceState
 from domain.units import DAY_S, InstanceId, Instant
 from lifecycle.states import OUTPUTS_MAY_COME
 from store.checking import CheckingSession
+from transfer.bucket import BucketStore
+from transfer.file_store import Area, FileKey, StoredFile
+from transfer.project_files import is_needless
 
 PART = ".part"
 CHUNK_BYTES = 1024 * 1024
@@ -133,12 +136,21 @@ class FileCounts:
 
 
 async def missing_files(
-    database: CheckingSession, folder: Path, counts: FileCounts, *, contents: bool
+    database: CheckingSession,
+    folder: Path,
+    counts: FileCounts,
+    *,
+    contents: bool,
+    buckets: Sequence[BucketStore] = (),
 ) -> AsyncIterator[Wrong]:
     """Yield recorded outputs that are missing or differ from their record; `contents`: also compare the MD5."""
     async for page in database.outputs(limit=PAGE):
         counts.outputs += len(page)
         doubtful = await asyncio.to_thread(_differ, folder, page, contents=contents)
+        for bucket in buckets:
+            doubtful = [one for one in doubtful if not await _is_in(bucket, one[0], contents=contents)]
+        if doubtful and buckets:  # they may have moved to the folder meanwhile
+            doubtful = await asyncio.to_thread(_differ, folder, [output for output, _ in doubtful], contents=contents)
         if not doubtful:
             continue
         named = [(output.name, output.instance_id) for output, _ in doubtful]
@@ -154,11 +166,19 @@ def _differ(folder: Path, outputs: Sequence[StoredOutput], *, contents: bool) ->
     return [(output, because) for output, because in differences if because]
 
 
+async def _is_in(bucket: BucketStore, output: StoredOutput, *, contents: bool) -> bool:
+    key = FileKey(Area.UPLOAD, output.name, output.md5)
+    [stat] = await bucket.stats([key])
+    if stat is None or stat.nbytes != output.nbytes:
+        return False
+    return not contents or await bucket.md5(key, stat.nbytes) == output.md5
+
+
 def _difference(folder: Path, output: StoredOutput, *, contents: bool) -> str:
     """Return how the file differs from its record, empty if it does not differ."""
     nbytes = size_of(folder, output.name)
     if nbytes is None:
-        return f"its file ({output.nbytes} bytes) is not in the upload directory"
+        return f"its file ({output.nbytes} bytes) is in no store of the project"
     if nbytes != output.nbytes:
         return f"its file has {nbytes} bytes; {output.nbytes} were recorded"
     if contents and (md5 := md5_of(folder, output.name)) != output.md5:
@@ -189,6 +209,36 @@ async def stray_files(
             because = _stray(file, known.get(file.name), deleted_before)
             if because and file.place in there:
                 yield Wrong(f"file {file.place}", because)
+
+
+async def stray_objects(
+    database: CheckingSession, bucket: BucketStore, counts: FileCounts, *, deleted_before: Instant = NEVER
+) -> AsyncIterator[Wrong]:
+    """Yield objects in the place of outputs that are none, or that the cleanup should have deleted."""
+    async for page in bucket.listed(Area.UPLOAD):
+        files = [_found_object(one) for one in page]
+        known = await _known_of(database, files)
+        for one, file in zip(page, files, strict=True):
+            record = _record_of(one, known.get(file.name))
+            _count(file, record, counts)
+            if one.key is None or file.instance_id is None:
+                yield Wrong(f"object {one.place}", "no output has such a name")
+            elif file.changed_at < deleted_before and is_needless(one.key.md5, known.get(file.name)):
+                yield Wrong(f"object {one.place}", "not recorded, and the cleanup should have deleted it")
+
+
+def _found_object(one: StoredFile) -> FoundFile:
+    name = "" if one.key is None else one.key.name
+    match = _OUTPUT.fullmatch(name)
+    instance_id = None if match is None else InstanceId(int(match["instance"]))
+    return FoundFile(one.place, name, instance_id, True, one.stat.nbytes, False, one.stat.modified_at)
+
+
+def _record_of(one: StoredFile, known: KnownFile | None) -> KnownFile | None:
+    """Return the record of this content; a record of other content is that of another object."""
+    if known is None or one.key is None or known.md5 == one.key.md5:
+        return known
+    return replace(known, nbytes=None, md5=None)
 
 
 def _stray(file: FoundFile, known: KnownFile | None, deleted_before: Instant) -> str:

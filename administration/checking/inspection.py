@@ -9,12 +9,13 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from administration.checking.files import NEVER, FileCounts, missing_files, stray_files
+from administration.checking.files import NEVER, FileCounts, missing_files, stray_files, stray_objects
 from domain.checking import Wrong
 from domain.formatting import size_in_words
 from domain.units import Instant
 from domain.views import ProcessReport
 from store.checking import CheckingSession
+from transfer.bucket import BucketStore
 
 NODES = "files of nodes"
 HERE = "this machine"
@@ -51,7 +52,7 @@ Progress = Callable[[str, int], None]  # called after each check with its number
 
 @dataclass(slots=True)
 class Inspection:
-    """The findings, by check. `cut` are the checks of which only the first findings are listed."""
+    """The findings, by check. `cut` names the checks for which only the first findings are listed."""
 
     wrong: dict[str, tuple[Wrong, ...]] = field(default_factory=dict)
     cut: list[str] = field(default_factory=list)
@@ -101,8 +102,9 @@ async def inspect(
     progress: Progress,
     deleted_before: Instant = NEVER,
     nodes: Sequence[Wrong] | None = None,
+    buckets: Sequence[BucketStore] = (),
 ) -> Inspection:
-    """Run all checks. With `folder` None, files are not checked; `contents` reads every byte of the files.
+    """Run all checks. With `folder` None, files are not checked; `contents` reads every byte, also in `buckets`.
 
     `nodes` are the findings about the nodes' directories, None if they were not checked.
 
@@ -121,8 +123,13 @@ async def inspect(
     for question in database.questions:
         note(question, await database.ask(question, limit=limit + 1))
     if folder is not None:
-        note(MISSING, await _first(missing_files(database, folder, made.counts, contents=contents), limit + 1))
-        note(STRAY, await _first(stray_files(database, folder, made.counts, deleted_before=deleted_before), limit + 1))
+        missing = missing_files(database, folder, made.counts, contents=contents, buckets=buckets)
+        note(MISSING, await _first(missing, limit + 1))
+        stray = await _first(stray_files(database, folder, made.counts, deleted_before=deleted_before), limit + 1)
+        for bucket in buckets:
+            objects = stray_objects(database, bucket, made.counts, deleted_before=deleted_before)
+            stray += await _first(objects, limit + 1 - len(stray))
+        note(STRAY, stray)
     return made
 
 

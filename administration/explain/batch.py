@@ -15,6 +15,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
 from domain.jobs import JobClass
+from domain.queue_hosts import hosts_of_queue
 from domain.reservations import Kept, Lease
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.supply import feed_mode
@@ -101,6 +102,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             shapes.OrderShown,
             batch,
             queue=records[batch_id]["queue"] if batch_id in records else None,
+            queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
         ),

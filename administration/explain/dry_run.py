@@ -50,14 +50,14 @@ class Fixed:
 
 
 async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Feeder:
-    """Return a feeder with an array of its own, filled from the database like that of a single worker."""
+    """Return a feeder with its own array, filled from the database as for a project with a single worker."""
     fed = _empty_feeder(waiting, catalogue, clock)
     await fed.refill_once()
     return fed
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:
-    """Return how many slots each batch would have in that array. Only plans the refill, at a third of the cost."""
+    """Return how many slots each batch would have in that array. Only plans a refill, for a third of its cost."""
     slots: dict[BatchId, int] = {}
     for (batch_id, _), count in (await _empty_feeder(waiting, catalogue, clock).plan_once()).items():
         slots[batch_id] = slots.get(batch_id, 0) + count
@@ -83,7 +83,7 @@ def array_of(
 
 
 class _Rest:
-    """A slot group without the slots that one request took."""
+    """A slot group without the slots that the dry run has taken."""
 
     __slots__ = ("_group", "_taken")
 
@@ -117,7 +117,7 @@ class _Rest:
 
 
 class Untouched:
-    """A SlotSource that records what a request takes from an array without changing the array."""
+    """A SlotSource that records what a request would take from an array and leaves the array unchanged."""
 
     def __init__(self, array: JobArray) -> None:
         self._array = array

@@ -89,7 +89,7 @@ async def _sampled(
 
 
 async def _candidate(store: PostgresStore, row: InstanceRow, batch: Batch) -> Candidate | None:
-    """Return the instance as the feeder would read it, None if it no longer waits."""
+    """Return the instance as the feeder would read it; None if it no longer waits."""
     before = InstanceId(row.instance_id - 1)
     fresh = FreshRange(batch.batch_id, shard_of(row.job_id), before, 1)
     found = [*await store.waiting.fresh([fresh])]
@@ -157,7 +157,7 @@ async def explain_instance(
 async def _today(
     store: PostgresStore, row: InstanceRow, batch: Batch, job_class: JobClass, catalogue: Catalogue, *, now: Instant
 ) -> shapes.TodayShown | None:
-    """Return the terms that a due date would have now, for an idle host."""
+    """Return the terms that a due date would have now for an idle host."""
     if row.host_id is None:
         return None
     host, known = await store.views.host(row.host_id)

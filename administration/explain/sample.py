@@ -62,7 +62,7 @@ class _Tally:
             self.examples.setdefault(code, (why, caller.host_id))
 
     def held_back(self) -> tuple[ReasonCount, ...]:
-        """Return the reasons, most frequent first."""
+        """Return the reasons with their numbers of hosts, most frequent first."""
         rows = [ReasonCount(code, len(rates), sum(rates), *self.examples[code]) for code, rates in self.hosts.items()]
         return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
@@ -104,7 +104,7 @@ async def _read(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[Req
 def _all_answers(
     callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
 ) -> list[tuple[Caller, int, dict[RefusalCode, str]]]:
-    """Return what each host would get, in order; hosts deleted since they were listed are omitted."""
+    """Return what each host would get, in order. Hosts deleted since they were listed are omitted."""
     return [
         (caller, *_answer(view, array, catalogue, now))
         for caller, view in zip(callers, views, strict=True)

@@ -37,5 +37,5 @@ class Explain:
         return await explain_job(self._store, self._clock, job_id, hosts=hosts)
 
     async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
-        """Return how the instance's due date was set and its outcome, or why it waits."""
+        """Return how the instance's due date was set, and its outcome or why it waits."""
         return await explain_instance(self._store, self._clock, instance_id, hosts=hosts)

@@ -106,6 +106,8 @@ def _batch(shown: Document) -> Iterator[str]:
     )
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
+    if order["queue_hosts"] is not None:
+        yield f"hosts: only with {order['queue_hosts']}, by its queue"
     if order["hold"] is not None:
         yield f"blocked: {order['hold']}"
     if shown["complete_in_s"] is None:

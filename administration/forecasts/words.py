@@ -61,7 +61,7 @@ class Fan:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A letter below the axis. If two marks share a column, the later one in the list is drawn."""
+    """A letter below the axis. If two marks share a column, the one later in the list is drawn."""
 
     letter: str
     at: Instant
@@ -128,7 +128,7 @@ def _bar(over_fraction: float, height: int) -> list[str]:
 
 
 def _slice(at: Instant, fan: Fan, height: int) -> list[str]:
-    """Return the cells covered by the fan, below the q10 line and above the q90 line. The q50 line is drawn darker."""
+    """Return the cells covered by the fan, from the q10 line to the q90 line. The q50 line is drawn darker."""
     low, median, high = (_on_line(at, fan, end_at) for end_at in (fan.q90_at, fan.q50_at, fan.q10_at))
     cells = []
     for row in range(height):

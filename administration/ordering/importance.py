@@ -44,7 +44,7 @@ async def set_importance(
     deadline: NewDeadline | None = None,
     release: bool = False,
 ) -> None:
-    """Change the given fields, all or none, at the next ordering pass. `release` ends waiting for other batches.
+    """Change the given fields, all or none, at the next ordering pass. `release`: no longer wait for other batches.
 
     The account can change until the first instance is sent. The deadline can change only if the batch has one;
     instances already sent keep their due dates. Raises InvalidInputError for values out of range, missing permissions

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -21,6 +21,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit
 from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
 from domain.ordering import Breakdown, PlaceInOrder
+from domain.queue_hosts import queue_hosts
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import OrderingPass, order_all
@@ -29,6 +30,7 @@ from priority.charging import queues, usage_weights
 from priority.policies import POLICIES, policy_of
 from priority.standings import targets
 from store.postgres import PostgresStore
+from store.settings import PostgresSettings
 
 SECTION = "ordering."
 KEYS = tuple(key for key in Settings().as_mapping() if key.startswith(SECTION))
@@ -63,7 +65,7 @@ def with_ordering(settings: Settings, changes: Changes) -> Settings:
 
 
 def check_ordering(settings: Settings) -> None:
-    """Check the ordering settings, including those of inactive policies. Raises InvalidInputError."""
+    """Check the ordering settings, including those of policies that are not active. Raises InvalidInputError."""
     ordering = settings.ordering
     usage_weights(ordering.usage_weights)
     targets(ordering.targets)
@@ -71,8 +73,22 @@ def check_ordering(settings: Settings) -> None:
         raise InvalidInputError("ordering.queues", "each queue once", ordering.queues)
     if not ordering.queues.strip():
         raise InvalidInputError("ordering.queues", "at least one queue", ordering.queues)
+    if unknown := queue_hosts(ordering.queue_hosts).keys() - queues(ordering.queues).keys():
+        raise InvalidInputError("ordering.queue_hosts", "queues of ordering.queues", ", ".join(sorted(unknown)))
     for name in POLICIES:
         policy_of(settings.changed("ordering.policy", name).ordering)
+
+
+async def checked_setting(store: PostgresSettings, key: str, value: object) -> object:
+    """Return a setting's new value, checked against its range; one of the ordering also with the stored others.
+
+    Raises InvalidInputError.
+    """
+    settings, _ = Settings.from_stored(await store.settings())
+    changed = settings.changed(key, value)
+    if key.startswith(SECTION):
+        check_ordering(changed)
+    return changed.as_mapping()[key]
 
 
 def weights_in_force(settings: Settings) -> list[shapes.WeightShown]:
@@ -110,10 +126,10 @@ def breakdown_of(record: Mapping[str, object]) -> Breakdown:
 
 
 def _in_order(
-    record: Mapping[str, object], place: PlaceInOrder | None, *, submitter: str, waiting: int
+    record: Mapping[str, Any], place: PlaceInOrder | None, *, submitter: str, waiting: int, now: Instant
 ) -> shapes.PriorityShown:
     where = {"place": None if place is None else place.place, "submitter": submitter, "waiting": waiting}
-    return cast(shapes.PriorityShown, {**where, **record})
+    return cast(shapes.PriorityShown, {**where, **record, "age_s": max(0.0, now - record["computed_at"])})
 
 
 REASONS = 30  # number of breakdowns in a preview
@@ -131,7 +147,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class OrderPreview:
-    """The effect of changes on the current order, with breakdowns of the first batches."""
+    """The effect of changes on the current order, with the breakdowns of the first batches."""
 
     shown: shapes.OrderPreviewed  # places in the new order
     reasons: Sequence[Breakdown] = ()  # of the first batches in the current order
@@ -159,11 +175,11 @@ class Priorities:
         if batch_id is not None and batch_id not in records:
             await views.batch(batch_id)
             raise NotFoundError("recorded ordering of batch", batch_id)
-        known = [one for one in ids if one in records]
+        known, now = [one for one in ids if one in records], self._clock.now()
         return Shown(
             [breakdown_of(records[one]) for one in known],
             [
-                _in_order(records[one], places.get(one), submitter=owners[one].submitter, waiting=waiting[one])
+                _in_order(records[one], places.get(one), submitter=owners[one].submitter, waiting=waiting[one], now=now)
                 for one in known
             ],
             [one for one in ids if one not in records],
@@ -239,6 +255,6 @@ def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown
 
 
 def limit_as_json(limit: Limit) -> shapes.LimitShown:
-    """Return a limit as JSON. With `name` None it applies to all; `counts` describes the quantity."""
+    """Return a limit as JSON. `name` None: it applies to all names; `counts` describes the limited quantity."""
     counts = limit.quantity
     return shown(shapes.LimitShown, limit, quantity=counts.name.lower(), counts=counts.value)

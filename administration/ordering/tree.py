@@ -26,7 +26,7 @@ class AccountTree:
         return await self._store.people.tree()
 
     async def load(self, rows: Sequence[TreeRow], *, dry_run: bool) -> Sequence[TreeRow]:
-        """Add and change what the rows describe, all or none, and delete nothing. Return the rows that differed.
+        """Add and change what the rows describe, all rows or none; delete nothing. Return the rows that differed.
 
         Raises InvalidInputError naming the row.
         """

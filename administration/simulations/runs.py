@@ -57,7 +57,7 @@ class OutputLine(msgspec.Struct):
 
 
 class SimulationsBusyError(ConflictError):
-    """The maximum number of simulations is running: wait for one to end, or stop one."""
+    """The maximum number of simulations is already running: wait for one to end, or stop one."""
 
 
 class SimulationRuns:

@@ -27,7 +27,7 @@ class Effect:
 EFFECTS = {
     "deadline.p_afap": Effect(
         "percentile",
-        "fewer hosts get AFAP jobs before the first forecast; due dates stay short",
+        "fewer hosts get AFAP jobs before the first forecast, and due dates stay short",
         "AFAP batches start faster, but wait for the slowest of more hosts at the end",
     ),
     "deadline.p_late": Effect(
@@ -42,7 +42,7 @@ EFFECTS = {
     ),
     "deadline.p_tight": Effect(
         "percentile",
-        "late jobs go only to the best hosts and may wait for one",
+        "late jobs go only to the best hosts and may wait for such a host",
         "late jobs are sent sooner, to hosts that return them later",
     ),
     "ranking.min_rows": Effect(
@@ -52,7 +52,7 @@ EFFECTS = {
     ),
     "ranking.min_samples": Effect(
         "results, decayed",
-        "newcomers need more results before they get gated jobs; fewer pass by chance",
+        "newcomers need more results before they get gated jobs; fewer of them pass a gate by chance",
         "newcomers are ranked sooner, based on fewer results",
     ),
     "deadline.afap": Effect(
@@ -64,12 +64,12 @@ EFFECTS = {
     "deadline.afap_turn_factor": Effect(
         "times the retry turnaround",
         "slower and busier hosts get AFAP jobs, which are sent sooner and may be reported late",
-        "AFAP jobs wait for faster hosts; 0: for ranked hosts that pass the gate",
+        "AFAP jobs wait for faster hosts; 0: they wait for ranked hosts that pass the gate",
     ),
     "deadline.gate_wait_fraction": Effect(
         "share of the median run time",
         "gates stay closed longer while their jobs wait",
-        "gates are relaxed sooner, jobs go to slower hosts; 0: gates are never relaxed",
+        "gates are relaxed sooner, so jobs go to slower hosts; 0: gates are never relaxed",
     ),
     "deadline.min_gate_wait_s": Effect(
         "s",
@@ -89,12 +89,12 @@ EFFECTS = {
     "deadline.reliability_quantile_z": Effect(
         "z of the normal distribution",
         "tight due dates allow for a host's slower days: fewer retries, lost jobs are found later",
-        "working hosts miss more due dates; 0: half of their due dates",
+        "hosts that work normally miss more due dates; 0: they miss half of them",
     ),
     "ranking.active_s": Effect(
         "s",
         "hosts that have been silent for longer still count in rankings",
-        "only hosts that called recently count in rankings",
+        "only hosts that contacted the server recently count in rankings",
     ),
     "ranking.used_s": Effect(
         "s",
@@ -132,7 +132,7 @@ EFFECTS = {
         "gated jobs are spread over more hosts and wait longer if few hosts pass",
     ),
     "scheduler.newcomer_fraction": Effect(
-        "last share of a batch's first instances",
+        "fraction of a batch's first instances",
         "newcomers are ranked sooner when work is scarce; ranked hosts buffer less of it",
         "ranked hosts buffer more of the scarce work; 0: newcomers get only what ranked hosts leave",
     ),
@@ -178,17 +178,17 @@ EFFECTS = {
     ),
     "lifecycle.min_grace_s": Effect(
         "s",
-        "the same for jobs with a short due date",
-        "the same for jobs with a short due date",
+        "fewer slightly late jobs with a short due date are sent again",
+        "lost jobs with a short due date are sent again sooner",
     ),
     "lifecycle.max_grace_s": Effect(
         "s",
-        "the same for jobs with a distant due date",
-        "the same for jobs with a distant due date",
+        "fewer slightly late jobs with a distant due date are sent again",
+        "lost jobs with a distant due date are sent again sooner",
     ),
     "deadline.rule": Effect(
         "name",
-        "muster: as above; proposal: the original pseudo-code, without slack",
+        "muster: the rule described above; proposal: the original pseudo-code, without slack",
         "fixed: always the delay bound, no gates; accelerated: the reference server's batch acceleration",
     ),
 }

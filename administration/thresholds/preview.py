@@ -101,7 +101,7 @@ def _typical(
     is_accelerated: bool,
     now: Instant,
 ) -> Due | None:
-    """Return the due date for an idle host of median speed, at the lowest percentile that qualifies."""
+    """Return the due date on an idle host of median speed whose percentile is the lowest that qualifies."""
     safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
@@ -121,12 +121,12 @@ def _typical(
 
 
 def _job_class(one: WaitingBatch) -> JobClass:
-    """Return a job class with the batch's delay bound, the only attribute that a due date depends on."""
+    """Return a job class with the batch's delay bound, which is all that a due date depends on."""
     return JobClass(JobClassId(0), one.batch.batch_id, Flop(1.0), Flop(1.0), 0.0, 0.0, one.delay_bound_s)
 
 
 def gates_of(settings: DeadlineSettings) -> Mapping[Gate, float]:
-    """Return the threshold of each gate.
+    """Return the threshold of each gate under these settings.
 
     >>> gates_of(DeadlineSettings())[Gate.TIGHT]
     0.9
@@ -192,7 +192,7 @@ class HostPopulationView:
         return cuts is None or cuts.n < self.settings.ranking.min_rows
 
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
-        """Return one gate on one processor type. Passing newcomers count in the request rate, but not in `havs`."""
+        """Return one gate on one processor type. Newcomers that pass count in the request rate, but not in `havs`."""
         settings = self.settings.deadline
         threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
         passed = self.passing({of_type: threshold})
@@ -299,7 +299,7 @@ class ReadsStandings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class HostsRead:
-    """Hosts read from the database by group of versions, and the time of the read."""
+    """Hosts read from the database by group of versions, and the time at which they were read."""
 
     read_at: Instant
     found: Sequence[tuple[Table, Newcomers]]
@@ -354,7 +354,7 @@ class KeptStandings:
 def _query_of(
     types: Sequence[TypeOf], catalogue: Catalogue, now: Instant
 ) -> tuple[Sequence[Sequence[AppVersion]], Instant]:
-    """Return the versions of each type, and the earliest last request of a host to include."""
+    """Return the versions of each type, and the earliest last request that a host may have to be included."""
     groups = [
         [version for version in catalogue.current[app_id] if version.processor_type == kind] for app_id, kind in types
     ]

@@ -1,4 +1,4 @@
-"""Builds a simulation scenario of the project: its hosts as recently measured, and its waiting work.
+"""Builds a simulation scenario from the project: its hosts as recently measured, and its waiting work.
 
 A host without results gets the median of the measured hosts. Shares of lost and failed instances are shrunk towards the
 overall share, with the weight of LIKE_ALL instances. A sample of the hosts gets a proportional share of the jobs. The
@@ -130,7 +130,7 @@ def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None
 
 
 def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
-    """Return the host's first type of GPU, with the efficiency measured for its jobs."""
+    """Return the host's first type of GPU, with the efficiency measured on its jobs."""
     if not one.host.coprocessors:
         return None
     first = one.host.coprocessors[0]
@@ -197,7 +197,7 @@ class RecentSample:
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """A simulation scenario of the project."""
+    """A simulation scenario built from the project."""
 
     scenario: FileScenario
     catalogue: Catalogue
@@ -284,7 +284,7 @@ def _recent(read: _Read, days: float) -> Recent:
 async def _usual_sizes(
     store: PostgresStore, waiting: Sequence[WaitingBatch], sizes: Mapping[BatchId, JobSize]
 ) -> dict[AppId, Flop]:
-    """Return each app's usual job size from its recent batches, or from its waiting batch without any."""
+    """Return each app's usual job size, from its recent batches or, without any, from its waiting batch."""
     found: dict[AppId, Flop] = {}
     for one in waiting:
         app_id = one.batch.app_id

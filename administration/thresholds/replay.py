@@ -83,7 +83,7 @@ class Replayed:
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
-    """Return at most `most` ends, evenly spaced; they count as complete only if the given ones do.
+    """Return at most `most` ends, evenly spaced. They count as complete only if the given ends do.
 
     >>> thinned(BatchEnds((4.0, 1.0, 3.0, 2.0), 6), 2)
     BatchEnds(ends_s=(2.0, 4.0), jobs=3)

@@ -1,1 +1,1 @@
-"""Charts of the other benchmarks' results."""
+"""Draws charts of the other benchmarks' results."""

@@ -1,8 +1,8 @@
 """Draws charts of benchmark results: `python -m benchmarks.charts RESULTS_DIR OUT_DIR`.
 
-RESULTS_DIR holds files `*.json`, each with the object that `benchmarks.dispatch`, `benchmarks.refill` or
-`benchmarks.submit` printed with `--json`. Runs with the same options are one point, their median. A chart with fewer
-than two points is left out. The same results give the same bytes.
+RESULTS_DIR contains files `*.json`, each with the object that `benchmarks.dispatch`, `benchmarks.refill` or
+`benchmarks.submit` printed with `--json`. The median of all runs with the same options is one point. Charts with fewer
+than two points are omitted. The same results give identical files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from domain.errors import InvalidInputError
 
 
 def read(folder: Path) -> Results:
-    """Read every result in a folder. Raises InvalidInputError."""
+    """Read all results in a directory. Raises InvalidInputError."""
     paths = sorted(folder.glob("*.json"))
     if not paths:
         raise InvalidInputError("RESULTS_DIR", "a folder with *.json files", str(folder))

@@ -24,7 +24,7 @@ COSTS = {
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One line: a name, and a value for each position on the x axis."""
+    """One line of a chart: a name, and a value for each position on the x axis."""
 
     name: str
     x: Sequence[float]
@@ -33,7 +33,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """Lines over one x axis. The y axis starts at 0."""
+    """A line chart. The y axis starts at 0."""
 
     title: str
     x_label: str
@@ -48,7 +48,7 @@ class Curves:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """One stacked bar per row."""
+    """A bar chart with one stacked bar per row."""
 
     title: str
     x_label: str
@@ -65,7 +65,7 @@ Figure = Callable[[Answered], float]
 
 
 def charts_of(results: Results) -> dict[str, Chart]:
-    """Return every chart with enough points, by file name."""
+    """Return all charts with enough points, by file name."""
     charts: dict[str, Chart] = {
         "cost": _cost(results),
         "slots": _rate(results, "slots", "Throughput and the size of the job array", "slots per worker"),
@@ -90,7 +90,7 @@ def _rate(results: Results, parameter: str, title: str, x_label: str, *, logarit
 
 
 def _connections(results: Results) -> Curves:
-    """Chart CPU time instead of rates: other load on the machine affects it little."""
+    """Chart CPU time instead of rates, because other load on the machine affects it less."""
     series = [
         _curve(results, "connections", "request workers", lambda answer: answer.workers_cpu_us_per_request),
         _curve(results, "connections", "PostgreSQL", lambda answer: answer.postgres_cpu_us_per_request),
@@ -126,7 +126,7 @@ def _cost(results: Results) -> Bars:
 
 
 def _refill(results: Results) -> Curves:
-    """Chart the smallest array: the largest cannot be filled from the smallest backlog."""
+    """Chart the smallest array, because the smallest backlog cannot fill the largest."""
     slots = min((asked.slots for asked in results.refill), default=0)
     series = []
     for step, name in REFILL_STEPS.items():

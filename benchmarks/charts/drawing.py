@@ -13,14 +13,14 @@ from matplotlib.ticker import FuncFormatter
 from benchmarks.charts.charts import Bars, Chart, Curves
 
 SIZE_INCHES = (6.4, 3.2)
-HEADROOM = 1.1  # the y axis ends this far above the highest value
+HEADROOM = 1.1  # end of the y axis relative to the highest value
 PAPER, INK, LINES = "#fcfcf9", "#26262b", "#d9d9d4"
-# Distinguishable by brightness too, for red-green colour blindness and for greyscale prints.
+# Also distinguishable by brightness, for red-green colour blindness and greyscale prints.
 COLOURS = ("#0b5cad", "#d1690e", "#5b8c2a", "#8a4fa3")
 MARKERS = ("o", "s", "^", "D")
 STYLE: dict[Any, object] = {  # Any: the library types each key as a literal
-    "svg.hashsalt": "muster",  # keep ids in the file the same every time
-    "svg.fonttype": "none",  # keep text as text: small and searchable
+    "svg.hashsalt": "muster",  # keeps the ids in the file the same every time
+    "svg.fonttype": "none",  # keeps text as text, which is small and searchable
     "font.family": "DejaVu Sans",  # shipped with the library, for the same layout on every machine
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -42,7 +42,7 @@ STYLE: dict[Any, object] = {  # Any: the library types each key as a literal
 
 
 def save(chart: Chart, path: Path) -> None:
-    """Draw a chart to an SVG file; the same chart gives the same bytes."""
+    """Draw a chart to an SVG file. The same chart gives an identical file."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=SIZE_INCHES, layout="constrained")
         axes = figure.add_subplot()

@@ -1,4 +1,4 @@
-"""Reads the benchmarks' JSON objects and takes medians of runs with the same options. Pure."""
+"""Reads the benchmarks' JSON objects and computes medians over runs with the same options. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = TypeVar("Value", int, float, str)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The options of a run of `benchmarks.dispatch`. The defaults are those of its first command."""
+    """The options of a run of `benchmarks.dispatch`. The defaults are the options of its first command."""
 
     workers: int = 2
     jobs_per_request: int = 1
@@ -32,7 +32,7 @@ class Asked:
 class Answered:
     """The results of a run: rates, latencies, and microseconds of CPU per request.
 
-    `python_cpu_us_per_request` covers workers and background process together.
+    `python_cpu_us_per_request` covers the workers and the background process.
     """
 
     requests_per_s: float
@@ -49,14 +49,14 @@ class Answered:
 
     @property
     def cpu_us_per_job(self) -> float:
-        """Return microseconds per job of all processes, at the full rate: per request over jobs per request."""
+        """Return CPU microseconds per job over all processes at the full rate."""
         cpu_us_per_request = self.python_cpu_us_per_request + self.postgres_cpu_us_per_request
         return cpu_us_per_request * self.requests_per_s / self.jobs_per_s
 
 
 @dataclass(frozen=True, slots=True)
 class RefillAsked:
-    """A step of `benchmarks.refill` (see its README), slots of the array, jobs in the backlog."""
+    """A step of `benchmarks.refill` (see its README), the slots of the array and the jobs in the backlog."""
 
     step: str
     slots: int
@@ -65,7 +65,7 @@ class RefillAsked:
 
 @dataclass(frozen=True, slots=True)
 class RefillAnswered:
-    """Microseconds per slot placed: wall clock, and CPU of Python and PostgreSQL together."""
+    """Microseconds per filled slot: wall-clock time, and total CPU time of Python and PostgreSQL."""
 
     us_per_slot: float
     cpu_us_per_slot: float
@@ -73,7 +73,7 @@ class RefillAnswered:
 
 @dataclass(frozen=True, slots=True)
 class SubmitAsked:
-    """The options of a submission: the number of jobs, through the store or the API."""
+    """The options of a submission: the number of jobs, and whether it goes through the store or the API."""
 
     through: str
     jobs: int
@@ -81,7 +81,7 @@ class SubmitAsked:
 
 @dataclass(frozen=True, slots=True)
 class SubmitAnswered:
-    """Seconds to commit, and seconds of a bare COPY of as many rows."""
+    """Seconds to commit, and seconds for a bare COPY of the same number of rows."""
 
     seconds: float
     copy_seconds: float
@@ -89,7 +89,7 @@ class SubmitAnswered:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """All results in a folder; `ignored` names the files of other benchmarks."""
+    """All results in a directory. `ignored` names the files of other benchmarks."""
 
     dispatch: Mapping[Asked, Answered]
     refill: Mapping[RefillAsked, RefillAnswered]
@@ -98,7 +98,7 @@ class Results:
 
 
 def results_of(objects: Mapping[str, object]) -> Results:
-    """Sort JSON objects, by file name, into results per benchmark. Raises InvalidInputError."""
+    """Sort JSON objects (by file name) by benchmark. Raises InvalidInputError."""
     dispatch: list[tuple[Asked, Answered]] = []
     refill: list[tuple[RefillAsked, RefillAnswered]] = []
     submit: list[tuple[SubmitAsked, SubmitAnswered]] = []
@@ -120,7 +120,7 @@ def results_of(objects: Mapping[str, object]) -> Results:
 def along(
     answers: Mapping[Asked, Answered], parameter: str, usual: Asked = Asked()
 ) -> tuple[list[float], list[Answered]]:
-    """Return the runs that differ from the default options in one parameter only, by that parameter.
+    """Return the runs that differ from the default options only in one parameter, by its value.
 
     >>> few, many = Asked(slots=1_000), Asked(slots=10_000)
     >>> answer = Answered(3000.0, 3000.0, 10.0, 40.0, 300.0, 40.0, 150.0)
@@ -136,7 +136,7 @@ def along(
 
 
 def whole(number: str) -> int:
-    """Format a round number as `benchmarks.refill` does.
+    """Parse a round number in the format of `benchmarks.refill`.
 
     >>> whole("10k"), whole("10m"), whole("300")
     (10000, 10000000, 300)
@@ -177,7 +177,7 @@ def _submit(name: str, found: Mapping[str, object]) -> tuple[SubmitAsked, Submit
 
 
 def _value(name: str, found: Mapping[str, object], key: str, kind: type[Value]) -> Value:
-    """Return a number in a file; integers are accepted. Raises InvalidInputError."""
+    """Return a number in a file, which may be an integer. Raises InvalidInputError."""
     value = found.get(key)
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return kind(value)
@@ -192,7 +192,7 @@ Answer = TypeVar("Answer", Answered, RefillAnswered, SubmitAnswered)
 
 
 def _medians(pairs: Iterable[tuple[Question, Answer]]) -> dict[Question, Answer]:
-    """Return the median of every figure over the runs with the same options."""
+    """Return the median of each figure over the runs with the same options."""
     runs: dict[Question, list[Answer]] = defaultdict(list)
     for asked, answer in pairs:
         runs[asked].append(answer)

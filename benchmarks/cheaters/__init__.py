@@ -1,1 +1,1 @@
-"""Measures the gain of each way of cheating: hostile clients against the real services, in virtual time."""
+"""Measures what hostile clients gain by each cheating method, with the real services in virtual time."""

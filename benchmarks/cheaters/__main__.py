@@ -1,8 +1,8 @@
-"""Measures the gain of each way of cheating.
+"""Measures the gain from each cheating method.
 
 `python -m benchmarks.cheaters [--only TRICK …] [--seed N] [--set KEY=VALUE …] [--json]` runs each trick of
 benchmarks/cheaters/tricks.py on the real services and store.memory, in virtual time: 40 honest hosts, a batch of 400
-jobs from which they get their records, and a target batch of 1,000 jobs. docs/threat-model.md has the table.
+jobs that gives them validated results, and a target batch of 1,000 jobs. docs/threat-model.md has the table.
 """
 
 from __future__ import annotations

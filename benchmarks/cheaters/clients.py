@@ -1,4 +1,4 @@
-"""Hostile clients. Each satisfies simulator.ports.Participant, calls at any time and reports anything."""
+"""Defines hostile clients. Each satisfies simulator.ports.Participant, calls at any time and reports anything."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ A_CALL_S = Seconds(600.0)
 
 @dataclass(slots=True)
 class Place:
-    """The network of the current request."""
+    """The network from which the current request comes."""
 
     network: str = ""
 
 
 @dataclass(slots=True)
 class Placed:
-    """A volunteer's host at an address."""
+    """A volunteer's host at a network address."""
 
     volunteer: Participant
     network: str
@@ -64,7 +64,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """An instance sent to a hostile client. `job` is its workunit, from which a right answer is made."""
+    """An instance sent to a hostile client. `job` is its workunit, which determines the correct answer."""
 
     name: str
     job: str
@@ -73,8 +73,8 @@ class Job:
 
 @dataclass(slots=True)
 class Hostile:
-    """Calls every 10 min from `starts_at` until `ends_at` for as much work as possible, reports nothing, keeps
-    everything.
+    """Requests as much work as possible every 10 min from `starts_at` until `ends_at`, keeps everything and reports
+    nothing.
 
     Subclasses define other behaviour. `taken` counts the instances it received.
     """
@@ -97,10 +97,10 @@ class Hostile:
         return Instant(at if at <= self.ends_at else math.inf)
 
     def advance(self, now: Instant) -> None:
-        """Do nothing: a hostile client acts only in calls."""
+        """Do nothing, because a hostile client acts only in its requests."""
 
     def reports(self, now: Instant) -> Iterable[ReportedResult]:  # noqa: ARG002  its kinds' argument
-        """Return what it reports about its jobs."""
+        """Return the results that the client reports."""
         return ()
 
     def request(self, now: Instant) -> SchedulerRequest | None:
@@ -151,15 +151,15 @@ class Hostile:
         return VolunteerFacts()
 
     def processor_use_s(self, instants: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return zeros: it computes nothing."""
+        """Return zeros, because the client computes nothing."""
         return np.zeros(len(instants)), np.zeros(len(instants))
 
 
 @dataclass(slots=True)
 class Loser(Hostile):
-    """Reports no host id and no results at each call: everything it had is lost.
+    """Reports neither a host id nor results in each request, so that everything it had is lost.
 
-    With `calls_per_cpid` it claims to be a new host after this many calls.
+    With `calls_per_cpid` it claims to be a new host after this many requests.
     """
 
     calls_per_cpid: int = 0
@@ -176,7 +176,7 @@ class Loser(Hostile):
 
 @dataclass(slots=True)
 class Clone(Hostile):
-    """One of many copies of a client: calls as the original host, with the same serial number."""
+    """One of many copies of a client, which calls as the original host with the same serial number."""
 
     original: Hostile | None = None
 
@@ -188,7 +188,7 @@ class Clone(Hostile):
 
 @dataclass(slots=True)
 class Garbage(Hostile):
-    """Reports everything at the next call, with a made-up output."""
+    """Reports all jobs in the next request, with made-up outputs."""
 
     def reports(self, now: Instant) -> Iterable[ReportedResult]:
         return [success(job, digest_of(job.name), A_CALL_S) for job in self.held.values() if job.given_at < now]
@@ -196,7 +196,7 @@ class Garbage(Hostile):
 
 @dataclass(slots=True)
 class Colluder(Hostile):
-    """Reports everything an hour later: right answers until `turns_at`, then the same wrong ones as its friends."""
+    """Reports all jobs an hour later: correct answers until `turns_at`, then the same wrong answers as its friends."""
 
     turns_at: Instant = Instant(0.0)
 
@@ -209,7 +209,7 @@ class Colluder(Hostile):
 
 @dataclass(slots=True)
 class Gamer(Hostile):
-    """Takes many jobs, returns the first `keeps` of each reply at once and right, and aborts the others."""
+    """Takes many jobs, immediately returns correct answers for the first `keeps` of each reply, and aborts the rest."""
 
     keeps: int = 4
 
@@ -222,6 +222,6 @@ class Gamer(Hostile):
 
 
 def success(job: Job, digest: str, elapsed_s: Seconds) -> ReportedResult:
-    """Return a report of a finished job with one output of this digest."""
+    """Return the report of a finished job whose single output has this digest."""
     files = (ReportedFile(f"{job.name}_r0", OUTPUT_BYTES, digest),)
     return ReportedResult(job.name, STATE_UPLOADED, 0, elapsed_s=elapsed_s, cpu_s=elapsed_s, files=files)

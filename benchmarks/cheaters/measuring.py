@@ -1,4 +1,4 @@
-"""Runs a trick in virtual time and counts what it gained."""
+"""Runs a trick in virtual time and counts its gains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOST = (InstanceState.ABORTED, InstanceState.TIMED_OUT)
 
 
 class PlacedLedger:
-    """A ledger that knows the network of a request, as a worker's front end does."""
+    """A ledger that knows the network of a request, as in a worker."""
 
     def __init__(self, ledger: Ledger, place: Place) -> None:
         self._ledger = ledger
@@ -44,11 +44,11 @@ class PlacedLedger:
 
 @quick_dataclass(frozen=True, slots=True)
 class Gain:
-    """The gain of a trick on a batch.
+    """The gain from a trick on a batch.
 
-    `taken` instances went to the cheaters: `lost` never returned, `wasted` returned an error or a rejected answer,
-    `urgent` were behind a gate. `failed` jobs failed although nothing was wrong with them, `wrong` ended with a wrong
-    answer, `unfinished` had not ended. `makespan_h` is from submission to the last end.
+    `taken` instances were sent to the cheaters: `lost` never returned, `wasted` returned an error or a rejected answer,
+    `urgent` required passing a gate. `failed` jobs failed without being faulty, `wrong` jobs ended with a wrong answer,
+    and `unfinished` jobs had not ended. `makespan_h` is the time from submission to the last end.
     """
 
     jobs: int
@@ -118,10 +118,10 @@ async def _jobs(store: object, batch_id: BatchId) -> list[JobRow]:
 
 
 def _is_wrong(job: JobRow) -> bool:
-    """Return whether the canonical result is not the right answer."""
+    """Return whether the canonical result is a wrong answer."""
     if job.state is not JobState.VALID:
         return False
     [canonical] = [row for row in job.instances if row.instance_id == job.canonical_instance_id]
     [output] = canonical.uploads
-    workunit = output.name.rsplit("_", 2)[0]  # of the instance's name with its number, and of the output
+    workunit = output.name.rsplit("_", 2)[0]  # the name without the numbers of the instance and the output
     return output.md5 != digest_of(workunit)

@@ -1,4 +1,4 @@
-"""Defines the ways of cheating that are measured, and the project they are measured on."""
+"""Defines the cheating methods that are measured, and the project on which they are measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simulator.scenario import FileScenario, parse_scenario
 
 JOBS = 1000
 OUTPUT = {"name": "out", "max_bytes": 10_000}
-LEARN_S = Seconds(4 * DAY_S)  # most hosts are ranked by then
+LEARN_S = Seconds(4 * DAY_S)  # most hosts are ranked after this time
 WORKS, LEARNT = "work", "learn"
 HERE = "198.51.100.1"
 
@@ -40,12 +40,12 @@ class Times:
     platform: str
 
 
-Clients = Callable[[Times], Sequence[tuple[Hostile, str]]]  # with the network of each
+Clients = Callable[[Times], Sequence[tuple[Hostile, str]]]  # each client with its network
 
 
 @dataclass(frozen=True, slots=True)
 class Trick:
-    """A way of cheating: `clients` with their networks; the other fields describe the project."""
+    """A cheating method: `clients` with their networks. The other fields describe the project."""
 
     name: str
     title: str
@@ -147,7 +147,7 @@ TRICKS = (
 
 @dataclass(frozen=True, slots=True)
 class Tricked:
-    """The project with the cheaters of a trick. Satisfies simulator.ports.Scenario."""
+    """The project with a trick's cheaters. Satisfies simulator.ports.Scenario."""
 
     trick: Trick
     place: Place
@@ -184,13 +184,13 @@ class Tricked:
         return ()
 
     def volunteers(self, seed: int) -> Sequence[Participant]:
-        """Return every host at its address: one address per honest host."""
+        """Return all hosts at their addresses. Each honest host has its own."""
         honest = self.base.volunteers(seed)
         placed = [Placed(one, f"192.0.2.{number}", self.place) for number, one in enumerate(honest)]
         return [*placed, *(Placed(one, network, self.place) for one, network in self.cheaters)]
 
     def submissions(self, seed: int) -> Sequence[Submission]:
-        """Return jobs with a submitter's default limits, and an output to compare."""
+        """Return batches whose jobs have a submitter's default limits and an output to compare."""
         found = []
         for submission in self.base.submissions(seed):
             batch = dict(submission.batch)
@@ -206,8 +206,8 @@ class Tricked:
 
 
 def tricked(trick: Trick, place: Place) -> Tricked:
-    """Return the trick's scenario. Cheaters arrive with the target batch; those that need trust first, with the first
-    one.
+    """Return the trick's scenario. Cheaters arrive with the target batch or, if they must first gain trust, with the
+    first batch.
     """
     base = parse_scenario(PROJECT, folder=Path())
     starts_at, ends_at = later(base.starts_at, LEARN_S), later(base.starts_at, base.horizon_s)

@@ -1,1 +1,1 @@
-"""Measures how many durable dispatches per second a node answers, against the same server without work."""
+"""Measures how many durable dispatches per second a node serves, compared with the same server without work."""

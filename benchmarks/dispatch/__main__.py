@@ -1,11 +1,11 @@
-"""Measures how many durable dispatches per second a node answers, against the same server without work.
+"""Measures how many durable dispatches per second a node serves, compared with the same server without work.
 
-`python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. A project of 20,000 hosts on an
-embedded database in a temporary folder, `muster up` with real worker processes, and a load generator in a process of
-its own. Every request opens a connection, as stock clients do (`--keep-alive`: not), reports the jobs its host received
-before and requests as many again. Each repeat loads the echo server and the node with 1, 16 and 64 clients at once
-(`--clients`), one after the other; with 64, also the echo server with 96. With `--front` the node is behind HAProxy in
-the shipped configuration; the echo server is not.
+`python -m benchmarks.dispatch --workers 2 --seconds 10 --jobs-per-request 1 --json`. It runs a project of 20,000 hosts
+on an embedded database in a temporary directory, `muster up` with real worker processes, and a load generator in a
+separate process. Every request opens a connection, as stock clients do (unless `--keep-alive`), reports the jobs that
+its host received before, and requests as many again. Each repeat loads first the echo server, then the node, with 1, 16
+and 64 concurrent clients (`--clients`); with 64, also the echo server with 96. With `--front`, the node is behind
+HAProxy in the shipped configuration; the echo server is not.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from wire.signing import public_key_text
 
 CAPTURE = Path(__file__).parents[2] / "tests" / "captures" / "12-report-success.request.xml"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
-ROUNDS_PER_REPEAT = 2  # void repeats are repeated, up to this many rounds for each repeat
+ROUNDS_PER_REPEAT = 2  # void repeats are run again, up to this many rounds per repeat
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Run the benchmark from an empty folder to the figures."""
+    """Run the whole benchmark in an empty directory and return its figures."""
     port = free_port()
     project = await install_project(
         folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock, new_hosts=options.new_hosts
@@ -60,7 +60,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 async def _fill(
     world: World, project: Project, connection: asyncpg.Connection, options: argparse.Namespace, clock: Clock
 ) -> dict[str, object]:
-    """Create the world; return the time it took and its size."""
+    """Create the world. Return the time this took, and its size."""
     say(f"filling a project with {options.waiting_jobs:,} waiting jobs …")
     began_s = clock.monotonic()
     await world.fill(project, options.waiting_jobs)

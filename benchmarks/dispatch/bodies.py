@@ -1,4 +1,4 @@
-"""Builds client requests: a captured request with the fields of another host. Pure."""
+"""Builds client requests from a captured request and another host's fields. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MARK = b"\0"
-RESULT = b"<result>\n<name>"  # how a reply's results begin; unique in a reply
+RESULT = b"<result>\n<name>"  # start of each result in a reply; does not occur elsewhere
 
 
 def authenticator_of(volunteer_id: int) -> bytes:
@@ -23,7 +23,7 @@ def cpid_of(host_id: int) -> bytes:
 
 @dataclass(slots=True)
 class ClientHost:
-    """A host as its client knows it: it reports the results of the last reply next."""
+    """A client's state. Its next request reports the results of the last reply."""
 
     host_id: int
     held: list[bytes] = field(default_factory=list)
@@ -39,9 +39,9 @@ class ClientHost:
 
 
 class Template:
-    """A captured request split where hosts differ, so that a request is one join.
+    """A captured request, split where hosts differ so that building a request takes one join.
 
-    Every request asks for `jobs` jobs: one per idle processor, and no seconds beyond them.
+    Every request asks for `jobs` jobs: one per idle processor, without additional seconds of work.
     """
 
     def __init__(self, capture: bytes, *, jobs: int, code_sign_key: str, address: str) -> None:
@@ -90,7 +90,7 @@ def results_of(reply: bytes) -> Sequence[bytes]:
 
 
 def _without_report(capture: bytes) -> tuple[bytes, bytes]:
-    """Return the request with a mark for its report, and the report without files: the jobs here have no outputs."""
+    """Return the request with a placeholder for its report, and the report without files, as jobs have no outputs."""
     found = re.search(rb"<result>\n.*?</result>\n", capture, re.DOTALL)
     if found is None:
         raise ValueError("capture: expected a request with a report, got one without")
@@ -99,7 +99,7 @@ def _without_report(capture: bytes) -> tuple[bytes, bytes]:
 
 
 def _with(text: bytes, tag: bytes, value: bytes) -> bytes:
-    """Return the text with the first element of that name holding `value`."""
+    """Return the text with `value` as the content of the first element of this name."""
     element = b"<" + tag + b">" + value + b"</" + tag + b">"
     changed, count = re.subn(b"<%s>[^<]*</%s>" % (tag, tag), lambda _: element, text, count=1)
     if count != 1:

@@ -1,4 +1,4 @@
-"""A bare server: the node's web application with a handler that only parses the request and returns a fixed reply.
+"""Serves a fixed reply: the node's web application with a handler that only parses the request.
 
 `python -m benchmarks.dispatch.echo --port … --reply FILE` serves until its standard input closes.
 """
@@ -20,7 +20,7 @@ from scheduler.handler import CONTENT_TYPE
 
 
 async def serve(port: int, reply: bytes) -> None:
-    """Serve on a port that other processes may share, set up as in runtime/worker.py."""
+    """Serve on a port that other processes may share, configured as in runtime/worker.py."""
 
     async def echo(request: web.Request) -> web.Response:
         body = bytearray()
@@ -30,7 +30,7 @@ async def serve(port: int, reply: bytes) -> None:
         return web.Response(body=reply, content_type=CONTENT_TYPE, charset="utf-8")
 
     application = mounted([web.post("/scheduler", echo)], {"/api/v1": web.Application()}, f"http://127.0.0.1:{port}/")
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=SHUTDOWN_S, tcp_keepalive=False)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_port=True, backlog=1024).start()
     print("ready", flush=True)

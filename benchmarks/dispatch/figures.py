@@ -1,4 +1,4 @@
-"""Summarizes the repeats: medians, and which repeats are void. Pure."""
+"""Summarizes the repeats: computes medians, and decides which repeats are void. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_ECHO_GAIN = 1.05  # with 50 % more clients
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """One round of echo and dispatch. `full_requests_per_s` is the dispatch rate without a limit."""
+    """One round of echo and dispatch. `full_requests_per_s` is the dispatch rate without a rate limit."""
 
     echo_requests_per_s: float
     echo_more_requests_per_s: float
@@ -26,7 +26,7 @@ class Repeat:
     cpu_us_per_request: float  # of workers, background process, PostgreSQL and front end; not of the load generator
     workers_cpu_us_per_request: float
     python_cpu_us_per_request: float  # of workers and background process
-    background_cpu_us_per_request: float  # the validator, most of it
+    background_cpu_us_per_request: float  # mostly the validator
     postgres_cpu_us_per_request: float
     front_cpu_us_per_request: float  # 0 without a front end
     echo_cpu_us_per_request: float
@@ -41,7 +41,7 @@ class Repeat:
 
     @property
     def void_because(self) -> str:
-        """Return why the repeat is void; empty if it counts.
+        """Return why the repeat is void, empty if it is valid.
 
         >>> even = dict.fromkeys(Repeat.__slots__, 0.1)
         >>> Repeat(**even).void_because
@@ -58,9 +58,9 @@ class Repeat:
 
 
 def summary(repeats: Sequence[Repeat]) -> dict[str, object]:
-    """Return the median of every figure over the valid repeats, or over all if none is valid.
+    """Return the median of each figure over the valid repeats, or over all repeats if none is valid.
 
-    `reference_ratio` is the 99th percentile latency over a fixed operation timed in the same repeats.
+    `reference_ratio` is the ratio of the 99th percentile latency to a fixed operation timed in the same repeats.
     """
     counting = [repeat for repeat in repeats if not repeat.void_because]
     used = counting or repeats

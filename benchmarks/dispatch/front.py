@@ -1,4 +1,4 @@
-"""Runs HAProxy with the shipped configuration on free ports, in front of the workers of a measured or tested node."""
+"""Runs HAProxy with the shipped configuration on free ports, in front of the workers of a node under test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONNECTIONS = 2000  # few enough for the usual limit of open files
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """A running HAProxy. `plain_port` redirects to TLS; `http_port` serves the same as TLS, for measurements."""
+    """A running HAProxy. `plain_port` redirects to TLS; `http_port` serves the same without TLS, for measurements."""
 
     folder: Path
     plain_port: int = field(default_factory=free_port)
@@ -33,23 +33,23 @@ class Front:
 
     @property
     def certificate(self) -> Path:
-        """The certificate of 127.0.0.1, to be trusted."""
+        """The certificate for 127.0.0.1, which clients must trust."""
         return self.folder / "certificate.pem"
 
     def command(self, text: str) -> str:
-        """Give a command to HAProxy's control socket; return its answer."""
+        """Send a command to HAProxy's control socket and return the answer."""
         with socket.create_connection(("127.0.0.1", self.control_port), timeout=START_S) as control:
             control.sendall(text.encode() + b"\n")
             return b"".join(iter(lambda: control.recv(65536), b"")).decode()
 
     def servers(self) -> dict[str, dict[str, str]]:
-        """Return HAProxy's counters of each server of the workers."""
+        """Return HAProxy's counters for each worker."""
         names, *rows = (line.split(",") for line in self.command("show stat").removeprefix("# ").strip().splitlines())
         found = [dict(zip(names, row, strict=False)) for row in rows]
         return {row["svname"]: row for row in found if row["pxname"] == "workers" and row["svname"] != "BACKEND"}
 
     def write(self, workers: Sequence[int], nodes: Sequence[int], changes: Sequence[tuple[str, str]] = ()) -> Path:
-        """Write certificate and configuration: the shipped one with other ports, files, servers and `changes`."""
+        """Write a certificate, and the shipped configuration with other ports, files, servers and `changes`."""
         key, path = self.folder / "key.pem", self.folder / "haproxy.cfg"
         made = f"-subj /CN=muster -addext subjectAltName=IP:127.0.0.1 -keyout {key} -out {self.certificate}"
         command = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes {made}"
@@ -79,9 +79,10 @@ class Front:
 def front(
     made: Front, *, workers: Sequence[int], nodes: Sequence[int] = (), changes: Sequence[tuple[str, str]] = ()
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run HAProxy until the context ends; yield its process.
+    """Run HAProxy until the context ends. Yields its process.
 
-    `workers`: their own ports; `nodes`: those that the workers of a node share; `changes`: patterns and replacements.
+    `workers` are the workers' individual ports, `nodes` the ports shared by a node's workers, `changes` patterns with
+    their replacements.
     """
     if HAPROXY is None:
         raise BenchmarkError("HAProxy is not installed: run tests/install_system.sh")

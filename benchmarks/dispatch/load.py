@@ -1,11 +1,11 @@
 """Simulates many clients in one process: `python -m benchmarks.dispatch.load FOLDER`, controlled by lines of JSON.
 
 Standard input: {"server": "dispatch" | "echo", "port": …, "connections": …, "seconds": …, "rate_per_s": … or null,
-"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save single latencies
+"keep_alive": …, "certificate": PATH of the server's for TLS, or ""}, with "latencies": PATH to save each latency
 (an array of seconds), or {"save": PATH} for all jobs in the dispatch server's replies. Standard output: one line of
-JSON for each. Without a rate every client sends its next request when it has its reply. With a rate, requests start at
-random instants regardless of replies, and wait if no client is free: that is part of their latency. Each request opens
-a connection of its own, as stock clients do, and its latency counts from there, unless `keep_alive` is true.
+JSON for each. Without a rate, each client sends its next request after its reply. With a rate, requests start at random
+instants regardless of replies; if no client is free they wait, which is part of their latency. Unless `keep_alive` is
+true, each request opens a new connection, as stock clients do, and its latency starts there.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ import uvloop
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
 TICK_S = 0.001
-LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)  # a proxy may change the case
+LENGTH = re.compile(rb"\r\nContent-Length: (\d+)\r\n", re.IGNORECASE)  # a proxy may change upper and lower case
 MESSAGE = re.compile(rb"<message[^>]*>([^<]*)<")
-LAST_REPLIES_S = 30.0  # replies in flight at the end may take this long
+LAST_REPLIES_S = 30.0  # time limit for replies in flight at the end
 
 
 class Clients:
-    """All hosts, the jobs in progress on each, and every job in a reply."""
+    """All hosts with their jobs in progress, and every job in a reply."""
 
     def __init__(self, template: Template, hosts: Sequence[ClientHost], *, jobs: int) -> None:
         self.template = template
@@ -45,13 +45,13 @@ class Clients:
         self.turns = 0  # where the next phase continues in every connection's hosts
 
     def save(self, path: Path) -> None:
-        """Save the jobs in replies, as columns host_id, job_id, instance_id."""
+        """Save the jobs in replies as columns host_id, job_id, instance_id."""
         rows = [(host_id, *map(int, name.rsplit(b"_", 2)[1:])) for host_id, name in self.told]
         np.save(path, np.array(rows, dtype=np.int64).reshape(-1, 3))
 
 
 class Connection(asyncio.Protocol):
-    """One client at a time with hosts of its own, on one connection or on a new one for each request."""
+    """One concurrent client with its own hosts, on one connection or on a new one for each request."""
 
     def __init__(self, phase: Phase, hosts: Sequence[ClientHost], turn: int) -> None:
         self._phase = phase
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
             self._phase.lost_connection(self, exc)
 
     def send(self, began_s: float) -> None:
-        """Send the next host's request; the latency counts from `began_s`."""
+        """Send the next host's request. Its latency counts from `began_s`."""
         self.host = self._hosts[self._turn % len(self._hosts)]
         self._turn += 1
         self.began_s = began_s
@@ -142,7 +142,7 @@ class Phase:
         self._broken: Exception | None = None
 
     async def run(self, port: int, connections: int) -> dict[str, object]:
-        """Load the server; return the results."""
+        """Load the server and return the results."""
         self._port = port
         hosts, turns = self._clients.hosts, self._clients.turns
         opened = [Connection(self, hosts[number::connections], turns) for number in range(connections)]
@@ -167,7 +167,7 @@ class Phase:
         return self._figures(cpu_s)
 
     def connect(self, connection: Connection) -> None:
-        """Open a connection, which sends its request as soon as it can."""
+        """Open a connection, which sends its request once it is open."""
         task = asyncio.get_running_loop().create_task(self._open(connection))
         self._connecting.add(task)
         task.add_done_callback(self._connecting.discard)
@@ -299,7 +299,7 @@ def main() -> None:
     )
     hosts = [ClientHost(host_id, [name.encode() for name in names]) for host_id, names in world["held"]]
     clients = Clients(template, hosts, jobs=world["jobs"])
-    gc.disable()  # nothing here makes reference cycles, and the replies' jobs are never freed
+    gc.disable()  # nothing here creates reference cycles, and the jobs in replies are never freed
     for line in sys.stdin:
         command = json.loads(line)
         if "save" in command:

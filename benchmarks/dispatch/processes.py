@@ -1,4 +1,4 @@
-"""The processes of the measured node, and their CPU time and memory."""
+"""Runs the processes of the measured node, and reads their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOP_S = 60.0
 class Node:
     """A running `muster up` and the processes of its database.
 
-    `port` is where clients connect: that of the node, or that of the `front` end, which has the `certificate` for TLS.
+    Clients connect to `port`: the node's, or that of the `front` end, which uses `certificate` for TLS.
     """
 
     port: int
@@ -36,7 +36,7 @@ class Node:
     certificate: str = ""
 
     def front_cpu_s(self) -> float:
-        """Return the CPU seconds of the front end so far; 0 without one."""
+        """Return the CPU seconds of the front end so far, 0 without one."""
         return 0.0 if self.front is None else _cpu_s(self.front)
 
     def python_cpu_s(self) -> float:
@@ -52,7 +52,7 @@ class Node:
         return sum(_cpu_s(process) for process in self.background)
 
     def postgres_cpu_s(self) -> float:
-        """Return the CPU seconds of every process of the database so far, ended ones included."""
+        """Return the CPU seconds of all processes of the database so far, including those that have ended."""
         times = self.postmaster.cpu_times()
         ended_s = float(times.children_user + times.children_system)
         return ended_s + sum(_cpu_s(process) for process in (self.postmaster, *self.postmaster.children()))
@@ -80,7 +80,7 @@ def cpu_s_of(pid: int) -> float:
 
 
 def free_port(count: int = 1) -> int:
-    """Return the first of `count` free ports in a row."""
+    """Return the first of `count` consecutive free ports."""
     while True:
         with ExitStack() as stack:
             first = 0
@@ -89,7 +89,7 @@ def free_port(count: int = 1) -> int:
                     probe = stack.enter_context(socket.socket())
                     probe.bind(("127.0.0.1", first and first + number))
                     first = first or int(probe.getsockname()[1])
-            except (OSError, OverflowError):  # taken, or above 65535
+            except (OSError, OverflowError):  # in use, or above 65535
                 continue
             return first
 
@@ -111,7 +111,7 @@ async def node(
 
 @asynccontextmanager
 async def echo(*, port: int, workers: int, reply: str, folder: Path, clock: Clock) -> AsyncIterator[Echo]:
-    """Run one echo server per worker on one port, until the context ends."""
+    """Run one echo server per worker on a shared port until the context ends."""
     reply_path = folder / "reply.xml"
     reply_path.write_text(reply, encoding="utf-8")
     command = ["-m", "benchmarks.dispatch.echo", "--port", str(port), "--reply", str(reply_path)]
@@ -132,7 +132,7 @@ class Generator:
         self._process = process
 
     async def ask(self, **command: object) -> dict[str, float]:
-        """Send a command; return its answer."""
+        """Send a command and return the answer."""
         return await asked(self._process, command)
 
 
@@ -177,7 +177,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 async def _said(words: bytes, process: asyncio.subprocess.Process, log_path: Path, clock: Clock) -> None:
-    """Return once the process has printed these words."""
+    """Wait until the process has printed these words."""
     until_s = clock.monotonic() + START_S
     while clock.monotonic() < until_s and process.returncode is None:
         if words in await asyncio.to_thread(log_path.read_bytes):

@@ -1,4 +1,4 @@
-"""Runs one repeat: the echo, the echo with more connections, and the node, one after the other."""
+"""Runs one repeat: first the echo, then the echo with more connections, then the node."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from benchmarks.dispatch.world import World
 from benchmarks.running import reference_us
 from domain.clock import Clock
 
-CLIENTS = (1, 16, 64)  # with a request each at the same time
+CLIENTS = (1, 16, 64)  # concurrent clients with one request each
 WARM_UP_S = 3.0
-WATCH_S = 0.25  # checks of the backlog per phase
-SETTLED_S = 120.0  # limit for validating the results of a phase
+WATCH_S = 0.25  # interval of checking the backlog
+SETTLED_S = 120.0  # time limit for validating the results of a phase
 
 
 class Runs:
@@ -55,7 +55,7 @@ class Runs:
         )
 
     async def dispatch(self, seconds: float, rate_per_s: float | None = None) -> dict[str, float]:
-        """Load the node, keeping its backlog above half of the requested one."""
+        """Load the node, keeping its backlog above half of the requested size."""
         over = asyncio.Event()
         topping = asyncio.create_task(self._keep_backlog(over))
         try:
@@ -73,12 +73,12 @@ class Runs:
             await topping
 
     async def repeat(self, echo: Echo) -> Repeat:
-        """Run echo and dispatch; the CPU time counts until everything reported is settled."""
+        """Run echo and dispatch. CPU time counts until all reported results are settled."""
         seconds, load = self._options.seconds, self._options.load
         echo_s = -echo.cpu_s()
         echoed = await self.echo(echo.port, seconds)
         echo_s += echo.cpu_s()
-        few = self._clients < CLIENTS[-1]  # they wait for replies, so more of them always raise the rate
+        few = self._clients < CLIENTS[-1]  # few clients wait for replies, so more clients always raise the rate
         echoed_more = echoed if few else await self.echo(echo.port, seconds, self._clients * 3 // 2)
         await self._world.top_up(self._options.waiting_jobs)
         reference = reference_us()
@@ -121,7 +121,7 @@ class Runs:
         )
 
     async def _keep_backlog(self, over: asyncio.Event) -> None:
-        """Submit more while less than half of the backlog is left; a small one would run out otherwise."""
+        """Submit more jobs whenever less than half of the backlog is left, so that it does not run out."""
         wanted = self._options.waiting_jobs
         while not over.is_set():
             await self._clock.sleep(WATCH_S)
@@ -129,7 +129,7 @@ class Runs:
                 await self._world.top_up(wanted, most=max(1000, wanted // 10))
 
     def _used_s(self) -> tuple[float, float, float, float]:
-        """Return CPU seconds so far: workers, background process, database without our queries, front end."""
+        """Return the CPU seconds so far of workers, background process, database (less our queries) and front end."""
         postgres_s = self._node.postgres_cpu_s() - cpu_s_of(self._connection.get_server_pid())
         return self._node.workers_cpu_s(), self._node.background_cpu_s(), postgres_s, self._node.front_cpu_s()
 
@@ -137,7 +137,7 @@ class Runs:
         return int(await self._connection.fetchval("SELECT count(*) FROM job_todo"))
 
     async def _settled(self) -> None:
-        """Return when the validator has processed everything reported."""
+        """Wait until the validator has processed all reported results."""
         until_s = self._clock.monotonic() + SETTLED_S
         while await self._unsettled() and self._clock.monotonic() < until_s:
             await self._clock.sleep(0.1)

@@ -23,16 +23,16 @@ from store.postgres import PostgresStore
 
 HOSTS = 20_000
 BATCHES = 50
-APP = "testapp"  # those of the captured requests
+APP = "testapp"  # app in the captured requests
 PLATFORM = "x86_64-pc-linux-gnu"
 JOB_FLOP = Flop(3.6e12)  # about an hour
 DELAY_BOUND_S = Seconds(7 * DAY_S)
 CHUNK = 100_000  # jobs per statement
-LEAST_PER_BATCH = 100  # jobs of a batch that tops up the backlog
+LEAST_PER_BATCH = 100  # minimum size of a batch that tops up the backlog
 SQL = statements("dispatch")
 SEED = "SELECT setseed(0.5)"
 
-# Only the mechanism limits the rate: no quotas, no limit of jobs in progress.
+# The rate is limited only by processing: there are no quotas or limits on jobs in progress.
 SETTINGS: dict[str, object] = {
     "scheduler.daily_quota": 1_000_000,
     "scheduler.daily_quota_start": 1_000_000,
@@ -40,13 +40,13 @@ SETTINGS: dict[str, object] = {
     "server.host_requests_per_s": 0,  # simulated hosts send requests as fast as they are answered
     "server.address_requests_per_s": 0,
     "scheduler.in_progress_per_cpu": 10_000,
-    "scheduler.max_clock_skew_s": 3650 * DAY_S,  # the captured request contains the time of its day
+    "scheduler.max_clock_skew_s": 3650 * DAY_S,  # the captured request contains its original time
 }
-# Hosts that never get a record, all at one address: each job is charged to quotas that never run out.
+# Hosts without validated results, all at one address. Each job is charged to quotas that never run out.
 NEW_HOSTS: dict[str, object] = {"scheduler.shared_quota_start": 100_000_000, "server.trusted_proxies": ""}
-LONG_VALID = 250  # results of a host with a long history
-NEVER_VALID = -1_000_000  # initial n_valid, which no run reduces to 0
-# Of ten batches. An "afap" batch without a forecast is only for the better half of the hosts.
+LONG_VALID = 250  # valid results of a host with a long history
+NEVER_VALID = -1_000_000  # initial n_valid, which does not reach 0 in any run
+# Per ten batches. An "afap" batch without a forecast is sent only to the better half of the hosts.
 KINDS: tuple[tuple[QoS, float | None], ...] = (
     (QoS.THROUGHPUT, None),
     (QoS.LONG_DEADLINE, 5 * DAY_S),
@@ -62,14 +62,14 @@ KINDS: tuple[tuple[QoS, float | None], ...] = (
 
 
 async def install_project(folder: Path, *, url: str, slots: int, clock: Clock, new_hosts: bool = False) -> Project:
-    """Create an empty project on an embedded database. `new_hosts`: hosts use shared quotas."""
+    """Create an empty project on an embedded database. With `new_hosts`, hosts use shared quotas."""
     settings = {"project.url": url, "feeder.slots": slots, **SETTINGS, **(NEW_HOSTS if new_hosts else {})}
     return await install(folder / "project", None, settings, who="benchmark", clock=clock)
 
 
 class World:
-    """The measured project's database. Every request asks for `jobs` jobs, and every host starts with as many in
-    progress.
+    """The measured project's database. Every request asks for `jobs` jobs, and every host initially has as many jobs
+    in progress.
 
     `new_hosts`: no host has validated results.
     """
@@ -92,7 +92,7 @@ class World:
         self._batches = 0
 
     async def fill(self, project: Project, waiting_jobs: int) -> None:
-        """Create everything before the first request."""
+        """Create the initial contents."""
         now = self._clock.now()
         await self._store.applications.add_app(App(AppId(0), APP, "Test application"))
         app = await self._store.applications.app(APP)
@@ -123,11 +123,11 @@ class World:
         await self._connection.execute("CHECKPOINT", timeout=3600.0)
 
     async def waiting(self) -> int:
-        """Return the number of unsent instances, by the counters."""
+        """Return the number of unsent instances according to the counters."""
         return int(await self._connection.fetchval(SQL["waiting"]))
 
     async def top_up(self, waiting_jobs: int, *, most: int | None = None) -> int:
-        """Add batches until this many jobs wait, at most `most` at once; return how many jobs were added."""
+        """Add batches, at most `most` jobs per call, until this many jobs wait. Return how many jobs were added."""
         missing = waiting_jobs - await self.waiting()
         if missing < LEAST_PER_BATCH:
             return 0
@@ -138,7 +138,7 @@ class World:
         return added
 
     async def held(self) -> dict[int, list[str]]:
-        """Return the names of the results every host has in progress."""
+        """Return the names of the results in progress on each host."""
         names: dict[int, list[str]] = defaultdict(list)
         for row in await self._connection.fetch(SQL["held_instances"]):
             name = instance_name(APP, row["batch_id"], row["job_id"], row["instance_id"])
@@ -157,7 +157,7 @@ class World:
             )
 
     async def _batch(self, qos: QoS, count: int, *, forecast_s: float | None) -> tuple[BatchId, JobClassId]:
-        """Insert a batch and its class, as a submission does; later batches come later in order."""
+        """Insert a batch and its class as a submission does. Later batches are later in the order."""
         now = self._clock.now()
         let_at = later(now, 60.0 * self._batches)
         number, self._batches = self._batches, self._batches + 1

@@ -1,1 +1,1 @@
-"""Checks that nothing is lost, doubled or late when nodes of one database are killed and others join."""
+"""Checks that no job is lost, duplicated or late when nodes sharing a database are killed and new nodes join."""

@@ -1,9 +1,9 @@
-"""Checks that nothing is lost, doubled or late when nodes of one database are killed and others join.
+"""Checks that no job is lost, duplicated or late when nodes sharing a database are killed and new nodes join.
 
-`python -m benchmarks.nodes --kills 20 --json`. A project on an embedded database, two nodes of two workers each
-(`muster up`, one port each) under load over HTTP. Repeatedly one node is killed, all of its processes at once by
-SIGKILL, and later a new one joins in its place. Clients continue with the other node. At the end every reply received
-is compared with the database.
+`python -m benchmarks.nodes --kills 20 --json`. A project on an embedded database has two nodes of two workers each
+(`muster up`, one port per node) under load over HTTP. Repeatedly, all processes of one node are killed simultaneously
+by SIGKILL, and later a new node joins in its place. Clients continue with the other node. At the end, every received
+reply is compared with the database.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from transfer.keys import load_keys
 from wire.signing import public_key_text
 
 NODES = 2
-REBALANCE_S = 60.0  # maximum time to share the shards
+REBALANCE_S = 60.0  # maximum time to redistribute the shards
 LOOK_S = 0.02  # interval of checking the locks
-LEAST_LOAD_S = 1.0  # between a rebalancing and the next kill
+LEAST_LOAD_S = 1.0  # minimum time between a rebalancing and the next kill
 SLOTS = 1000
 
 
 class Trial:
-    """Kills and joins, and how long the shards took."""
+    """Kills and joins nodes, and measures how long the shards take to move."""
 
     def __init__(self, nodes: list[Node], load: Load, world: World, look: asyncpg.Connection, clock: Clock) -> None:
         self._nodes = nodes
@@ -58,7 +58,7 @@ class Trial:
         self.joined_s: list[float] = []
 
     async def kill_and_join(self, number: int, *, workers: int, waiting_jobs: int) -> None:
-        """Kill one node; when the others hold its shards, restart it and wait until it has its share."""
+        """Kill one node. When the others hold its shards, restart it and wait until it has its share."""
         node = self._nodes[number % NODES]
         killed_s = time.monotonic()
         await node.kill()
@@ -73,7 +73,7 @@ class Trial:
         say(f"  kill {number + 1}: shards taken over in {taken_s:.2f} s, shared with the new node in {joined_s:.2f} s")
 
     async def evenly_held(self, workers: int, *, since_s: float) -> float:
-        """Return the seconds until all shards are held evenly by this many workers."""
+        """Wait until all shards are evenly distributed over this many workers. Return the seconds since `since_s`."""
         while time.monotonic() < since_s + REBALANCE_S:
             held = [row["held"] for row in await self._look.fetch(self._shards, LOCK_CLASS)]
             if is_even(held, workers=workers, shards=SHARDS):
@@ -83,7 +83,7 @@ class Trial:
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Run the benchmark from an empty folder to the figures."""
+    """Run the whole benchmark in an empty directory and return its figures."""
     ports = [free_port() for _ in range(NODES)]
     project = await install_project(folder, url=f"http://127.0.0.1:{ports[0]}/", slots=SLOTS, clock=clock)
     dsn = await database_dsn(project)

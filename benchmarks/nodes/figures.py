@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-WATCHED_S = 10.0  # requests that begin this soon after a kill, or were unanswered at the kill, count for it
+WATCHED_S = 10.0  # requests that begin this soon after a kill, or were unanswered at it, count for it
 
 
 def slowest_answers_s(requests: NDArray[np.float64], kills: Sequence[float]) -> list[float]:
-    """Return for each kill the longest wait of a request in flight at the kill or begun within 10 s after it.
+    """Return, for each kill, the longest wait of a request that was in flight or began within 10 s after it.
 
     `requests` has the columns began_s, answered_s, port; a wait counts from the later of the kill and its beginning. A
     client that lost its node and switched to the other one has waited since the kill.
@@ -28,7 +28,7 @@ def slowest_answers_s(requests: NDArray[np.float64], kills: Sequence[float]) -> 
 
 
 def is_even(held: Sequence[int], *, workers: int, shards: int) -> bool:
-    """Return whether all shards are held by this many workers, with equal numbers or one more.
+    """Return whether this many workers hold all shards, in numbers that differ by at most one.
 
     >>> is_even([16, 16, 16, 16], workers=4, shards=64), is_even([21, 21, 22], workers=3, shards=64)
     (True, True)

@@ -1,4 +1,4 @@
-"""Simulates clients of several nodes: `python -m benchmarks.nodes.load WORLD.json`, controlled by lines of JSON.
+"""Simulates the clients of several nodes: `python -m benchmarks.nodes.load WORLD.json`, controlled by lines of JSON.
 
 Standard input: {"ports": [...], "connections": N} starts the load; {"back": PORT} marks a node as serving again;
 {"stop": TOLD.npy, "requests": REQUESTS.npy} ends it and saves the jobs in replies (host_id, job_id, instance_id) and
@@ -24,13 +24,13 @@ import uvloop
 
 from benchmarks.dispatch.bodies import ClientHost, Template, results_of
 
-REFUSED_PAUSE_S = 0.05  # before a refused request is sent to the other node
-REPLY_S = 30.0  # a client would wait for minutes; here a reply this late is a failure
+REFUSED_PAUSE_S = 0.05  # pause before a refused request is sent to the other node
+REPLY_S = 30.0  # a real client would wait for minutes; here a reply this late is a failure
 BROKEN = (OSError, asyncio.IncompleteReadError, TimeoutError)
 
 
 class Crowd:
-    """All clients, the jobs in their replies, and how long they waited."""
+    """All clients, the jobs in their replies, and their waiting times."""
 
     def __init__(self, template: Template, hosts: Sequence[ClientHost], ports: Sequence[int]) -> None:
         self.template = template
@@ -43,7 +43,7 @@ class Crowd:
         self.tries_failed = self.without_work = 0
 
     def other(self, port: int) -> int:
-        """Return the next node."""
+        """Return the next node's port."""
         return self.ports[(self.ports.index(port) + 1) % len(self.ports)]
 
     def save(self, told_path: Path, requests_path: Path) -> dict[str, object]:
@@ -58,7 +58,7 @@ class Crowd:
 
 
 class Connection:
-    """One client at a time: a keep-alive connection to its preferred node, or to the other one."""
+    """One concurrent client with a keep-alive connection to its preferred node, or to the other node."""
 
     def __init__(self, crowd: Crowd, number: int, connections: int) -> None:
         self._crowd = crowd
@@ -97,7 +97,7 @@ class Connection:
         host.held = list(names)
 
     async def _try(self, request: bytes) -> bytes | None:
-        """Return the reply; None if there is none, or an error."""
+        """Return the reply, None if there is none or it is an error."""
         try:
             async with asyncio.timeout(REPLY_S):
                 if self._streams is None:

@@ -17,7 +17,7 @@ from domain.clock import Clock
 
 
 class Node:
-    """A `muster up` of its own: supervisor, workers, background process."""
+    """A separate `muster up` with its supervisor, workers and background process."""
 
     def __init__(self, project: Project, *, port: int, workers: int, log_path: Path, clock: Clock) -> None:
         self.port = port
@@ -28,7 +28,7 @@ class Node:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start; return when all workers serve."""
+        """Start the node, and wait until all workers serve."""
         where = ["--host", "127.0.0.1", "--port", str(self.port), "--workers", str(self._workers)]
         command = ["-m", "cli.run", "up", "--data-dir", str(self._project.data_dir), *where]
         at = self._log_path.stat().st_size if self._log_path.exists() else 0
@@ -44,7 +44,7 @@ class Node:
         raise BenchmarkError(f"a node did not start: {self._log_path.read_text(errors='replace')[-2000:]}")
 
     async def kill(self) -> None:
-        """SIGKILL every process of the node at once."""
+        """Send SIGKILL to all processes of the node simultaneously."""
         assert self._process is not None
         supervisor = psutil.Process(self._process.pid)
         for process in (supervisor, *supervisor.children(recursive=True)):
@@ -52,7 +52,7 @@ class Node:
         await self._process.wait()
 
     async def stop(self) -> None:
-        """SIGTERM, as a service manager would; does nothing if the node is not running."""
+        """Send SIGTERM, as a service manager would, if the node is running."""
         if self._process is None or self._process.returncode is not None:
             return
         self._process.terminate()
@@ -63,7 +63,7 @@ class Node:
 
 
 class Load:
-    """The load generator's process; it sends requests from `start` to `stop`."""
+    """The load generator's process, which sends requests between `start` and `stop`."""
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
@@ -77,7 +77,7 @@ class Load:
         await self.ask(ports=ports, connections=connections)
 
     async def ask(self, **command: object) -> dict[str, Any]:
-        """Send a command; return its answer."""
+        """Send a command and return the answer."""
         assert self._process is not None
         return await asked(self._process, command)
 

@@ -1,7 +1,7 @@
-"""Measures the CPU time of the policies, without a database.
+"""Measures the CPU time of the ordering policies without a database.
 
-Submitters with shares and usage in a tree of accounts, batches of all sizes and ages; every policy with all of its
-terms weighted. A full ordering computes the fair-share tree, every batch's key and the sort. `explain_us` is the cost
+Submitters have shares and usage in a tree of accounts, batches have all sizes and ages, and each policy gives weight to
+all of its terms. A full ordering computes the fair-share tree, every batch's key and the sort. `explain_us` is the cost
 of one stored breakdown.
 """
 
@@ -36,7 +36,7 @@ QUEUES = {"express": (0, 1.0), "normal": (1, 0.5), "bonus": (2, 0.0)}
 
 
 class Project:
-    """Accounts, submitters and batches as the background process would read them."""
+    """Accounts, submitters and batches in the form that the background process reads."""
 
     def __init__(self, batches: int, submitters: int) -> None:
         chance = random.Random(SEED)
@@ -48,7 +48,7 @@ class Project:
         self.batches = [_batch(BatchId(n + 1), self.leaves[n % submitters], chance) for n in range(batches)]
 
     def moment(self) -> PolicyContext:
-        """Return the standings of all, with the fair-share tree."""
+        """Return the standings of all submitters, with the fair-share tree."""
         shares = fair_shares(self.accounts, self.leaves).leaves
         standings = {
             leaf: LeafStanding(

@@ -1,8 +1,8 @@
-"""Measures the CPU time of one ordering in service, of the background process and of PostgreSQL.
+"""Measures the CPU time that one ordering takes in the background process and in PostgreSQL.
 
-A project of ten-job batches on an embedded database, and the periodic task `ordering` as the background process runs
-it, by policy: `all`, every batch moves and is explained (the first ordering after a change of policy); `sent`, a minute
-later, after sending an instance of each hundredth batch; `quiet`, a minute after that, without changes.
+The project has batches of ten jobs on an embedded database. The periodic task `ordering` runs as in the background
+process, by policy: `all`, every batch moves and is explained (first ordering after a change of policy); `sent`, a
+minute later, after an instance of every hundredth batch was sent; `quiet`, a minute after that, without changes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ POLICIES = ("multifactor", "components", "equal_access", "logical_time")
 
 
 class Turned:
-    """A clock whose hours are set by hand; seconds pass normally."""
+    """A clock that can be advanced manually. Seconds pass normally."""
 
     def __init__(self, now: Instant) -> None:
         self.at = now
@@ -52,7 +52,7 @@ class Turned:
 
 
 async def measure_service(batches: int, submitters: int, folder: Path, clock: Clock) -> dict[str, object]:
-    """Return milliseconds of CPU of each kind of ordering: `_ms` of the background process, `_database_ms` of
+    """Return the CPU milliseconds for each kind of ordering: `_ms` for the background process, `_database_ms` for
     PostgreSQL.
     """
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
@@ -88,7 +88,7 @@ async def _fill(
 
 
 class _Duty:
-    """Runs orderings one after the other, with sendings between them."""
+    """Runs orderings one after the other, with dispatches in between."""
 
     def __init__(
         self, store: PostgresStore, connection: asyncpg.Connection, clock: Turned, server: psutil.Process

@@ -1,1 +1,1 @@
-"""Measures every page of the console and of volunteers, and every API route, on a large project."""
+"""Measures every console page, volunteer page and API route on a large project."""

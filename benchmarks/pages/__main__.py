@@ -1,13 +1,13 @@
-"""Measures every page of the console and of volunteers, and every API route, on a large project.
+"""Measures every console page, volunteer page and API route on a large project.
 
     python -m benchmarks.pages [--jobs 1000000] [--batches 300] [--hosts 20000] [--repeats 5] [--only why] [--json]
 
-An embedded database as `muster init` creates it; one batch has all jobs except ten for each other batch. The hosts have
-rows of six apps, ranked by `muster hoststats run`, and results. Pages are fetched one after the other from a running
-`muster up` by a signed-in user, volunteers' pages by one with OWN_HOSTS hosts that have sent OWN_RESULTS results. A
-route without an address ends the benchmark before it begins. `worst_ms` is the slowest of the medians. `cpu_ms` is the
-CPU time of a page, in the worker and in the database, less their idle use: other load on the machine affects it less.
-`machine_load` is the load average before and after.
+`muster init` creates the embedded database. One batch has all jobs except ten for each other batch. The hosts have rows
+for six apps, ranked by `muster hoststats run`, and results. A signed-in user fetches pages one after the other from a
+running `muster up`; volunteers' pages are fetched by one with OWN_HOSTS hosts that have sent OWN_RESULTS results. If a
+route has no address, the benchmark does not start. `worst_ms` is the slowest of the medians. `cpu_ms` is a page's CPU
+time in the worker and the database, minus their idle use; other load on the machine affects it less than wall-clock
+time. `machine_load` is the load average before and after.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from runtime.compose import build_worker
 from runtime.project import database_dsn, install, release_database
 
 LIMIT_MS = 200.0
-IDLE_S = 10.0  # without requests, to measure idle use
+IDLE_S = 10.0  # period without requests, to measure idle use
 SIGN_IN = "/sign-in"
 ANYBODYS = Scene(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "app", "v@example.org")  # to check that every route has an address
 
 
 async def check_routes(project: Project, clock: Clock) -> None:
-    """Raise BenchmarkError naming routes of a worker without an address."""
+    """Raise BenchmarkError, naming the worker's routes for which there is no address."""
     dsn = await database_dsn(project)
     async with build_worker(replace(project, database_url=dsn), clock) as parts:
         check_all_asked(served(parts.application), addresses(ANYBODYS))
 
 
 def served(application: web.Application) -> list[str]:
-    """Return the paths a user may GET, as `/console/hosts/{id}`."""
+    """Return the paths that a user may GET, like `/console/hosts/{id}`."""
     return [
         route.resource.canonical
         for route in application.router.routes()
@@ -56,7 +56,7 @@ def served(application: web.Application) -> list[str]:
 
 @dataclass(slots=True)
 class Cpu:
-    """CPU seconds of the worker and the database; `idle_share`: CPU seconds per second without requests."""
+    """CPU seconds of the worker and the database. `idle_share` is CPU seconds per second without requests."""
 
     measured: Node
     clock: Clock
@@ -73,7 +73,7 @@ class Cpu:
 
 
 async def timed(http: aiohttp.ClientSession, url: str, repeats: int, cpu: Cpu, clock: Clock) -> dict[str, float]:
-    """Return median and worst time and CPU of a page, in milliseconds, and its size. The first fetch does not count."""
+    """Return a page's median and worst time and CPU in milliseconds, and its size. The first fetch does not count."""
     took: list[float] = []
     size = 0
     cpu_s = 0.0
@@ -97,7 +97,7 @@ async def timed(http: aiohttp.ClientSession, url: str, repeats: int, cpu: Cpu, c
 
 
 async def prepared(options: argparse.Namespace, folder: Path, port: int, clock: Clock) -> tuple[Project, Scene]:
-    """Return the project and its contents; created unless the folder has them from the last run."""
+    """Return the project and its contents, which are created unless the directory has them from the last run."""
     settings: dict[str, object] = {"project.url": f"http://127.0.0.1:{port}/"}
     project = await install(folder / "project", None, settings, who="benchmark", clock=clock)
     await check_routes(project, clock)
@@ -123,7 +123,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
             async with known.post(root + place + SIGN_IN, data={**who, "password": PASSWORD}) as response:
                 response.raise_for_status()
         cpu = Cpu(measured, clock)
-        for seconds in (options.settle_s, IDLE_S):  # start-up uses more
+        for seconds in (options.settle_s, IDLE_S):  # start-up uses more CPU time
             await cpu.rest(seconds)
         before = os.getloadavg()[0]
         found = {}

@@ -1,4 +1,4 @@
-"""Lists the addresses to fetch: one or several for each kind of page and API route. Pure."""
+"""Lists the addresses to fetch, at least one for each kind of page and API route. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ LEFT_OUT = {
 class Scene:
     """The ids of objects in the database.
 
-    `job` waits and `done_job` is valid, `instance` has returned and `unsent` waits; all belong to the batch `large`.
-    `own` is a host, with thousands of results, of the volunteer who fetches the pages; `ranked` is any other.
+    `job` is waiting, `done_job` is valid, `instance` has returned and `unsent` is waiting; all belong to the batch
+    `large`. `own` is a host, with thousands of results, of the volunteer who fetches the pages; `ranked` is another.
     """
 
     large: int
@@ -44,7 +44,7 @@ class Scene:
     simulation: int
     replay: int
     app: str
-    volunteer: str  # any, by e-mail
+    volunteer: str  # e-mail address of any volunteer
 
 
 def addresses(scene: Scene) -> list[str]:
@@ -58,7 +58,7 @@ def addresses(scene: Scene) -> list[str]:
 
 
 def check_all_asked(routes: Iterable[str], asked: Sequence[str]) -> None:
-    """Raise BenchmarkError naming GET routes without an address that are not in LEFT_OUT.
+    """Raise BenchmarkError, naming the GET routes that have no address and are not in LEFT_OUT.
 
     >>> check_all_asked(["/console/hosts", "/console/hosts/{id}", "/download/{name}"], ["/console/hosts?q=1"])
     Traceback (most recent call last):
@@ -72,7 +72,7 @@ def check_all_asked(routes: Iterable[str], asked: Sequence[str]) -> None:
 
 
 def route_of(address: str, routes: Collection[str]) -> str | None:
-    """Return the route of an address: of several the one with the fewest placeholders.
+    """Return an address's route. If several match, the one with the fewest placeholders.
 
     >>> route_of("/console/batches/new", ["/console/batches/{id}", "/console/batches/new"])
     '/console/batches/new'
@@ -151,7 +151,7 @@ def _pages(scene: Scene) -> list[str]:
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",
-        # a dry run of the decision for the latest hosts: each of them is evaluated
+        # a dry run of the decision, which evaluates each of the latest hosts
         f"/hosts/{scene.ranked}/why",
         f"/batches/{large}/why",
         f"/batches/{large}/why?hosts=all",

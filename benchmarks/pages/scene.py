@@ -1,4 +1,4 @@
-"""Creates the project whose pages are timed: a batch with most of the jobs, ranked hosts with results, and users."""
+"""Creates the project whose pages are timed: a batch with most jobs, ranked hosts with results, and users."""
 
 from __future__ import annotations
 
@@ -20,23 +20,22 @@ from benchmarks.running import say
 from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
 from domain.access import Role
 from domain.clock import Clock
-from domain.settings import Settings
 from domain.views import SimulationState
 from runtime.compose import host_statistics
 from runtime.project import database_dsn, open_database
 from store.postgres import PostgresStore
-from transfer.downloads import DownloadFolder
 from transfer.keys import load_keys
+from transfer.project_files import ProjectFiles
 from wire.attach import password_hash
 
 NAME, PASSWORD = "grace", "a password for one benchmark"
-SMALL = 10  # jobs of the other batches
-RESULTS = 10  # of each host, if there are enough jobs: at most half of them
-OWN_HOSTS, OWN_RESULTS = 10, 20_000  # of the volunteer who fetches pages
+SMALL = 10  # jobs in each other batch
+RESULTS = 10  # per host, or fewer so that at most half of the jobs have results
+OWN_HOSTS, OWN_RESULTS = 10, 20_000  # for the volunteer who fetches pages
 OWN = "ada@example.org"
 STATEMENT_S = 3600.0
 
-# A volunteer each. A tenth have been silent for long, the others called in the last week, most of them recently.
+# Each has a volunteer. 10 % have been silent for long; the others called in the last week, most of them recently.
 HOSTS = """
 WITH owner AS (
     INSERT INTO volunteer (email, name, authenticator_nonce, authenticator_hash, created_at)
@@ -67,8 +66,8 @@ WHERE email = $3
 FAILURES = """
 UPDATE host_app_version SET n_error = floor(20 * random()), n_timeout = floor(5 * random()) WHERE host_id % 10 = 0
 """
-# The hosts from $4 to $5 take the batch's last $3 unsent jobs in turn. Of 100, five are in progress, three failed, one
-# timed out; the others are valid.
+# The hosts from $4 to $5 take the batch's last $3 unsent jobs in turn. Of 100 jobs, five are in progress, three failed
+# and one timed out; the rest are valid.
 WORK = """
 WITH chosen AS (
     SELECT instance_id, row_number() OVER () AS number
@@ -120,7 +119,7 @@ WHERE batch_id = $1
 
 
 async def load(project: Project, options: argparse.Namespace, clock: Clock) -> Scene:
-    """Fill a new project; slow."""
+    """Fill a new project. This is slow."""
     await make_app(project, clock)
     async with open_database(project, clock) as store:
         large, small = await _batches(store, project, options, clock)
@@ -162,8 +161,7 @@ async def _batches(
     store: PostgresStore, project: Project, options: argparse.Namespace, clock: Clock
 ) -> tuple[int, int]:
     """Create small batches, and one with all other jobs; return the large one and one of the others."""
-    folder = DownloadFolder(project.download_dir, max_bytes=Settings().files.max_input_bytes)
-    batches = Batches(store, folder, clock)
+    batches = Batches(store, ProjectFiles(project.files_dir), clock)
     one = {"app": APP, "qos": "afap", "jobs": {**JOB, "count": SMALL, "command_line": COMMAND_LINE}}
     ids = [await batches.submit({**one, "name": f"small {n}"}) for n in range(options.batches - 1)]
     say(f"created {len(ids)} small batches")
@@ -190,7 +188,7 @@ async def _people(store: PostgresStore, project: Project, clock: Clock) -> None:
 
 
 async def _hosts(store: PostgresStore, connection: asyncpg.Connection, hosts: int, clock: Clock) -> tuple[int, int]:
-    """Create hosts with a row for each of six apps, and the volunteer's own; return the first of each."""
+    """Create hosts with a row for each of six apps, and the volunteer's own hosts. Return the first of each."""
     now = clock.now()
     on_cpu, on_gpu = await versions(store, now)
     [mine] = await connection.fetch("SELECT min(app_version_id) AS version FROM app_version")
@@ -209,7 +207,7 @@ async def _hosts(store: PostgresStore, connection: asyncpg.Connection, hosts: in
 async def _work(
     connection: asyncpg.Connection, large: int, options: argparse.Namespace, clock: Clock, *, others: int, own: int
 ) -> None:
-    """Create results of the large batch, its jobs' ends and its counters."""
+    """Create results for the large batch, end their jobs, and set its counters."""
     now = clock.now()
     version = await connection.fetchval("SELECT min(app_version_id) FROM app_version")
     half = options.jobs // 2
@@ -226,7 +224,7 @@ async def _work(
 
 
 async def _simulations(store: PostgresStore, clock: Clock) -> tuple[int, int]:
-    """Run a simulation of rules and one of thresholds."""
+    """Run a simulation of rules and a simulation of thresholds."""
     runs = SimulationRuns(store.simulations, clock)
     rules = await asyncio.to_thread(checked, RequestedComparison("small", ["muster", "fixed"]))
     tried = await replay(store, clock, {"deadline.p_tight": 0.8}, seeds=[1], most_hosts=100, days=1.0)

@@ -1,11 +1,11 @@
-"""Measures a refill of the job array, with ten thousand and with millions of waiting jobs behind it.
+"""Measures a refill of the job array from backlogs of ten thousand and of millions of waiting jobs.
 
 `python -m benchmarks.refill [--waiting-jobs 10000 --waiting-jobs 1000000] [--slots 1000 --slots 10000] --json`. For
-each backlog it creates a project on an embedded database in a temporary folder, as `benchmarks.dispatch` does, with the
-feeder of one of two workers. `full`: from an empty array. `steady`: the partial refill after `--sent` of its slots were
-sent; `round`: the periodic full refill after as many were sent. `after_sends_full`: from an empty array, after a tenth
-of the backlog (at most `--many-sent`) was sent without vacuum. `--batches 10000`: instead, the time to find the waiting
-batches among this many active ones.
+each backlog it creates a project on an embedded database in a temporary directory, as `benchmarks.dispatch` does, with
+the feeder of one of two workers. `full` starts from an empty array. `steady` is the partial refill after `--sent` of
+its slots were sent, `round` the periodic full refill after as many were sent. `after_sends_full` starts from an empty
+array after a tenth of the backlog (at most `--many-sent`) was sent without vacuum. `--batches 10000` instead measures
+the time to find the waiting batches among this many active batches.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from store.postgres import open_store
 BACKLOGS = (10_000, 1_000_000)
 LARGEST = 10_000_000
 SLOTS = (1_000, 10_000)
-WAITING_PER_SLOT = 10  # minimum: half of them belong to another worker
+WAITING_PER_SLOT = 10  # minimum, because half of the jobs belong to another worker
 
 
 async def measured(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
@@ -39,7 +39,7 @@ async def measured(options: argparse.Namespace, folder: Path, clock: Clock) -> d
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Measure all backlogs, one after the other, and the ratios of each to the smallest."""
+    """Measure all backlogs one after the other, and compute the ratios of each to the smallest."""
     figures: dict[str, object] = {"repeats": options.repeats, "sent": options.sent}
     by_backlog: dict[int, dict[int, Figures]] = {}
     for waiting_jobs in sorted(options.waiting_jobs):
@@ -52,7 +52,7 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 
 
 async def _of_backlog(waiting_jobs: int, options: argparse.Namespace, folder: Path, clock: Clock) -> dict[int, Figures]:
-    """Create a project with this backlog; return the figures for each number of slots."""
+    """Create a project with this backlog, and return the figures for each number of slots."""
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
     dsn = await database_dsn(project)
     try:
@@ -79,7 +79,7 @@ async def _of_backlog(waiting_jobs: int, options: argparse.Namespace, folder: Pa
 
 
 async def _measured(steps: Steps, waiting_jobs: int, options: argparse.Namespace) -> dict[int, Figures]:
-    """Return the medians for each number of slots that the backlog can fill and more; sent jobs stay sent."""
+    """Return the medians for each number of slots for which the backlog is large enough. Sent jobs stay sent."""
     found: dict[int, Figures] = {}
     sizes = sorted(slots for slots in options.slots if WAITING_PER_SLOT * slots <= waiting_jobs)
     for slots in sizes:

@@ -1,6 +1,6 @@
 """Measures finding the waiting batches among ten thousand active ones.
 
-Four situations in sequence: every batch has unsent work; only the last tenth in the order has; a hundredth has just
+It measures four situations in sequence: every batch has unsent work; only the last 10 % in the order have; 1 % has just
 been sent; every batch has moved in the order.
 """
 
@@ -23,13 +23,13 @@ from feeder.service import build_feeder
 from runtime.project import database_dsn, release_database
 from store.postgres import PostgresStore, open_store
 
-LIMITS = (64, 500)  # batches per query; a refill uses the second
+LIMITS = (64, 500)  # batches per query; a refill uses the second limit
 SQL = statements("refill")
 SLOTS = 1000
 
 
 async def measure_batches(batches: int, folder: Path, clock: Clock, *, repeats: int) -> dict[str, object]:
-    """Return milliseconds of each query, the first of a situation and the median of the `repeats` after it."""
+    """Return each query's milliseconds: the first in a situation, and the median of the `repeats` after it."""
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=SLOTS, clock=clock)
     dsn = await database_dsn(project)
     try:
@@ -83,7 +83,7 @@ async def _look(store: PostgresStore, limit: int) -> tuple[float, int]:
 
 
 async def _refill_ms(store: PostgresStore, clock: Clock, repeats: int) -> float:
-    """Return the time of a whole refill of an array that is already full."""
+    """Return the time of a full refill of an array that is already full."""
     catalogue = FixedCatalogue(await store.applications.load_catalogue()).with_slots(SLOTS)
     feeder = build_feeder(store.waiting, Owned(HALF), catalogue, clock)
     await feeder.refill_once()

@@ -13,7 +13,7 @@ STEPS = {"full": "refill", "steady": "steady_refill", "round": "round", "after_s
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One refill: wall-clock seconds, CPU seconds of this process and of the database, and slots placed."""
+    """One refill: wall-clock seconds, CPU seconds of this process and of the database, and filled slots."""
 
     took_s: float
     python_s: float
@@ -22,7 +22,7 @@ class Timed:
 
 
 def medians(name: str, refills: Sequence[Timed]) -> Figures:
-    """Return the median of each figure; CPU in microseconds per slot placed.
+    """Return the median of each figure, with CPU in microseconds per filled slot.
 
     >>> medians("full", [Timed(0.1, 0.02, 0.03, 1000)])
     {'full_s': 0.1, 'full_placed': 1000.0, 'full_python_us_per_slot': 20.0, 'full_postgres_us_per_slot': 30.0}
@@ -36,12 +36,12 @@ def medians(name: str, refills: Sequence[Timed]) -> Figures:
 
 
 def _us_per_slot(seconds: Sequence[float], refills: Sequence[Timed]) -> float:
-    """Return the CPU per slot over all refills together."""
+    """Return the total CPU time of all refills divided by their slots."""
     return 1e6 * sum(seconds) / max(1, sum(one.placed for one in refills))
 
 
 def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
-    """Return seconds and CPU time per slot placed, relative to the smallest backlog with as many slots, and to fewer
+    """Return seconds and CPU time per filled slot, relative to the smallest backlog with as many slots, and to fewer
     slots.
 
     >>> few, many = medians("full", [Timed(0.1, 0.02, 0.03, 1000)]), medians("full", [Timed(0.2, 0.03, 0.03, 1000)])

@@ -25,7 +25,7 @@ from tests.worlds import RegisteredHost, an_assignment, the_version
 
 PER_WRITE = 500  # jobs sent in one transaction
 ALL = frozenset(range(SHARDS))
-HALF = frozenset(range(SHARDS // 2))  # of the first of two workers
+HALF = frozenset(range(SHARDS // 2))  # shards of the first of two workers
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Owned:
 
 @dataclass
 class FixedCatalogue:
-    """The catalogue as read, with another number of slots."""
+    """A catalogue with another number of slots."""
 
     read: Catalogue
 
@@ -53,7 +53,7 @@ class FixedCatalogue:
 
 
 class Steps:
-    """Refills on one project; `send` writes real dispatches."""
+    """Times refills on one project. `send` writes real dispatches."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Steps:
 
     @classmethod
     async def of(cls, store: PostgresStore, connection: asyncpg.Connection, clock: Clock) -> Steps:
-        """Return the steps on `store`, which has one connection; `connection` identifies its server process."""
+        """Return the steps for `store`, which has one connection. `connection` identifies its server process."""
         catalogue = FixedCatalogue(await store.applications.load_catalogue())
         [pid] = [
             row["pid"]
@@ -102,7 +102,7 @@ class Steps:
         return await self._timed(fill)
 
     async def after_sending(self, slots: int, *, sent: int, repeats: int, whole: bool) -> list[Timed]:
-        """Refill a full array, each time after its first `sent` slots were sent; full or partial refills."""
+        """Time full or partial refills of a full array, each after its first `sent` slots were sent."""
         feeder = self._feeder(slots)
         await filled(feeder, slots)
         await feeder.refill_once()
@@ -138,7 +138,7 @@ class Steps:
         return Timed(took_s, used_s, ran_s(self._server_pid) - server_s, placed)
 
     async def _send(self, feeder: Feeder, count: int) -> None:
-        """Dispatch the first slots, committed."""
+        """Dispatch the first slots and commit."""
         array = feeder.array
         slots = list(islice((slot for group in array.groups() for slot in group.slots()), count))
         for start in range(0, len(slots), PER_WRITE):
@@ -151,7 +151,7 @@ class Steps:
 
 
 async def filled(feeder: Feeder, slots: int) -> int:
-    """Refill until the array is full or no jobs are left; return how many slots were placed."""
+    """Refill until the array is full or no jobs are left. Return how many slots were filled."""
     done = await feeder.refill_once()
     placed = done.placed
     while len(feeder.array) < slots and not done.found_nothing:
@@ -161,5 +161,5 @@ async def filled(feeder: Feeder, slots: int) -> int:
 
 
 def ran_s(pid: int) -> float:
-    """Return the CPU seconds of a process so far, finer than its clock ticks of 10 ms."""
+    """Return the CPU seconds of a process so far, more precisely than in clock ticks of 10 ms."""
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9

@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks.robustness --help`."""
+"""Runs the comparison from the command line: `python -m benchmarks.robustness --help`."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def whole_populations(planned: Sequence[Planned], kept: KeptRuns) -> list[Run]:
-    """Return the runs of populations for which all runs are kept."""
+    """Return the runs of those populations whose runs are complete."""
     found = [(one, kept.find(one.case)) for one in planned]
     missing = {one.population for one, ran in found if ran is None}
     return [(one, ran) for one, ran in found if ran is not None and one.population not in missing]

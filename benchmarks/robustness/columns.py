@@ -1,4 +1,4 @@
-"""Columns of the table: the figure of each on one population and seed, and which value is the worst. Pure."""
+"""Defines the table's columns: their figures for one population and seed, and which value is the worst. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOW_LOSS, LOW_LOSS_ALLOWANCE, MORE_ALLOWANCE = 0.05, 1.25, 0.2
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A cell. `more`: the true value is larger, because of an unfinished batch; `less`: the true value is smaller."""
+    """A cell. `more` (`less`): the true value is larger (smaller), because of an unfinished batch."""
 
     value: float
     more: bool = False
@@ -32,7 +32,7 @@ class Value:
 
 
 def median_of(values: Iterable[Value]) -> Value | None:
-    """Return the median, with `more` above and `less` below all other values.
+    """Return the median, ranking `more` above and `less` below all other values.
 
     >>> str(median_of([Value(1.0), Value(0.2, more=True), Value(3.0)])), median_of([])
     ('3.00', None)
@@ -62,7 +62,7 @@ def mean_of(values: Iterable[Value]) -> Value | None:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One contestant's run, with those of `accelerated` and the bound on the same population and seed."""
+    """A contestant's run, and those of `accelerated` and the bound for the same population and seed."""
 
     ours: Figures
     accelerated: Figures
@@ -76,9 +76,9 @@ Badness = Callable[[float], float]  # larger is worse
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`wanted` is the goal of the middle, with that of the worst population in brackets.
+    """A column. `wanted` is the goal for the middle, with the goal for the worst population in brackets.
 
-    `middle` summarizes seeds, and then populations: the median, but the mean of coverages, which are coarse fractions.
+    `middle` summarizes first seeds, then populations: by the median, or for coverages, which are coarse, by the mean.
     """
 
     key: str
@@ -109,7 +109,7 @@ def _times_off(value: float) -> float:
 
 
 def makespan_ratio(qos: QoS, one: Measured) -> Value | None:
-    """Return the makespan over that of `accelerated`; None if both are unfinished or no such batch was submitted."""
+    """Return the makespan over that of `accelerated`, None if both are unfinished or there is no such batch."""
     return _over(one.ours, one.accelerated, qos)
 
 
@@ -142,13 +142,13 @@ def instances(one: Measured) -> Value | None:
 
 
 def share_of(name: str, one: Measured) -> Value | None:
-    """Return a figure over that of `accelerated`."""
+    """Return the ratio of a figure to that of `accelerated`."""
     value, base = getattr(one.ours, name), getattr(one.accelerated, name)
     return None if value is None or not base else Value(value / base)
 
 
 def by_progress(name: str, percents: Sequence[int], one: Measured) -> Value | None:
-    """Return the mean of a table by progress over the known `percents`."""
+    """Return the mean over `percents` of a table by progress, without unknown values."""
     table = getattr(one.ours, name) or {}
     known = [value for percent in percents if (value := table.get(str(percent))) is not None]
     return Value(fmean(known)) if known else None
@@ -210,7 +210,7 @@ COLUMNS: Sequence[Column] = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A column of one contestant: its middle over populations and the worst population."""
+    """A contestant's column: the middle over populations, and the worst population."""
 
     middle: Value
     worst: Value
@@ -219,7 +219,7 @@ class Summary:
 
 
 def summary_of(column: Column, by_population: Mapping[int, Value | None]) -> Summary | None:
-    """Summarize the column; None if no population has a value."""
+    """Summarize the column. Return None if no population has a value."""
     known = {number: value for number, value in by_population.items() if value is not None}
     middle = column.middle(known.values())
     if middle is None:

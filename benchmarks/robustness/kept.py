@@ -1,4 +1,4 @@
-"""Keeps runs on disk until the code that made them changes.
+"""Keeps runs on disk until the code that produced them changes.
 
 A run depends only on its case and the code (simulator/run.py), so it is stored by a digest of both: the case's
 scenario, seed, rule and all settings, and every module loaded to make it.
@@ -24,7 +24,7 @@ from simulator.services import PACE
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "build" / "robustness"
-# These present results or define what is run.
+# These modules present results or define the cases.
 NOT_OF_A_RUN = (
     "benchmarks/",
     "tests/",
@@ -39,8 +39,8 @@ NOT_OF_A_RUN = (
 
 @dataclass
 class KeptRuns:
-    """Stores runs in `folder`, in a subfolder for each state of the code. With `again` only runs of this process are
-    found.
+    """Stores runs in `folder`, in a subdirectory for each state of the code. With `again`, finds only runs of this
+    process.
     """
 
     folder: Path = FOLDER
@@ -59,7 +59,7 @@ class KeptRuns:
         path.parent.mkdir(parents=True, exist_ok=True)
         begun = path.with_suffix(".part")
         begun.write_bytes(pickle.dumps(ran))
-        begun.replace(path)  # written completely or not at all
+        begun.replace(path)  # replaced atomically
         self._now.add(path)
 
     def _path(self, case: Case) -> Path:
@@ -71,7 +71,7 @@ class KeptRuns:
 
 
 def digest_of(case: Case) -> str:
-    """Return a digest, equal for cases that are equal with the settings' defaults; the bound ignores settings.
+    """Return a digest of the case with the settings' defaults filled in. The bound ignores settings.
 
     >>> from simulator.scenario import read_scenario
     >>> small, default = read_scenario("small"), Settings().deadline.p_afap
@@ -97,7 +97,7 @@ def loaded_modules() -> list[Path]:
 
 
 def digest_of_files(files: Sequence[Path]) -> str:
-    """Return a digest of the files' text and of other inputs of the numbers."""
+    """Return a digest of the files' text and other inputs that affect the figures."""
     found = sha256(f"{sys.version} {np.__version__} {scipy.__version__}".encode())
     for file in files:
         found.update(file.name.encode() + b"\0" + file.read_bytes())

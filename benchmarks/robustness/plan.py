@@ -1,4 +1,4 @@
-"""Lists the runs a comparison needs: populations x seeds x contestants. Pure."""
+"""Lists the runs that a comparison needs: populations x seeds x contestants. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEEDS = 2
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A rule with settings, with the name of its column group in the table."""
+    """A rule with settings, and the name of its column group in the table."""
 
     name: str
     rule: str
@@ -45,9 +45,9 @@ REFERENCES = (Contestant(ACCELERATED, ACCELERATED), Contestant(CLAIRVOYANT, CLAI
 def contestants_of(
     rules: Iterable[str], settings: Mapping[str, object], variants: Mapping[str, Mapping[str, object]]
 ) -> list[Contestant]:
-    """Return the rules, `muster` with `settings`, and `muster` once more for each variant on top of them.
+    """Return the rules, `muster` with `settings`, and `muster` again with each variant on top of `settings`.
 
-    `accelerated` and the bound come last unless `rules` has them: everything is divided by their figures. Raises
+    `accelerated` and the bound, by whose figures all others are divided, are appended unless in `rules`. Raises
     InvalidInputError for an unknown rule or an invalid setting.
     """
     named = [Contestant(rule, checked_rule(rule), settings if rule == MUSTER else {}) for rule in dict.fromkeys(rules)]
@@ -65,7 +65,7 @@ def contestants_of(
 
 
 def plan_of(populations: Iterable[int], contestants: Sequence[Contestant], seeds: Sequence[int]) -> list[Planned]:
-    """Return the plan population by population, so that a comparison stopped early has complete populations."""
+    """Return the plan in order of population, so that a comparison that is stopped has complete populations."""
     planned: list[Planned] = []
     for number in populations:
         scenario = read_scenario(f"{DRAWN}:{number}")

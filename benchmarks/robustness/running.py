@@ -1,4 +1,4 @@
-"""Runs cases that are not kept yet, keeps their results, and estimates the remaining time."""
+"""Runs the cases without kept results, keeps their results, and estimates the remaining time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simulator.sweep import run_here, run_on_dask, run_on_processes
 
 
 def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int, dask_address: str | None = None) -> list[Ran]:
-    """Return the result of each case. Equal cases run once and are kept as soon as they finish."""
+    """Return the result of each case. Equal cases run only once; results are kept as soon as a case finishes."""
     missing = unkept(cases, kept)
 
     def keep(place: int, ran: Ran) -> None:
@@ -33,7 +33,7 @@ def run_all(cases: Sequence[Case], kept: KeptRuns, *, processes: int, dask_addre
 
 
 def unkept(cases: Sequence[Case], kept: KeptRuns) -> list[Case]:
-    """Return the cases still to run, each once."""
+    """Return the cases that remain to be run, without duplicates."""
     once = {digest_of(case): case for case in cases}
     return [case for case in once.values() if kept.find(case) is None]
 

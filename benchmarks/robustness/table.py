@@ -1,4 +1,4 @@
-"""Formats a comparison as a table and as the JSON object. Pure."""
+"""Formats a comparison as a table and as a JSON object. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Run = tuple[Planned, Ran]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Finished runs of whole populations."""
+    """The finished runs of complete populations."""
 
     runs: Sequence[Run]
 
@@ -28,12 +28,12 @@ class Outcome:
 
     @property
     def contestants(self) -> list[str]:
-        """Return the contestants of a table: all but the bound, which others are divided by."""
+        """Return the contestants in a table: all except the bound, which is only a divisor."""
         names = dict.fromkeys(planned.contestant.name for planned, _ in self.runs)
         return [name for name in names if name != CLAIRVOYANT]
 
     def by_population(self, column: Column, contestant: str) -> dict[int, Value | None]:
-        """Return medians over seeds, or means for columns with means."""
+        """Return the medians over seeds, or means for columns that use means."""
         found: dict[int, list[Value]] = {number: [] for number in self.populations}
         for number, measured in self._measured(contestant):
             value = column.of(measured)
@@ -62,7 +62,7 @@ class Outcome:
             )
 
     def table(self) -> str:
-        """Return Markdown: a row per column of COLUMNS, a cell with the median and the worst case per contestant."""
+        """Return a Markdown table with a row per column of COLUMNS and the median and worst case per contestant."""
         names = self.contestants
         lines = [f"| median; worst (population) | wanted | {' | '.join(names)} |", f"|---|---|{'---:|' * len(names)}"]
         marked = False

@@ -1,9 +1,9 @@
-"""Checks that a node's speed and size stay the same over hours.
+"""Checks that a node's speed and size stay constant over hours.
 
-`python -m benchmarks.soak --minutes 30 --json`. The project of benchmarks.dispatch, `muster up`, and a steady load at a
-share of the full rate, which is measured first. Every 30 s it takes a sample: latency, memory of each process, sizes
-and dead rows of the tables. Samples go to standard error as they come, each a line of JSON. At the end every reply is
-compared with the database, and the tables with freshly rewritten ones.
+`python -m benchmarks.soak --minutes 30 --json`. It runs the project of benchmarks.dispatch and `muster up` under steady
+load at a fraction of the full rate, which is measured first. Every 30 s it takes a sample: latency, memory of each
+process, and sizes and dead rows of the tables. Samples are written to standard error immediately, as lines of JSON. At
+the end, every reply is compared with the database, and the tables with freshly rewritten tables.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from domain.clock import Clock
 from runtime.project import database_dsn, open_database, release_database
 
 WARM_UP_S = 5.0
-FULL_S = 15.0  # for the full rate
-JOBS = 1  # per request
-MOST_STRETCH_FRACTION = 0.25  # of a short run
+FULL_S = 15.0  # time to measure the full rate
+JOBS = 1  # jobs per request
+MOST_STRETCH_FRACTION = 0.25  # of the duration of a short run
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Run the benchmark from an empty folder to the figures."""
+    """Run the whole benchmark in an empty directory and return its figures."""
     port = free_port()
     project = await install_project(folder, url=f"http://127.0.0.1:{port}/", slots=options.slots, clock=clock)
     dsn = await database_dsn(project)
@@ -77,7 +77,7 @@ async def _load(
     folder: Path,
     clock: Clock,
 ) -> tuple[list[Sample], dict[str, object]]:
-    """Return the samples of a node from its start to its end, and its load."""
+    """Run a node under load. Return its samples and its load."""
     log_path = folder / "node.log"
     async with AsyncExitStack() as stack:
         load = await stack.enter_async_context(generator(await described(world, project, JOBS, port, folder)))
@@ -102,7 +102,7 @@ async def _load(
 
 
 async def _samples(options: argparse.Namespace, runs: Runs, watch: Watch, rate_per_s: float) -> list[Sample]:
-    """Take samples until the time is over."""
+    """Take samples until the time is up."""
     whole_s = 60.0 * options.minutes
     stretch_s = min(options.sample_seconds, MOST_STRETCH_FRACTION * whole_s)
     samples: list[Sample] = []

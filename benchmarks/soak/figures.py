@@ -1,4 +1,4 @@
-"""Computes whether memory or tables grow under constant load. Pure."""
+"""Computes the growth of memory and tables under constant load. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MIB = 2**20
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table at one moment. `index_bytes` is by the name of the index."""
+    """A table's state at one moment. `index_bytes` is by index name."""
 
     live: int
     dead: int
@@ -22,12 +22,12 @@ class Table:
 
     @property
     def whole_bytes(self) -> int:
-        """Return the table's bytes with its indexes."""
+        """Return the size of the table with its indexes, in bytes."""
         return self.table_bytes + sum(self.index_bytes.values())
 
     @property
     def dead_fraction(self) -> float:
-        """Return dead rows over all rows; 0 if there are none.
+        """Return the fraction of rows that are dead, 0 for an empty table.
 
         >>> Table(live=300, dead=100, table_bytes=0, index_bytes={}).dead_fraction
         0.25
@@ -39,7 +39,7 @@ class Table:
 class Sample:
     """One interval of the load, and the state of the processes and the database at its end.
 
-    `rss_mib` is by the name of the process; `refill_s` is None if no refill was logged in the interval.
+    `rss_mib` is by process name; `refill_s` is None if no refill was logged in the interval.
     """
 
     at_s: float
@@ -62,10 +62,10 @@ class Sample:
 
 
 def summary(samples: Sequence[Sample]) -> dict[str, object]:
-    """Return the run's figures, without the comparisons made afterwards.
+    """Return the run's figures, except those of the comparisons made afterwards.
 
-    First and last are medians over the first and the last sixth of the samples, so that one disturbance does not count
-    as growth.
+    First and last values are medians over the first and the last sixth of the samples, so that a single disturbance
+    does not count as growth.
     """
     requests = sum(sample.requests for sample in samples)
     p99_first_ms, p99_last_ms = first_and_last([sample.p99_ms for sample in samples])
@@ -92,7 +92,7 @@ def summary(samples: Sequence[Sample]) -> dict[str, object]:
 
 
 def first_and_last(values: Sequence[float]) -> tuple[float, float]:
-    """Return the medians of the first and of the last sixth, of at least one value each.
+    """Return the medians of the first and the last sixth of the values, each with at least one value.
 
     >>> first_and_last([5.0, 9.0, 6.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0, 10.0])
     (7.0, 9.0)
@@ -102,10 +102,10 @@ def first_and_last(values: Sequence[float]) -> tuple[float, float]:
 
 
 def growth_mib_per_hour(samples: Sequence[Sample]) -> float:
-    """Return the memory growth of all Python processes in the second half of the run, with warm caches.
+    """Return the total memory growth of all Python processes in the run's second half, when caches are warm.
 
     slope = median over all pairs i < j of (y_j - y_i) / (x_j - x_i)   (Theil and Sen); 0 for a single sample.
-    400 MiB after 0 s, 420 after 1800 s and 430 after 3600 s are 40, 30 and 20 MiB per hour: 30 is the growth.
+    400 MiB after 0 s, 420 after 1800 s and 430 after 3600 s give 40, 30 and 20 MiB per hour; the growth is 30.
     """
     half = samples[len(samples) // 2 :] if len(samples) > 3 else samples
     slopes = [(b.python_rss_mib - a.python_rss_mib) / (b.at_s - a.at_s) for a, b in combinations(half, 2)]
@@ -115,10 +115,10 @@ def growth_mib_per_hour(samples: Sequence[Sample]) -> float:
 def bloat(
     samples: Sequence[Sample], last: Mapping[str, Table], compact: Mapping[str, Table]
 ) -> dict[str, dict[str, float]]:
-    """Return the bloat of each table: its size relative to freshly rewritten rows.
+    """Return each table's bloat: its size relative to freshly rewritten rows.
 
-    `last` is the state after the run, `compact` the same rows rewritten. `ratio` is the bytes of the table with its
-    indexes over those; for an empty table it says nothing, and `mib_most` does.
+    `last` is the state after the run, `compact` that of the same rows rewritten. `ratio` is the ratio of their sizes
+    with indexes; for an empty table it is meaningless, and `mib_most` is the relevant figure.
     """
     return {
         name: {

@@ -15,11 +15,11 @@ from benchmarks.soak.figures import MIB, Sample, Table
 from benchmarks.statements import statements
 
 TABLES = ("batch_count", "host", "host_app_version", "instance", "job", "job_todo")
-ANEW_S = 3600.0  # limit for rewriting a table
+ANEW_S = 3600.0  # time limit for rewriting a table
 
 
 class Watch:
-    """Samples a running node. `connection` must not be used by others meanwhile."""
+    """Samples a running node. `connection` must not be used elsewhere during that time."""
 
     def __init__(self, node: Node, connection: asyncpg.Connection, log_path: Path) -> None:
         self._node = node
@@ -28,7 +28,7 @@ class Watch:
         self._log_read = 0  # bytes
 
     async def sample(self, at_s: float, done: Mapping[str, float]) -> Sample:
-        """Return a sample: a finished interval of load, and the state after it."""
+        """Return a sample of a finished interval of load and the state at its end."""
         nbytes = await self._connection.fetchval("SELECT pg_database_size(current_database())")
         return Sample(
             at_s=round(at_s, 1),
@@ -56,7 +56,7 @@ class Watch:
         return {name: round(process.memory_info().rss / MIB, 1) for name, process in named.items()}
 
     def _postgres_private_mib(self) -> float:
-        """Return the unshared memory of all database processes together."""
+        """Return the total unshared memory of all database processes."""
         nbytes = 0
         for process in (self._node.postmaster, *self._node.postmaster.children()):
             try:
@@ -85,7 +85,7 @@ async def tables(connection: asyncpg.Connection) -> dict[str, Table]:
 
 
 async def rewritten_tables(connection: asyncpg.Connection) -> dict[str, Table]:
-    """Rewrite the tables without dead rows; requires exclusive use."""
+    """Rewrite the tables without dead rows. This requires exclusive use."""
     for name in TABLES:
         await connection.execute(f'VACUUM (FULL, ANALYZE) "{name}"', timeout=ANEW_S)
     return await tables(connection)

@@ -1,1 +1,1 @@
-"""Measures how many results per second background processes validate, one and several at once."""
+"""Measures how many results per second one or several background processes validate."""

@@ -1,9 +1,9 @@
-"""Measures how many results per second background processes validate, one and several at once.
+"""Measures how many results per second one or several background processes validate.
 
-`python -m benchmarks.validation [--processes 1,2] [--results 20000] [--repeats 3] --json`. A project on an embedded
-database, as in `benchmarks.dispatch`, with waiting jobs in 50 batches. Each run starts background processes as those of
-as many nodes, reports `--results` results of different jobs in one transaction, and waits until all are settled. The
-numbers of processes take turns. At the end every result must have been counted once.
+`python -m benchmarks.validation [--processes 1,2] [--results 20000] [--repeats 3] --json`. The project, on an embedded
+database as in `benchmarks.dispatch`, has waiting jobs in 50 batches. Each run starts the background processes of as
+many nodes, reports `--results` results of different jobs in one transaction, and waits until all are settled. The
+numbers of processes are measured in turn. At the end, every result must have been counted once.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from domain.clock import Clock
 from domain.units import HOUR_S, Seconds, later
 from runtime.project import database_dsn, open_database, release_database
 
-WARM_S = Seconds(2.0)  # in which the processes run all their periodic tasks once
+WARM_S = Seconds(2.0)  # time for the processes to run all their periodic tasks once
 LOOK_S = Seconds(0.02)  # interval of checking for marks
-MOST_S = Seconds(600.0)  # limit of one run
+MOST_S = Seconds(600.0)  # time limit of one run
 SQL = statements("validation")
 Figures = dict[str, float]
 
 
 class Processes:
-    """Background processes of the project, and the CPU time of these and of its database."""
+    """The project's background processes, and their CPU time and that of the database."""
 
     def __init__(self, project: Project, dsn: str, log_path: Path) -> None:
         self._command = ["-m", "runtime.process", "--data-dir", str(project.data_dir), "--database-url", dsn]
@@ -46,7 +46,7 @@ class Processes:
         self._running: list[asyncio.subprocess.Process] = []
 
     async def start(self, count: int) -> None:
-        """Return once all are ready."""
+        """Start this many processes, and wait until all are ready."""
         for _ in range(count):
             with self._log_path.open("ab") as log:
                 started = await asyncio.create_subprocess_exec(
@@ -77,7 +77,7 @@ class Processes:
 
 
 async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> dict[str, object]:
-    """Run the benchmark from an empty folder to the figures."""
+    """Run the whole benchmark in an empty directory and return its figures."""
     project = await install_project(folder, url="http://127.0.0.1:9/", slots=1000, clock=clock)
     total = options.results * options.repeats * len(options.processes)
     try:
@@ -132,7 +132,7 @@ async def _run(processes: Processes, connection: asyncpg.Connection, count: int,
 
 
 def _medians(found: dict[int, list[Figures]]) -> Figures:
-    """Return the medians for each number of processes, and the median ratios of the rates to the first one's.
+    """Return the medians for each number of processes, and the median ratios of their rates to the first rate.
 
     >>> _medians({1: [{"results_per_s": 10.0}, {"results_per_s": 20.0}], 2: [{"results_per_s": 15.0}] * 2})
     {'results_per_s_1': 15.0, 'results_per_s_2': 15.0, 'ratio_2': 1.125}

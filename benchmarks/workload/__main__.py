@@ -1,10 +1,10 @@
-"""Runs a workload log through the ordering code, policy by policy, in virtual time. No database.
+"""Runs a workload log through the ordering code, policy by policy, in virtual time and without a database.
 
 `python -m benchmarks.workload --trace FILE.swf[.gz] [--policy NAME …] [--json]`. A job of p processors becomes a batch
-of p single jobs; the processors of the log's header (or `--processors`, or as many as give `--load`) request one job
-each whenever they are idle. Order, standings, charges and limits are those of `priority`; every user of the log has the
-same shares within its group, every group the same. Volunteers' faults, deadlines and the feeder's slots are left out,
-to compare only the order.
+of p single jobs. The processors in the log's header (or `--processors`, or as many as result in `--load`) request one
+job each whenever they are idle. Order, standings, charges and limits are those of `priority`. All users in a group have
+equal shares, and so do all groups. Volunteers' faults, deadlines and the feeder's slots are omitted, to compare only
+the order.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def processors_for(asked: argparse.Namespace, workload: Workload) -> int:
 def run(
     name: str, workload: Workload, settings: Settings, *, processors: int, limits: Sequence[Limit], every_s: float
 ) -> tuple[dict[str, float | int], list[Went]]:
-    """Return one policy's figures."""
+    """Run one policy and return its figures."""
     began = time.process_time()
     waiting = Waiting(workload, settings.changed("ordering.policy", name), processors=processors, limits=limits)
     fairness = Fairness(processors)

@@ -9,11 +9,11 @@ import numpy as np
 from benchmarks.workload.pulling import Went
 from domain.ordered_work import LeafId
 
-SLOWDOWN_FROM_S = 10.0  # shorter jobs count as this long, as usual for bounded slowdown
+SLOWDOWN_FROM_S = 10.0  # shorter jobs count as this long, as is usual for bounded slowdown
 
 
 def fair_parts(wanted: Mapping[LeafId, int], processors: int) -> dict[LeafId, float]:
-    """Return max-min fair parts: at most the demand of each, with the rest shared equally among the others.
+    """Return max-min fair parts: at most each submitter's demand, with the rest shared equally among the others.
 
     >>> fair_parts({(1, 1): 1, (2, 1): 8, (3, 1): 9}, 11)
     {(1, 1): 1.0, (2, 1): 5.0, (3, 1): 5.0}
@@ -28,7 +28,7 @@ def fair_parts(wanted: Mapping[LeafId, int], processors: int) -> dict[LeafId, fl
 
 
 def jain(values: Sequence[float]) -> float:
-    """Return (sum x)^2 / (n sum x^2): 1 if all are equal, 1/n if one has everything.
+    """Return Jain's index, (sum x)^2 / (n sum x^2): 1 if all values are equal, 1/n if all but one are 0.
 
     >>> jain([1.0, 1.0, 1.0, 1.0]), jain([1.0, 0.0])
     (1.0, 0.5)
@@ -38,7 +38,7 @@ def jain(values: Sequence[float]) -> float:
 
 
 class Fairness:
-    """Service over the fair part, sampled while jobs wait. Every submitter has equal shares."""
+    """Ratios of service to the fair part, sampled while jobs wait. All submitters have equal shares."""
 
     def __init__(self, processors: int) -> None:
         self._processors = processors
@@ -48,7 +48,7 @@ class Fairness:
         self._looks = 0
 
     def look(self, running: Mapping[LeafId, int], waiting: Mapping[LeafId, int]) -> None:
-        """Sample each demanding submitter's running jobs over its fair part, and the largest user's share."""
+        """Sample the ratio of running jobs to the fair part for each submitter with demand, and the largest share."""
         wanted = {leaf: jobs + waiting.get(leaf, 0) for leaf, jobs in running.items() if jobs + waiting.get(leaf, 0)}
         wanted |= {leaf: jobs for leaf, jobs in waiting.items() if leaf not in wanted}
         for leaf, part in fair_parts(wanted, self._processors).items():
@@ -58,7 +58,7 @@ class Fairness:
         self._looks += 1
 
     def figures(self) -> dict[str, float | int]:
-        """Return Jain's index, the mean, and the lowest tenth of each submitter's fraction of its fair part."""
+        """Return Jain's index, the mean and the lowest tenth of the submitters' fractions of their fair parts."""
         got = [self._got[leaf] / due for leaf, due in self._due.items() if due > 0.0]
         return {
             "jain_service": round(jain(got), 4),
@@ -70,7 +70,7 @@ class Fairness:
 
 
 def waits(went: Sequence[Went]) -> dict[str, float | int]:
-    """Return waits in seconds, from submission until the last job of a batch was sent, and bounded slowdowns."""
+    """Return waits in seconds, from submission until a batch's last job was sent, and bounded slowdowns."""
     waited = np.array([one.last_sent_at - one.submitted.at for one in went])
     slow = np.array([max(1.0, _slowdown(one)) for one in went])
     by_submitter = _means_by_submitter(went, waited)
@@ -89,7 +89,7 @@ def waits(went: Sequence[Went]) -> dict[str, float | int]:
 
 
 def logged(went: Sequence[Went]) -> dict[str, float | int]:
-    """Return the waits in the log itself, of jobs that got all their processors at once."""
+    """Return the waits in the log itself, in which jobs get all their processors at the same time."""
     known = np.array([one.submitted.logged_wait_s for one in went if one.submitted.logged_wait_s is not None])
     if not len(known):
         return {"batches": 0}

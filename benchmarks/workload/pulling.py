@@ -1,4 +1,4 @@
-"""Simulates a fixed number of processors that request one job whenever idle, in virtual time."""
+"""Simulates, in virtual time, a fixed number of processors that request one job whenever they are idle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Sample = Callable[[dict[LeafId, int], dict[LeafId, int]], None]  # running and w
 
 
 def pulled(workload: Workload, waiting: Waiting, *, processors: int, sample: Sample, every_s: float) -> list[Went]:
-    """Run the workload; a batch lasts as long as its slowest job. Calls `sample` every `every_s` while jobs wait."""
+    """Run the workload. A batch lasts as long as its slowest job. Calls `sample` every `every_s` while jobs wait."""
     arrivals = workload.batches
     running: list[tuple[float, int, Instant, Submitted]] = []  # (done at, serial, sent at, of)
     by_leaf: dict[LeafId, int] = {}

@@ -1,4 +1,4 @@
-"""Converts a log's jobs to batches with submitter, time, number and length of jobs."""
+"""Converts a log's jobs to batches with a submitter, a time, and the number and length of their jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_GROUP = 2
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """One batch: `jobs` single-processor jobs of `run_s` each, which their submitter expects to take `estimate_s`."""
+    """One batch of `jobs` single-processor jobs of `run_s` each, for which the submitter estimates `estimate_s`."""
 
     batch_id: BatchId
     leaf: LeafId
@@ -33,7 +33,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Batches in order of submission, and their submitters: users in accounts made of the log's groups."""
+    """Batches in order of submission, and their submitters, which are users in accounts for the log's groups."""
 
     batches: Sequence[Submitted]
     accounts: Sequence[Account]
@@ -51,7 +51,7 @@ class Workload:
 
 
 def workload_of(jobs: Iterable[LoggedJob], *, until_s: float) -> Workload:
-    """Return the batches of a log's jobs submitted within `until_s` of the first.
+    """Convert the log's jobs that were submitted within `until_s` of the first to batches.
 
     A job of p processors is a batch of p jobs. Estimates are the requested run times, if the log has them.
 

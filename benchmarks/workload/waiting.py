@@ -1,4 +1,4 @@
-"""Runs the real ordering code on waiting batches: standings, order, charges, limits."""
+"""Runs the real ordering code (standings, order, charges, limits) on waiting batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from priority.standings import Submitting, standings, window_of
 from simulator.swf import FLOP_PER_S
 
 ONE_JOB_PE = 1.0
-SHARES = 1.0  # of all submitters
+SHARES = 1.0  # of each submitter
 NOTHING_HOLDS = Holds()
 
 
@@ -51,7 +51,7 @@ class _Batch:
 
 
 class Waiting:
-    """The batches with unsent jobs, in an order at most `interval_s` old."""
+    """The batches with unsent jobs, in an order that is at most `interval_s` old."""
 
     def __init__(self, workload: Workload, settings: Settings, *, processors: int, limits: Sequence[Limit]) -> None:
         self._settings = settings.ordering
@@ -72,7 +72,7 @@ class Waiting:
         self.unsent_jobs = 0
 
     def submit(self, one: Submitted) -> None:
-        """Add a batch with its logical time, ordered last until the next ordering."""
+        """Add a batch with its logical time. It is last until the next ordering."""
         book = self._books[one.leaf]
         times = charge_batch(
             logical_at=book.logical_at,
@@ -100,8 +100,8 @@ class Waiting:
         heapq.heappush(self._queue, (found.tier, found.key, one.batch_id))
 
     def send(self, now: Instant, *, idle: int) -> Submitted | None:
-        """Return one job for a requesting processor, one of `idle`; None if nothing may be sent."""
-        all_go = self.unsent_jobs <= idle and not self._limits  # no other order gives one either
+        """Return a job for a requesting processor, one of `idle`, or None if nothing may be sent."""
+        all_go = self.unsent_jobs <= idle and not self._limits  # the order does not matter then
         one = self._first() if all_go else self._in_order(now)
         if one is None:
             return None
@@ -114,19 +114,19 @@ class Waiting:
         return one
 
     def _in_order(self, now: Instant) -> Submitted | None:
-        """Return the submitters in the current order, recomputed if it is too old."""
+        """Return the next job in the current order, which is recomputed if it is too old."""
         if self._ordered_at is None or now - self._ordered_at >= self._settings.interval_s:
             self._reorder(now)
         if self._policy.name != "equal_access":
             return self._first()
         one = self._next_turn()
         if one is None and self.unsent_jobs and now != self._ordered_at:
-            self._reorder(now)  # every position of the last ordering is used
+            self._reorder(now)  # all positions of the last ordering are used up
             one = self._next_turn()
         return one
 
     def finished(self, one: Submitted, *, sent_at: Instant) -> None:
-        """Record a finished job; the batch's last one corrects its submitter's logical time."""
+        """Record a finished job. The batch's last job corrects its submitter's logical time."""
         used = Amounts(flop=one.run_s * FLOP_PER_S, cpu_s=one.run_s)
         self._charge(one, sent_at, used.minus(_estimate(one)), held_pe=-ONE_JOB_PE)
         book, batch = self._books[one.leaf], self._batches[one.batch_id]
@@ -147,7 +147,7 @@ class Waiting:
         self._held.clear()
 
     def waiting_jobs(self) -> Mapping[LeafId, int]:
-        """Return the unsent jobs of each submitter with any."""
+        """Return the number of unsent jobs of each submitter with any."""
         found: dict[LeafId, int] = {}
         for batch_id, unsent in self._unsent.items():
             leaf = self._batches[batch_id].submitted.leaf
@@ -184,7 +184,7 @@ class Waiting:
         return PolicyContext(now, found.leaves, pool_flop_per_s=self._pool, held_by_account=found.held_by_account)
 
     def _with_limits(self, batch: _Batch, now: Instant) -> BatchFacts:
-        """Return the batch with a clock that pauses while a hard limit blocks it, and its exceeded soft limits."""
+        """Return the batch with its exceeded soft limits and with a clock that pauses while a hard limit blocks it."""
         facts = replace(batch.facts, unsent=self._unsent[batch.submitted.batch_id])
         if self._limits:
             found = self._holds(batch.submitted)
@@ -240,7 +240,7 @@ class Waiting:
             found = self._holds(one)
             if found.hard:
                 self._held.append(heapq.heappop(self._queue))
-            elif found.soft and entry[0] % 2 == 0:  # exceeded it since the last ordering
+            elif found.soft and entry[0] % 2 == 0:  # the limit was exceeded since the last ordering
                 heapq.heapreplace(self._queue, (entry[0] + 1, *entry[1:]))
             else:
                 return one

@@ -1,1 +1,1 @@
-"""Generates the pages of docs/reference that are made from the code: `python -m cli.manual`."""
+"""Generates the pages of docs/reference that are derived from the code: `python -m cli.manual`."""

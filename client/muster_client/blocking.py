@@ -160,6 +160,10 @@ class SyncClient(LoopThread):
         """Return a host with its statistics per app version."""
         return self._run(self._client.host(host_id))
 
+    def set_host_labels(self, host_id: int, labels: Sequence[str]) -> shapes.HostLabels:
+        """Replace the labels of a host, for queues bound to hosts."""
+        return self._run(self._client.set_host_labels(host_id, labels))
+
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
         return self._run(self._client.host_instances(host_id, limit=limit))
@@ -277,6 +281,25 @@ class SyncClient(LoopThread):
     def usage_windows(self) -> shapes.WindowsShown:
         """Return recent usage of users, groups, accounts and levels, compared with their targets."""
         return self._run(self._client.usage_windows())
+
+    def usage_report(
+        self,
+        *,
+        by: str = "account",
+        first_day: str | None = None,
+        last_day: str | None = None,
+        account: str | None = None,
+        submitter: str | None = None,
+    ) -> shapes.UsageReported:
+        """Return the usage of returned work from the first to the last day, by default of this month.
+
+        `by`: account, submitter and one of day, week and month, with commas between them.
+        """
+        return self._run(
+            self._client.usage_report(
+                by=by, first_day=first_day, last_day=last_day, account=account, submitter=submitter
+            )
+        )
 
     def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None

@@ -53,6 +53,24 @@ class Ordering(Transport):
         found: shapes.WindowsShown = await self._call("GET", "fairshare/windows")
         return found
 
+    async def usage_report(
+        self,
+        *,
+        by: str = "account",
+        first_day: str | None = None,
+        last_day: str | None = None,
+        account: str | None = None,
+        submitter: str | None = None,
+    ) -> shapes.UsageReported:
+        """Return the usage of returned work from the first to the last day, by default of this month.
+
+        `by`: account, submitter and one of day, week and month, with commas between them.
+        """
+        days = {"first_day": first_day, "last_day": last_day}
+        query = {"by": by, **days, "account": account, "submitter": submitter}
+        found: shapes.UsageReported = await self._call("GET", "usage", query=query)
+        return found
+
     async def set_shares(
         self, kind: Literal["account", "submitter"], name: str, shares: float, *, account: str | None = None
     ) -> None:

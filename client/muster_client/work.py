@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -175,6 +175,11 @@ class Work(Transport):
     async def host(self, host_id: int) -> shapes.HostDetail:
         """Return a host with its statistics per app version."""
         found: shapes.HostDetail = await self._call("GET", f"hosts/{host_id}")
+        return found
+
+    async def set_host_labels(self, host_id: int, labels: Sequence[str]) -> shapes.HostLabels:
+        """Replace the labels of a host, for queues bound to hosts."""
+        found: shapes.HostLabels = await self._call("PUT", f"hosts/{host_id}/labels", {"labels": list(labels)})
         return found
 
     async def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:

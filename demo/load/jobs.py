@@ -1,4 +1,4 @@
-"""Computes a simulated volunteer's job: downloads and checks files, runs the application in a slot directory, uploads.
+"""Computes a simulated volunteer's job: downloads and checks files, runs the application, uploads the outputs.
 
 All simulated hosts share one directory of files, so each file is downloaded once.
 """
@@ -145,7 +145,7 @@ class Profile:
 
     @property
     def kind(self) -> str:
-        """Return one word for use in tables."""
+        """Return the profile's kind as one word for use in tables."""
         if self.garbage_fraction > 0:
             return "cheat"
         if self.vanish_fraction > 0.5:

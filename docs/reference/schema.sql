@@ -581,6 +581,7 @@ CREATE TABLE host (
     refused jsonb,
     network text DEFAULT ''::text NOT NULL,
     clock_skew_s double precision DEFAULT 0 NOT NULL,
+    labels text[] DEFAULT '{}'::text[] NOT NULL,
     software text DEFAULT ''::text NOT NULL,
     CONSTRAINT host_active_fraction_check CHECK (((active_fraction >= (0)::double precision) AND (active_fraction <= (1)::double precision))),
     CONSTRAINT host_disk_free_bytes_check CHECK ((disk_free_bytes >= (0)::double precision)),
@@ -1141,6 +1142,21 @@ CREATE TABLE usage (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE usage_history (
+    unit text NOT NULL,
+    starts_at double precision NOT NULL,
+    submitter_id integer NOT NULL,
+    account_id integer NOT NULL,
+    instances bigint NOT NULL,
+    flop double precision NOT NULL,
+    cpu_s double precision NOT NULL,
+    memory_byte_s double precision NOT NULL,
+    gpu_s double precision NOT NULL,
+    used_su double precision NOT NULL,
+    CONSTRAINT usage_history_unit_check CHECK ((unit = ANY (ARRAY['day'::text, 'month'::text])))
+)
+WITH (fillfactor='50');
+
 CREATE TABLE usage_window (
     submitter_id integer NOT NULL,
     account_id integer NOT NULL,
@@ -1415,6 +1431,9 @@ ALTER TABLE ONLY trickle
 
 ALTER TABLE ONLY upload
     ADD CONSTRAINT upload_pkey PRIMARY KEY (instance_id, name);
+
+ALTER TABLE ONLY usage_history
+    ADD CONSTRAINT usage_history_pkey PRIMARY KEY (unit, starts_at, submitter_id, account_id);
 
 ALTER TABLE ONLY usage
     ADD CONSTRAINT usage_pkey PRIMARY KEY (submitter_id, account_id);

@@ -1,1 +1,1 @@
-"""Orders batches. Periodic task."""
+"""The periodic task that orders batches."""

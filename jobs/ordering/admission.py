@@ -1,4 +1,4 @@
-"""Decides whether a batch may be submitted, which grant pays, and its place until the next ordering pass. Pure."""
+"""Decides whether a batch may be submitted, which grant pays, and the batch's place until the next pass. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Grants:
         self._reserved = dict.fromkeys(self._grants, 0.0)
 
     def payer(self, account_id: AccountId) -> AccountId | None:
-        """Return the account whose grant is charged, None without one."""
+        """Return the account whose grant is charged; None if no grant applies."""
         found: AccountId | None = account_id
         while found is not None and found not in self._grants:
             found = self._parents.get(found)
@@ -45,7 +45,7 @@ class Grants:
             return plain, f"{name}: this queue no longer exists; charged 1"
 
     def take(self, account_id: AccountId, *, used_su: float, reserved_su: float) -> None:
-        """Charge the account of a batch, or the ancestor whose grant it uses."""
+        """Charge the grant that a batch's account uses: its own, or that of its nearest ancestor with a grant."""
         payer = self.payer(account_id)
         if payer is not None:
             self._grants[payer] = self._grants[payer].charged(used_su)
@@ -71,7 +71,7 @@ class SubmissionPlace:
 
 
 def permissions_of(submitter: Submitter | Member, account_id: AccountId, accounts: Iterable[Account]) -> frozenset[str]:
-    """Return the submitter's permissions in an account: its own, the account's, and those of all ancestors.
+    """Return the submitter's permissions in an account: its own, and those of the account and all its ancestors.
 
     >>> lab = Account(AccountId(1), "lab", permissions=("expedite",))
     >>> ada = Submitter(1, "ada", AccountId(2), permissions=("raise",))
@@ -103,7 +103,7 @@ def permitted(members: Iterable[Member], accounts: Sequence[Account], permission
 
 
 def check_rights(level: ServiceLevel, user_priority: int, permissions: Iterable[str]) -> None:
-    """Raise InvalidInputError if the service level or the user priority requires a missing permission.
+    """Raise InvalidInputError if the service level or the user priority requires a permission that is missing.
 
     >>> check_rights(ServiceLevel.STANDBY, -5, ())
     """
@@ -124,7 +124,7 @@ def place(
     settings: OrderingSettings,
     pool_flop_per_s: float,
 ) -> SubmissionPlace:
-    """Return a new batch's place, based on the last ordering pass, unless a hard limit rejects the batch.
+    """Return a new batch's place, based on the last ordering pass. A hard limit may reject the batch.
 
     `facts.queue` is the requested queue. Raises InvalidInputError naming the queue, or all exceeded limits.
     """

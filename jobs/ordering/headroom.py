@@ -1,4 +1,4 @@
-"""Computes quota headroom: which batches limits block, and how many jobs the rest may send before the next pass.
+"""Computes which batches limits block, and how many jobs of other batches may be sent before the next pass. Pure.
 
 Batches are handled in order, and the jobs granted to one batch count for all later ones. The feeder uses the headroom
 as an upper bound for the batch's counter of sent instances, so limits also hold between passes. A cap on recent usage
@@ -20,7 +20,7 @@ from domain.units import BatchId, Instant
 from jobs.ordering.sizing import JobFootprint
 from priority.limits import holds, limits_of
 from priority.standings import (
-    Credentials,
+    CredentialNames,
     Submitting,
     Target,
     TargetMode,
@@ -37,7 +37,7 @@ Totals = dict[tuple[Scope, str, Quantity], float]
 
 @dataclass(frozen=True, slots=True)
 class QuotaClaim:
-    """A batch that may have jobs to send: its owner, the size of a job, and the number of unsent jobs.
+    """A batch that may have jobs to send: its owner, the amounts of one job, and the number of unsent jobs.
 
     `others` are further reasons why it is blocked; `in_progress` counts its instances in progress.
     """
@@ -78,7 +78,7 @@ def amounts_of(size: JobFootprint) -> dict[Quantity, float]:
 
 
 def in_progress(claims: Iterable[QuotaClaim]) -> Totals:
-    """Return the amounts in progress by scope, name and quantity, without size limits, which apply to single jobs."""
+    """Return the amounts in progress by scope, name and quantity, excluding those that limit only single jobs."""
     totals: Totals = {}
     for claim in claims:
         if claim.in_progress > 0:
@@ -110,7 +110,7 @@ def headrooms(claims: Iterable[QuotaClaim], limits: Sequence[Limit], totals: Tot
 
 
 def _most(asked: RequestedAmounts, limits: Sequence[Limit], totals: Totals) -> int | None:
-    """Return how many more jobs fit under all hard limits, None for any number."""
+    """Return how many more jobs fit under all hard limits; None if no limit applies."""
     fits = [
         (limit.hard - totals.get((limit.scope, name, limit.quantity), 0.0)) / amount
         for limit, name in limits_of(asked, limits)
@@ -130,7 +130,7 @@ def _add(totals: Totals, claim: QuotaClaim, jobs: int) -> None:
 
 
 def idle_holds(claims: Iterable[QuotaClaim], *, slots: int, fraction: float, least: int) -> frozenset[BatchId]:
-    """Return the batches without a job in their submitter's part of the job array, which earn no queue time.
+    """Return the batches whose jobs are all outside their submitter's part of the job array, and so earn no queue time.
 
     Each submitter's batches, in order, fill max(least, fraction of the slots). One job inside is enough.
     """
@@ -150,7 +150,7 @@ Windows = Mapping[int, float]
 
 
 class Caps:
-    """The usage caps among the targets, and the usage they apply to. Without caps, nothing is computed."""
+    """The targets that cap usage, and the usage to compare with them. Without such targets, nothing is computed."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Caps:
         self._targets = {key: one for key, one in every.items() if one.mode in {TargetMode.CAP, TargetMode.HARD_CAP}}
         if not self._targets:
             return
-        credentials = Credentials(accounts)
+        credentials = CredentialNames(accounts)
         newest, depth = window_of(now, settings.window_s), settings.window_samples
         weights = window_weights(settings.window_decay_factor, depth)
 

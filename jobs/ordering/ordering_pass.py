@@ -54,7 +54,7 @@ from priority.standings import LeafStandings, standings
 
 @dataclass(frozen=True, slots=True)
 class OrderingPass:
-    """The result of one pass: charges, changed places, and which batches' breakdowns to store."""
+    """The result of one pass: charges, changed places, and the batches whose breakdowns are to be stored."""
 
     charges: OrderingCharges
     places: Sequence[StoredPlace]
@@ -88,7 +88,7 @@ def order_all(
     now: Instant,
     changed: bool = True,
 ) -> OrderingPass:
-    """Order all batches. Raises InvalidInputError for inconsistent settings.
+    """Order all batches. Raises InvalidInputError if the settings are inconsistent.
 
     `sampled` has the used / estimated ratios of some batches' jobs. `changed`: the settings differ from the last pass.
     """
@@ -174,7 +174,7 @@ class _Ordering:
         return QuotaClaim(batch.batch_id, names, row.size, batch.level, counts.unsent, counts.in_progress)
 
     def _held_pe(self) -> dict[LeafId, float]:
-        """Return the processor equivalents in progress by leaf."""
+        """Return the processor equivalents in progress for each leaf."""
         held: dict[LeafId, float] = {}
         for row in self._rows:
             held[row.leaf] = held.get(row.leaf, 0.0) + max(0, row.one.batch.counts.in_progress) * row.size.pe
@@ -237,7 +237,7 @@ class _Ordering:
     # ------------------------------------------------------------ stored state
 
     def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Headroom]) -> dict[BatchId, OrderNotes]:
-        """Return the state to store for each batch. Its clock runs while it could be sent."""
+        """Return the state to store for each batch. A batch's queue clock runs while its jobs could be sent."""
         free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
         idle = idle_holds(
             [self._claims[row.batch_id] for row in free],
@@ -269,6 +269,8 @@ class _Ordering:
             usage=ledger.changed_usage(),
             windows=ledger.changed_windows(),
             windows_from=ledger.windows_from,
+            used=ledger.returned(),
+            days_from=ledger.days_from,
             grants=self._charged_grants(),
             standings=standing.leaves,
         )
@@ -303,7 +305,7 @@ NEW = OrderNotes()
 
 @dataclass(frozen=True, slots=True)
 class OrderingReport:
-    """The outcome of one pass. `late`: another pass committed first, and nothing was written."""
+    """The outcome of one pass. `late`: another pass committed first, and this pass wrote nothing."""
 
     policy: str
     batches: int
@@ -325,7 +327,7 @@ class Orderer:
         self._explained_by: OrderingSettings | None = None  # the settings at the last pass whose breakdowns were stored
 
     async def run_once(self) -> OrderingReport:
-        """Run one pass. Charges are written first; places not written are computed again by the next pass."""
+        """Run one pass. Charges are written first; the next pass recomputes any places that were not written."""
         now, started_s, catalogue = self._clock.now(), self._clock.monotonic(), self._catalogue()
         view = await self._work.view()
         reference = await self._reference(view, now)
@@ -360,7 +362,7 @@ class Orderer:
         return await self._work.reference(active_since=Instant(now - ACTIVE_HOST_S), now=now)
 
     async def _sampled(self, view: OrderingView) -> Mapping[BatchId, Sequence[float]]:
-        """Return the used / estimated ratios of some batches with enough new results."""
+        """Return the ratios of actual to estimated usage for some batches with enough new results."""
         wanted = islice((one for one in view.batches if wants_sample(one, one.notes or NEW)), MOST_SAMPLED)
         batch_ids = [one.batch.batch_id for one in wanted]
         found = await self._work.used_fractions(batch_ids) if batch_ids else {}

@@ -85,7 +85,7 @@ def differs(place: StoredPlace, one: OrderedBatch) -> bool:
 
 
 def passed_over(rows: Sequence[BatchRow]) -> list[BatchRow]:
-    """Return the rows with updated counts of being passed over, when later batches of the same app were sent first."""
+    """Return the rows with updated counts of how often a batch was bypassed by later batches of the same app."""
     made: dict[BatchId, BatchRow] = {}
     served = set[AppId]()
     for row in sorted(rows, key=stood, reverse=True):

@@ -37,7 +37,7 @@ class JobFootprint:
 
 
 def job_size(request: Request, job_flop: Flop, reference: Reference, gpu: ProcessorType | None = None) -> JobFootprint:
-    """Return the size of a batch's jobs: runtime = estimate / (speed per core of the reference host * requested cores).
+    """Return the size of a batch's jobs. Its runtime is the estimate / (speed per core of the reference host * cores).
 
     With `gpu`, the jobs run only on a GPU of that type, for the same time. A stored batch that exceeds a bound
     introduced later counts as requesting the bound.
@@ -71,6 +71,6 @@ def _within_bounds(request: Request) -> Request:
 
 
 def gpu_of(catalogue: Catalogue, app_id: AppId) -> ProcessorType | None:
-    """Return the GPU type an app's jobs need; None if the app has a CPU version, or no version."""
+    """Return the GPU type that an app's jobs need; None if the app has a CPU version, or no version at all."""
     types = catalogue.processor_types(app_id)
     return min(types) if types and CPU not in types else None

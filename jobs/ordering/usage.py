@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from domain.ordered_work import LeafId, LeafUsage, OrderedBatch, OrderingView, OrderNotes, WindowUsage
+from domain.history import month_bounds, month_of
+from domain.ordered_work import DayUsage, LeafId, LeafUsage, OrderedBatch, OrderingView, OrderNotes, WindowUsage
 from domain.ordering import QueueClock, ServiceLevel
 from domain.ordering_settings import OrderingSettings
-from domain.units import Instant, Seconds
-from domain.usage import Charge
+from domain.units import DAY_S, Instant, Seconds
+from domain.usage import Amounts, Charge
 from jobs.ordering.sizing import JobFootprint
 from priority.charging import usage_weights
 from priority.fair_share import Leaf
@@ -28,7 +29,7 @@ MOST_FRACTION = 10.0  # cap on used / estimated, because volunteers report the u
 def charges_of(
     one: OrderedBatch, notes: OrderNotes, size: JobFootprint, *, rate: float, fraction: float, now: Instant
 ) -> tuple[OrderNotes, Sequence[Charge]]:
-    """Return the updated state and the charges since `notes`; an instance uses `fraction` of its estimate.
+    """Return the updated state and the charges since `notes`. An instance is assumed to use `fraction` of its estimate.
 
     Newly sent work is charged by estimate as of now. Lost work is refunded, and returned work corrected, as of the mean
     time of the charged work; a refund is at most the charged amount. `rate` is the price of newly sent work.
@@ -61,7 +62,7 @@ def charges_of(
 
 
 def _mean_rate(notes: OrderNotes, *, sent: int, rate: float) -> float:
-    """Return the mean price, in service units per PE-hour, of the work in progress, with each price as of sending.
+    """Return the mean price, in service units per PE-hour, of the work in progress, each job at its price when sent.
 
     >>> _mean_rate(OrderNotes(charged=4, used=1, rate=3.0), sent=3, rate=0.0)
     1.5
@@ -90,7 +91,8 @@ def _charges(
     used = found.used * fraction
     if estimated != used or found.used != notes.used:
         usage = size.amounts.times(used).minus(size.amounts.times(estimated))
-        yield Charge(before, usage, used_su=size.units(rate) * (used - notes.used * notes.used_fraction))
+        new = used - notes.used * notes.used_fraction
+        yield Charge(before, usage, size.units(rate) * new, size.amounts.times(new), found.used - notes.used)
 
 
 ENOUGH = 5  # this many results represent the whole batch
@@ -117,15 +119,13 @@ def fraction_of(sampled: Sequence[float], old: float, *, used: int) -> float:
 
 
 def wants_sample(one: OrderedBatch, notes: OrderNotes) -> bool:
-    """Return whether to sample runtimes: after each of the first valid jobs, and then whenever their number has grown
-    by half.
-    """
+    """Return whether to sample runtimes: for each of the first valid jobs, then when their number has grown by half."""
     valid = one.batch.counts.jobs_validated
     return valid > notes.sampled and (valid <= ENOUGH or valid >= 1.5 * notes.sampled)
 
 
 def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) -> OrderNotes:
-    """Return the state with an updated count of being passed over: later batches were sent, but not this one."""
+    """Return the state with an updated count of passes in which later batches were sent but this batch was not."""
     waits = one.batch.counts.unsent > 0 and notes.clock.since is not None
     if sent > 0:
         return replace(notes, bypassed=0) if notes.bypassed else notes
@@ -133,7 +133,7 @@ def noted(notes: OrderNotes, one: OrderedBatch, *, later_sent: bool, sent: int) 
 
 
 def clocked(clock: QueueClock, *, eligible: bool, now: Instant) -> QueueClock:
-    """Return the queue clock, running while jobs of the batch could be sent and paused otherwise.
+    """Return the queue clock: running if `eligible` (jobs of the batch could be sent), otherwise paused.
 
     >>> clocked(QueueClock(since=Instant(10.0)), eligible=False, now=Instant(70.0))
     QueueClock(accrued_s=60.0, since=None)
@@ -147,7 +147,7 @@ WindowKey = tuple[LeafId, ServiceLevel, int]  # a leaf, a level, and the number 
 
 
 class UsageLedger:
-    """Usage by leaf and by window. A stored window of another length counts in the window containing its midpoint."""
+    """Usage by leaf and by window. A stored window of another length counts in the window around its midpoint."""
 
     def __init__(self, view: OrderingView, settings: OrderingSettings, now: Instant) -> None:
         self._members = view.members
@@ -157,15 +157,16 @@ class UsageLedger:
         self._changed: dict[LeafId, None] = {}
         self._stored = view.windows
         self._added: dict[WindowKey, float] = {}
+        self._returned: dict[LeafId, DayUsage] = {}
 
     @property
     def windows_from(self) -> Instant:
-        """Return the start of the oldest window that any setting can use."""
+        """Return the start of the oldest window that any setting may use."""
         longest_s = max([self._settings.window_s, *(one.length_s for one in self._stored)])
         return Instant(self._now - (MOST_WINDOWS + 1) * longest_s)
 
     def take(self, leaf: LeafId, level: ServiceLevel, charges: Iterable[Charge], sampled: Sequence[float]) -> None:
-        """Add the charges of one batch, and the sampled ratios of its jobs."""
+        """Add one batch's charges, and the ratios sampled from its jobs."""
         for one in charges:
             old = self._usage.get(leaf, LeafUsage(leaf))
             usage = old.usage.charged(one.usage, since=one.since, half_life_s=self._settings.half_life_s)
@@ -175,9 +176,11 @@ class UsageLedger:
             self._changed[leaf] = None
             key = (leaf, level, window_of(one.since, self._settings.window_s))
             self._added[key] = self._added.get(key, 0.0) + one.usage.flop
+            if one.returned or one.used_su or one.used != Amounts():
+                self._returned[leaf] = self._returned.get(leaf, DayUsage(leaf)).plus(one)
 
     def submitting(self, held_pe: Mapping[LeafId, float]) -> list[Submitting]:
-        """Return each submitter in each of its accounts, with the new charges included."""
+        """Return each submitter in each of its accounts, with usage that includes the new charges."""
         weights, half_life_s = usage_weights(self._settings.usage_weights), self._settings.half_life_s
         windows: dict[LeafId, dict[int, float]] = {}
         for (leaf, _, number), flop in self._by_window().items():
@@ -204,6 +207,14 @@ class UsageLedger:
         for (_, level, number), flop in self._by_window().items():
             found[level][number] = found[level].get(number, 0.0) + max(0.0, flop)
         return found
+
+    @property
+    def days_from(self) -> Instant:
+        """The start of the first month of which days are kept."""
+        return month_bounds(month_of(Instant(max(0.0, self._now - self._settings.usage_days * DAY_S))))[0]
+
+    def returned(self) -> list[DayUsage]:
+        return [self._returned[leaf] for leaf in sorted(self._returned)]
 
     def changed_usage(self) -> list[LeafUsage]:
         return [self._usage[leaf] for leaf in sorted(self._changed)]

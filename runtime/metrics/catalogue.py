@@ -42,7 +42,7 @@ class Metric:
         return (*self.labels, "process") if self.across is Across.EACH else self.labels
 
     def of(self, *labels: str, value: float) -> MetricSample:
-        """Return a sample with one number.
+        """Return a sample that consists of one number.
 
         >>> Metric("muster_x", MetricKind.GAUGE, "An x.", ("app",)).of("pi", value=2).value
         (2.0,)

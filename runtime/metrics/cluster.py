@@ -1,4 +1,4 @@
-"""Measures, every 15 s, what is common to all nodes: unsent work, forecasts, ranking, the database.
+"""Measures, every 15 s, what all nodes have in common: unsent work, forecasts, ranking, the database.
 
 The background process runs these queries, so that requests for /metrics never do.
 """
@@ -35,7 +35,7 @@ class Cluster:
         self.database_up = False
 
     async def ask_once(self) -> None:
-        """Run all queries once. A query that fails keeps its last value for a while."""
+        """Run all queries once. If a query fails, its last value is kept for a while."""
         self.database_up = True
         for name, ask in QUERIES.items():
             now = self._clock.now()

@@ -33,7 +33,7 @@ class MetricReading(msgspec.Struct, frozen=True, array_like=True):
 
 
 def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier: Mapping[Key, Value]) -> MetricReading:
-    """Return a process's samples, with the counts of its predecessors with the same name added.
+    """Return a process's samples, including the counts of earlier processes with the same name.
 
     So counters never decrease when a process is restarted.
     """
@@ -44,7 +44,7 @@ def reading(process: str, at: Instant, samples: Iterable[MetricSample], earlier:
 
 
 def counts(earlier: MetricReading) -> dict[Key, Value]:
-    """Return a reading's counters, which continue in the next process. Gauges do not."""
+    """Return a reading's counters, which the next process continues. Gauges are not continued."""
     return {
         (name, labels): value
         for name, labels, value in earlier.samples
@@ -182,7 +182,7 @@ def _family(metric: Metric, values: Values) -> Family:
 
 
 def _buckets(bounds: Sequence[float], counted: Sequence[float]) -> list[tuple[str, float]]:
-    """Return cumulative counts up to each bound.
+    """Return the cumulative count up to each bound.
 
     >>> _buckets((0.1, 1.0), (3.0, 2.0, 1.0))
     [('0.1', 3.0), ('1.0', 5.0), ('+Inf', 6.0)]

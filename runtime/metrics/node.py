@@ -35,7 +35,7 @@ class MetricsPortError(MusterError):
 
 @contextmanager
 def run_folder() -> Iterator[Path]:
-    """Create a directory for the node's processes, removed at the end; in memory if a service manager provides one."""
+    """Create a directory for the node's processes, removed at the end; in memory if a service manager offers one."""
     parent = os.environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
     folder = Path(tempfile.mkdtemp(prefix="muster-", dir=parent or None))
     try:
@@ -61,7 +61,7 @@ class NodeStatus:
 
 
 def of_children(children: Sequence[Child]) -> Iterator[MetricSample]:
-    """Yield which processes are running, and how often each was restarted."""
+    """Yield whether each process is running, and how often it was restarted."""
     for child in children:
         yield metric.PROCESS_UP.of(child.name, value=child.runs())
         yield metric.RESTARTS.of(child.name, value=child.restarts)

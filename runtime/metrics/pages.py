@@ -25,7 +25,7 @@ Refuses = Callable[[web.Request], str | None]  # why a client may not read metri
 
 
 class StatusPages:
-    """The pages that each process serves about its whole node. Without `refuses`, all clients may read metrics."""
+    """The pages on which each process reports about its whole node. Without `refuses`, all clients may read metrics."""
 
     def __init__(
         self, board: MetricsStore, troubles: Troubles, clock: Clock, *, refuses: Refuses | None = None

@@ -53,7 +53,7 @@ def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
 
 
 def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:
-    """Yield the contents of the job array. An app's slots count for each processor type that it has a version for."""
+    """Yield the contents of the job array. An app's slots count once for each processor type it has a version for."""
     slots: Counter[AppId] = Counter()
     urgent = 0
     for group in feeder.array.each_group():
@@ -87,7 +87,7 @@ def of_cut_points(catalogue: Catalogue, now: Instant) -> Iterator[MetricSample]:
 
 
 def of_store(figures: PostgresFigures) -> Iterator[MetricSample]:
-    """Yield metrics of connections, and the number of requests per round trip."""
+    """Yield metrics of database connections, and the number of requests per round trip."""
     pool = figures.pool()
     yield metric.POOL.of("idle", value=pool.idle)
     yield metric.POOL.of("busy", value=pool.connections - pool.idle)
@@ -143,7 +143,7 @@ def of_process(started_at: Instant, version: str) -> Callable[[], Iterable[Metri
 
 
 def _by_size(sizes: Mapping[int, int]) -> list[int]:
-    """Return the number of groups in each of the catalogue's buckets.
+    """Return how many groups fall into each of the catalogue's buckets.
 
     >>> _by_size({1: 5, 3: 2, 4: 1, 64: 1})
     [5, 0, 3, 0, 0, 0, 1]
@@ -199,7 +199,7 @@ class Reporter:
 
 
 def _measured(source: Callable[[], Iterable[MetricSample]]) -> Sequence[MetricSample]:
-    """Return a source's samples. A source that fails is logged and does not affect other sources."""
+    """Return a source's samples. If a source fails, this is logged, and the other sources are still measured."""
     try:
         return list(source())
     except Exception:

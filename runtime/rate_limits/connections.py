@@ -75,7 +75,7 @@ class BoundedSite(web.BaseSite):
         return ConnectionsInUse()
 
     def _held(self) -> int:
-        """Return the number of connections that count: new ones from set-up on, except those being closed."""
+        """Return the number of connections that count: from the start of their set-up, except those being closed."""
         return len(self._there) + len(self._leaving)
 
     def _hear_of_those_who_go(self) -> None:
@@ -91,7 +91,7 @@ class BoundedSite(web.BaseSite):
         server.connection_lost = lost  # type: ignore[method-assign]  # there is no other way to be notified
 
     def _let_go_of(self, surplus: int) -> None:
-        """Close `surplus` idle connections, oldest first, or otherwise one with an open request after its response.
+        """Close `surplus` connections that are idle, oldest first, or one with an open request after its response.
 
         A connection that is being set up cannot be closed.
         """
@@ -127,7 +127,7 @@ class ConnectionsInUse(asyncio.Protocol):
 
 
 def files_at_most() -> int:
-    """Raise the process's limit of open files to its maximum and return it."""
+    """Raise the process's limit on open files to its maximum and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

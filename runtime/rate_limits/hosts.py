@@ -1,4 +1,4 @@
-"""Limits per host and network: a host's request rate, and new computers per volunteer or network and day.
+"""Limits by host and network: a host's request rate, and new computers per day of a volunteer or network.
 
 Known computers do not count as new.
 """

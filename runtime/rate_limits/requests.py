@@ -1,4 +1,4 @@
-"""The first checks of a request: its address's rate limit, size and speed of the body, and malformed HTTP.
+"""Makes the first checks of a request: its address's rate limit, the body's size and speed, and malformed HTTP.
 
 The HTTP library replies to a malformed request with status 400 and the reason. Many of them share one log line.
 """
@@ -134,7 +134,7 @@ async def _check_form(request: web.Request) -> None:
 
 @contextmanager
 def _cut_off(request: web.Request, timeout_s: float | None) -> Iterator[None]:
-    """Close the connection if the body takes too long. None: no limit, as for uploads, which have their own."""
+    """Close the connection if the body takes too long. None: no limit, as for uploads, which have their own limit."""
     if timeout_s is None:
         yield
         return

@@ -1,4 +1,4 @@
-"""Deadline rules decide whether a host may get a job and when it is due. One module per rule. Pure.
+"""Deadline rules, which decide whether a host may get a job and when the job is due. One module per rule. Pure.
 
 To add a rule: add a module with a function `due`, a line in `RULES`, its name in `DeadlineRule` (domain/settings.py),
 its traits in domain/deadline_rules.py and the sentences of its rows in domain/due_terms.py.

@@ -11,7 +11,7 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, too_slow
 
 
 def due(moment: Moment, job: DueInputs, _settings: DeadlineSettings) -> Due | Refusal:
-    """Return now + D for each host that finishes all its work by then."""
+    """Return now + D if the host finishes all its work by then, otherwise the refusal."""
     done_s = moment.queue_s + job.runtime_s
     if done_s > job.bound_s:
         return too_slow("queued work", moment.queue_s, "runtime", job.runtime_s, job.bound_s)

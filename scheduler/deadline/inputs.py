@@ -56,7 +56,7 @@ RETRY_FRACTION = 0.5  # of D: assumed T_retry until it is measured on good hosts
 
 
 def retry_turnaround_s(cuts: CutPoints | None, bound_s: Seconds) -> Seconds:
-    """Return T_retry, the time of a retry on a good host including validation; 0.5 D until it is measured."""
+    """Return T_retry, a retry's time on a good host including validation; 0.5 D until it is measured."""
     if cuts is None or cuts.retry_turnaround_s is None:
         return Seconds(RETRY_FRACTION * bound_s)
     return cuts.retry_turnaround_s
@@ -80,7 +80,7 @@ def due_inputs(
 
 @quick_dataclass(frozen=True, slots=True)
 class Due:
-    """A due date and the terms it follows from.
+    """A due date, and the terms from which it was computed.
 
     `row` has the sentence into which `numbers` are inserted. `threshold` is 0 if `gate` is none. `retry`: the host also
     passed the gate for retries.
@@ -115,5 +115,5 @@ def below_gate(percentile: Percentile, gate: Gate, threshold: float, where: str)
 
 
 def shown_p(percentile: Percentile) -> float:
-    """Return P for use in a sentence; -1 for a newcomer."""
+    """Return P as used in a sentence; -1 for a newcomer."""
     return -1.0 if percentile.p is None else percentile.p

@@ -31,7 +31,7 @@ NOT_YET = "host already has {0:length} of work; retries are sent only below {1:l
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
-    """Return the due date from the table above, or the refusal. A retry keeps the due date and gate of its row.
+    """Return the due date from the table above, or the refusal. A retry keeps the due date and the gate of its row.
 
     Example: an idle host with R = 2 h, R_q = 5 h and P = 0.6, a batch due in 3 days, T_retry = 1 d: row 3, due in 2
     days.

@@ -1,6 +1,6 @@
-"""The ports of the services in memory, without input or output: for the simulator.
+"""Implements the services' ports in memory, without input or output, for the simulator.
 
-`tests.memory` adds the ports of people's requests, for tests.
+`tests.memory` adds the ports for people's requests, for tests.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["AllShards", "MemoryStore"]
 
 
 class MemoryStore:
-    """All ports over objects in this process. One attribute per port, named as in store.postgres.PostgresStore."""
+    """All ports, on objects in this process. One attribute per port, named as in store.postgres.PostgresStore."""
 
     def __init__(self) -> None:
         self._registry = registry = Registry()

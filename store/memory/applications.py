@@ -1,4 +1,4 @@
-"""Applications, people, volunteers, settings and notes of periodic tasks, in memory."""
+"""Stores apps, people, volunteers, settings and the state of periodic tasks in memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from domain.settings import Settings
 from domain.units import AccountId, AppId, AppVersionId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
-from store.memory.registry import StoredFile
+from store.memory.registry import RegisteredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import OnTables
 from store.settings import is_accelerated, with_relaxed
 
-INHERITED_SAMPLES = 5.0  # initial maximum for a new version, per kind of sums (docs/formulas.md#app-versions)
-INHERITED_VALID = 11  # initial maximum of consecutive valid results for a new version
+INHERITED_SAMPLES = 5.0  # maximum inherited by a new version, per kind of sums (docs/formulas.md#app-versions)
+INHERITED_VALID = 11  # maximum of consecutive valid results inherited by a new version
 
 
 class MemoryApplications(OnTables):
@@ -72,7 +72,7 @@ class MemoryApplications(OnTables):
         versions[app_version_id] = replace(versions[app_version_id], state=state)
 
     def _inherit(self, app_version_id: AppVersionId, version: AppVersion) -> None:
-        """Give the new version its predecessor's statistics with a small weight."""
+        """Copy the predecessor's statistics to the new version with a small weight."""
         older = [
             known
             for known in self._registry.versions.values()
@@ -86,7 +86,7 @@ class MemoryApplications(OnTables):
                 self._work.put_hav(_inherited(host.havs[predecessor], app_version_id))
 
     async def load_catalogue(self) -> Catalogue:
-        """Load the catalogue; the quotas of its settings apply from then on."""
+        """Load the catalogue. The quotas in its settings apply immediately."""
         versions = self._versions()
         self._registry.settings, unfit = Settings.from_stored(self._registry.changed_settings)
         return Catalogue(
@@ -102,7 +102,7 @@ class MemoryApplications(OnTables):
         )
 
     def _versions(self) -> dict[AppVersionId, AppVersion]:
-        """Return the versions with the current files and plan classes."""
+        """Return the versions with their current files and plan classes."""
         registry = self._registry
         return {
             app_version_id: replace(
@@ -122,7 +122,7 @@ def _identity(version: AppVersion) -> tuple[AppId, str, str, int]:
     return (*_line(version), version.version_num)
 
 
-def _as_registered(file: AppFile, registered: StoredFile) -> AppFile:
+def _as_registered(file: AppFile, registered: RegisteredFile) -> AppFile:
     return replace(file, nbytes=registered.nbytes, md5=registered.md5, signature=registered.signature)
 
 
@@ -155,7 +155,7 @@ class MemoryPeople(OnTables):
         return list(self._registry.accounts.values())
 
     async def add_submitter(self, name: str, *, account: str, shares: float, now: Instant) -> Submitter:
-        """Add a submitter. `now` is ignored: no query of this store uses its creation time."""
+        """Add a submitter. `now` is ignored, because no query of this store uses the creation time."""
         del now
         registry = self._registry
         account_id = registry.account(account).account_id
@@ -225,7 +225,7 @@ class MemorySettings(OnTables):
 
 class MemoryNotes(OnTables):
     async def note_relaxed_gates(self, gates: Sequence[RelaxedGate], *, now: Instant) -> None:
-        del now  # this store has no query for their times
+        del now  # this store has no query for the times
         self._registry.relaxed_gates = tuple(gates)
 
     async def note_acceleration(self, acceleration: Acceleration) -> None:

@@ -1,6 +1,6 @@
-"""Tables of numbers kept in step with objects: a batch's jobs and instances, hosts, turnarounds.
+"""Keeps tables of numbers in sync with objects: a batch's jobs and instances, hosts, turnarounds.
 
-Rows of changed objects are rewritten when the table is read.
+When a table is read, the rows of changed objects are rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FIRST_ROWS = 64
 
 
 class KeptTable:
-    """Rows by index, from 0 without gaps; it grows by halves.
+    """Rows by index, from 0 without gaps. The table grows by half its size.
 
     >>> kept = KeptTable((("host_id", "i4"), ("p", "f4")))
     >>> kept.write([1, 0], [(7, 0.5), (8, 1.0)])
@@ -40,7 +40,7 @@ class KeptTable:
 
     @property
     def rows(self) -> Table:
-        """The current rows; callers that keep them must copy them."""
+        """The current rows. Callers that keep them must copy them."""
         return self._table[: self._size]
 
     def write(self, places: Sequence[int], rows: Sequence[tuple[object, ...]]) -> None:
@@ -56,13 +56,13 @@ class KeptTable:
 
 
 NAN = float("nan")
-CANCELLED = -1  # in place of a standing, or of a job's missing copies
+CANCELLED = -1  # replaces a standing, or a job's number of missing copies
 
 
 class BatchColumns:
-    """Tables of a batch, updated when they are read. `changed` are the jobs changed since.
+    """A batch's tables, updated when they are read. `changed` are the jobs changed since the last read.
 
-    The first instance of each job has its job's index, the few others follow.
+    The first instance of each job has its job's index; the few further instances follow.
     """
 
     def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
@@ -76,14 +76,14 @@ class BatchColumns:
         self._write(batch.job_ids)
 
     def jobs(self) -> Table:
-        """Return JOB_FIELDS of all jobs that were not cancelled; a copy."""
+        """Return a copy of JOB_FIELDS for all jobs that were not cancelled."""
         self._update()
         rows = self._jobs.rows
         found: Table = rows[rows["needed"] != CANCELLED]
         return found
 
     def instances(self) -> Table:
-        """Return INSTANCE_FIELDS of all instances that were not cancelled, nor their jobs; a copy."""
+        """Return a copy of INSTANCE_FIELDS for all instances unless they or their jobs were cancelled."""
         self._update()
         rows = self._instances.rows
         found: Table = rows[rows["standing"] != CANCELLED]
@@ -119,7 +119,7 @@ def _job(job: StoredJob) -> tuple[object, ...]:
 
 
 def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[object, ...]:
-    """Return the fields of INSTANCE_FIELDS; instances created with their batch have its time `batch_at`."""
+    """Return the fields of INSTANCE_FIELDS. Instances created with their batch have its creation time, `batch_at`."""
     is_cancelled = gone or row.state is InstanceState.CANCELLED
     return (
         row.job.job_id,
@@ -146,7 +146,7 @@ _OF_HOST = (
     ("disk_free_bytes", "f8", "disk_free_bytes"),
     ("cpu_fraction", "f8", "cpu_availability_fraction"),
 )
-# The same for a host's row of an app version. NaN for unknown values.
+# The same for a host's row for an app version. Unknown values are NaN.
 _OF_HAV = (
     ("host_id", "i4", "host_id"),
     ("app_version_id", "i4", "app_version_id"),
@@ -183,7 +183,7 @@ _of_its_host = attrgetter("volunteer_id", "last_rpc_at", "cpu_availability_fract
 
 
 class HostColumns:
-    """Tables of `hosts`, updated when they are read. `changed` are the rows changed since."""
+    """Tables of `hosts`, updated when they are read. `changed` are the rows changed since the last read."""
 
     def __init__(self, hosts: Mapping[HostId, StoredHost]) -> None:
         self.changed: set[HostId] = set()
@@ -194,18 +194,18 @@ class HostColumns:
         self._of_havs = KeptTable(HAV_COLUMNS)
 
     def of_hosts(self) -> Table:
-        """Return the current HOST_COLUMNS of every host, in order of creation."""
+        """Return the current HOST_COLUMNS for all hosts in order of creation."""
         self._update()
         return self._of_hosts.rows
 
     def of_versions(self, versions: Collection[AppVersionId]) -> Table:
-        """Return HAV_COLUMNS of every host with a row of these versions, in no particular order; a copy."""
+        """Return a copy of HAV_COLUMNS for all hosts' rows for these versions, in no particular order."""
         self._update()
         rows = self._of_havs.rows
         return rows[np.isin(rows["app_version_id"], np.array(sorted(versions), "i4"))]
 
     def of_pairs(self, pairs: Collection[Pair]) -> tuple[Table, list[Pair]]:
-        """Return HAV_COLUMNS of the pairs that have a row, a copy; and the other pairs."""
+        """Return a copy of HAV_COLUMNS for the pairs that have a row, and the pairs that do not."""
         self._update()
         places = self._places
         known = [places[pair] for pair in pairs if pair in places]
@@ -235,16 +235,16 @@ def _hav(host: Host, rpc_interval_s: float | None, row: HostAppVersion) -> tuple
     return (*_of_hav(row), s_per_flop, rpc_interval_s, *_of_its_host(host))
 
 
-NO_HOST = 0  # in place of a host: neither returned nor timed out
+NO_HOST = 0  # replaces a host id if the instance has neither returned nor timed out
 RETURN_FIELDS = (("job_id", "i8"), ("host_id", "i8"), ("turnaround_s", "f8"))  # NaN: timed out
-NEARLY = 1e-9  # bound on the rounding difference between sums of all results in any two orders
+NEARLY = 1e-9  # bound on the difference by rounding between sums of all results in different orders
 
 
 Floats: TypeAlias = NDArray[np.float64]
 
 
 class BatchReturns:
-    """The returned results of a batch, updated when they are read. `changed` are the jobs changed since."""
+    """A batch's returned results, updated when they are read. `changed` are the jobs changed since the last read."""
 
     def __init__(self, batch: StoredBatch, jobs: Sequence[StoredJob]) -> None:
         self.changed: set[JobId] = {JobId(job_id) for job_id in batch.job_ids}
@@ -253,7 +253,7 @@ class BatchReturns:
         self._kept = KeptTable(RETURN_FIELDS, len(batch.job_ids))
 
     def rows(self) -> Table:
-        """Return RETURN_FIELDS of returned and timed-out instances; a copy."""
+        """Return a copy of RETURN_FIELDS for returned and timed-out instances."""
         if self.changed:
             instances = [row for job_id in sorted(self.changed) for row in self._all[job_id - 1].instances]
             places = self._places
@@ -277,7 +277,7 @@ def _fields(row: StoredInstance) -> tuple[object, ...]:
 
 
 def without(rows: Table, jobs: Collection[JobId]) -> Table:
-    """Return the rows of all jobs except these."""
+    """Return the rows except those of the given jobs."""
     if not jobs:
         return rows
     found: Table = rows[~np.isin(rows["job_id"], np.fromiter(jobs, np.int64, len(jobs)))]
@@ -285,7 +285,7 @@ def without(rows: Table, jobs: Collection[JobId]) -> Table:
 
 
 def low_turnaround_of(batches: Iterable[tuple[BatchId, AppId, Table]]) -> LowTurnaround:
-    """Compute `domain.acceleration.low_turnaround` from RETURN_FIELDS of each batch with its app."""
+    """Compute `domain.acceleration.low_turnaround` from each batch's app and RETURN_FIELDS."""
     median_of: dict[BatchId, Seconds] = {}
     hosts: list[NDArray[np.int64]] = []
     shares: list[Floats] = []
@@ -307,7 +307,7 @@ def low_turnaround_of(batches: Iterable[tuple[BatchId, AppId, Table]]) -> LowTur
 
 
 def _low(hosts: NDArray[np.int64], shares: Floats) -> list[int]:
-    """Return hosts with a mean below LOW_BELOW. Sums are vectorised; one by one where rounding decides."""
+    """Return the hosts with a mean below LOW_BELOW. Sums are vectorised unless rounding could change the result."""
     counts = np.bincount(hosts)
     means = np.bincount(hosts, weights=shares) / np.maximum(1, counts)
     is_close = (counts > 0) & (np.abs(means - LOW_BELOW) < NEARLY)

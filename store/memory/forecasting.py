@@ -1,4 +1,4 @@
-"""Reads the completion estimator's input for a batch in memory. Unchanged data are not read again."""
+"""Reads the completion estimator's input for a batch from memory. Unchanged data are not read again."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Dispatches, OnTables
 
 NAN = float("nan")
-LOOKED_AT = 2 * SENT_MOST  # dispatches of an app, spread evenly over the recent ones;
-LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # used if the first had fewer of other batches
+LOOKED_AT = 2 * SENT_MOST  # number of an app's recent dispatches read, evenly spaced;
+LOOKED_AT_MORE, LEAST_SENT = 20 * LOOKED_AT, 200  # used if these include fewer from other batches
 
 
 class MemoryForecasting(OnTables):
@@ -106,7 +106,7 @@ class MemoryForecasting(OnTables):
         return [other for other in ready if (_rank(other), other.order) < (_rank(batch), batch.order)]
 
     def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
-        """Return SENT_FIELDS of some recent dispatches of other batches, and the weight of each."""
+        """Return SENT_FIELDS for a sample of recent dispatches from other batches, and the weight of each."""
         sent = self._work.dispatches.get(app_id) or Dispatches()
         since = Instant(now - SENT_WITHIN_S)
         rows: list[StoredInstance] = []
@@ -120,7 +120,7 @@ class MemoryForecasting(OnTables):
         return table, float(max(1, step))
 
     def _dispatched(self, sent: Iterable[tuple[float, int]], batch: StoredBatch | None) -> list[StoredInstance]:
-        """Yield the instances, except those of this batch, purged, or sent again since."""
+        """Return the instances except those of this batch, purged instances, and instances sent again since."""
         instances, purged = self._work.instances, self._work.purged
         return [
             row
@@ -140,7 +140,7 @@ class MemoryForecasting(OnTables):
         return table
 
     def _havs(self, instances: Table, sent: Table) -> Table:
-        """Return FORECAST_HAV_FIELDS of every (host, app version) in either."""
+        """Return FORECAST_HAV_FIELDS for each (host, app version) in either table."""
         both = [instances[instances["host_id"] >= 0], sent]
         keys = [rows["host_id"].astype(np.int64) << 32 | rows["app_version_id"].astype(np.int64) for rows in both]
         every = np.unique(np.concatenate(keys)).tolist()

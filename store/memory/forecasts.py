@@ -1,4 +1,4 @@
-"""Forecasts of completion in memory: stored, published with their batch, and scored."""
+"""Stores completion forecasts in memory, publishes them with their batch, and scores them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NOT_SCORED = frozenset((Method.COMPLETE, Method.FALLBACK))
 class MemoryForecasts(OnTables):
     def __init__(self, registry: Registry, work: Work) -> None:
         super().__init__(registry, work)
-        self._last: dict[BatchId, tuple[Instant, int]] = {}  # of unscored batches: made_at, finished jobs
+        self._last: dict[BatchId, tuple[Instant, int]] = {}  # for unscored batches: made_at, finished jobs
         self._claimed: set[BatchId] = set()
         self._scores: dict[AppId, list[Score]] = {}
         self._accuracies: dict[AppId, AppAccuracy] = {}
@@ -162,7 +162,7 @@ def _delay_bound_s(batch: StoredBatch) -> Seconds:
 def _thinned(
     forecasts: Sequence[ForecastRecord], part_s: Seconds, from_at: Instant, to_at: Instant
 ) -> list[ForecastRecord]:
-    """Keep, of the forecasts between two instants without a change, the first of each interval."""
+    """Thin out the unchanged forecasts between two instants, keeping the first in each interval."""
 
     def goes(one: ForecastRecord) -> bool:
         if one.change is not Change.HELD or one.checkpoint_fraction is not None or not from_at <= one.made_at < to_at:

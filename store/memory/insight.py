@@ -1,4 +1,4 @@
-"""Hosts by rank, waiting work and batches, in memory."""
+"""Answers operators' queries about host rankings, waiting work and batches from memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class MemoryInsight(OnTables):
         rates = [
             calls_per_hour(stored.rpc_interval_s, stored.host.last_rpc_at, now)
             for stored in self._work.hosts.values()
-            if ids.isdisjoint(stored.havs)  # nothing else is read of nearly all hosts
+            if ids.isdisjoint(stored.havs)  # skip nearly all hosts after this test
             and stored.host.last_rpc_at >= active_since
             and not platforms.isdisjoint(stored.host.platforms)
             and (kind == CPU or any(gpu.type == kind for gpu in stored.host.coprocessors))
@@ -50,7 +50,7 @@ class MemoryInsight(OnTables):
 
 
 def _standings(rows: Table, now: Instant) -> Table:
-    """Return STANDING_FIELDS of these HAV_COLUMNS; calls per hour as in domain.insight."""
+    """Convert HAV_COLUMNS to STANDING_FIELDS. Calls per hour are defined in domain.insight."""
     table = np.empty(rows.size, native_dtype(STANDING_FIELDS))
     for name, _ in STANDING_FIELDS:
         if name in SAME:

@@ -1,4 +1,4 @@
-"""Reads and writes of a scheduler request, in memory."""
+"""Performs the reads and writes of scheduler requests in memory."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class MemoryLedger:
         self._work.quotas.release(request, unused)
 
     async def write(self, writes: RequestWrites) -> WriteOutcome:
-        """Raises NotFoundError for an unknown host, InvalidInputError for instants out of order."""
+        """Raises NotFoundError for an unknown host, and InvalidInputError if instants are out of order."""
         if writes.host.host_id not in self._work.hosts:
             raise NotFoundError("host", writes.host.host_id)
         for assignment in writes.assignments:
@@ -164,7 +164,7 @@ class MemoryLedger:
         return replace(outcome, left_out=frozenset(r.instance_id for r in writes.reports) - ended, moved=moved)
 
     def _take_over(self, host: Host, claim: TakeOver) -> bool:
-        """Move an instance to this host if another record of the same computer still has it."""
+        """Move an instance to this host if another record of the same computer still holds it."""
         row, old = self._work.instance(claim.instance_id), self._work.hosts.get(claim.from_host_id)
         if row is None or old is None or row.host_id != claim.from_host_id or row.state not in ACCEPTS_OUTPUTS:
             return False
@@ -176,7 +176,7 @@ class MemoryLedger:
         return True
 
     def _report(self, host_id: HostId, report: Report) -> bool:
-        """Make the step if the host still has the instance, in the state in which the report was checked."""
+        """Make the step if the host still has the instance, and its state is as when the report was checked."""
         row = self._work.instance(report.instance_id)
         if row is None or row.host_id != host_id or row.state is not report.from_state:
             return False
@@ -192,7 +192,7 @@ class MemoryLedger:
         return True
 
     def _detach(self, stored: StoredHost) -> list[StoredInstance]:
-        """End the host's instances in progress; returns them."""
+        """End the host's instances in progress and return them."""
         lost = [stored.held[instance_id] for instance_id in sorted(stored.held)]
         for row in lost:
             self._work.step(row, InstanceState.ABORTED)
@@ -200,7 +200,7 @@ class MemoryLedger:
         return lost
 
     def _assign(self, assignments: Sequence[Assignment], changed: set[JobId]) -> WriteOutcome:
-        """Send the instances that can be sent; adds to `changed` the jobs that now need more copies."""
+        """Send the instances that can be sent. Adds to `changed` the jobs that now need more copies."""
         fates: dict[InstanceId, AssignmentFate] = {}
         sent: dict[InstanceId, SentJob] = {}
         for assignment in assignments:
@@ -216,7 +216,7 @@ class MemoryLedger:
         return WriteOutcome(fates, sent)
 
     def _is_short(self, job: StoredJob, assignment: Assignment) -> bool:
-        """Return whether the dispatch requires more copies than there are usable instances."""
+        """Return whether the job has fewer usable instances than the dispatch requires."""
         if assignment.copies <= job.copies:
             return False
         job.ask_for(assignment.copies)
@@ -246,7 +246,7 @@ def _check_instants(assignment: Assignment) -> None:
 
 
 def _fate(row: StoredInstance | None, assignment: Assignment, apps: Mapping[AppId, App]) -> AssignmentFate:
-    """Decide an assignment: it is also lost if the job now has another homogeneous-redundancy class."""
+    """Decide an assignment's fate. It is also lost if the job's homogeneous-redundancy class has changed."""
     if row is None or row.state is not InstanceState.UNSENT:
         return AssignmentFate.LOST
     job = row.job
@@ -263,7 +263,7 @@ def _fate(row: StoredInstance | None, assignment: Assignment, apps: Mapping[AppI
 
 
 def _excludes(sibling: StoredInstance, assignment: Assignment, app: App, spread: Spread) -> bool:
-    """Return whether an instance sent before keeps the host from getting another of the job."""
+    """Return whether an instance that was already sent prevents the host from getting another one of the job."""
     if spread.per_volunteer and sibling.volunteer_id == assignment.volunteer_id:
         return True
     is_one_at_most = app.one_per_host or sibling.state is InstanceState.IN_PROGRESS

@@ -1,4 +1,4 @@
-"""The order of batches in memory: usage, places and rules."""
+"""Stores the order of batches in memory: usage, places and rules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ LimitKey = tuple[str, str, str]  # scope, quantity, name; empty: for all names
 
 
 class OrderBook:
-    """The tables of the order of batches."""
+    """The tables that determine the order of batches."""
 
     def __init__(self) -> None:
         self.serial = 0
@@ -57,7 +57,7 @@ class OrderBook:
 
 
 def ordered_batch(batch: StoredBatch, book: OrderBook, batches: Mapping[BatchId, StoredBatch]) -> OrderedBatch:
-    """Return a batch in the form of the ordering pass."""
+    """Convert a batch to the form used by the ordering pass."""
     classes, new = batch.classes, batch.new
     awaited = [
         one for one in sorted((*new.after_ok, *new.after_any)) if (found := batches.get(one)) and found.ended_at is None
@@ -87,7 +87,7 @@ def _all_valid(batch: StoredBatch | None) -> bool:
 
 
 def correct_logical_times(registry: Registry, work: Work, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
-    """Charge corrections of logical time; returns the charged batches."""
+    """Charge corrections of logical time. Return the charged batches."""
     submitters, found = registry.submitters, []
     for one in corrections:
         batch = work.batches[one.batch_id]
@@ -137,7 +137,7 @@ class MemoryOrdering:
             FlopPerSecond(float(np.median(hosts["flop_per_s"]))),
             sum(
                 (hosts["ncpus"] * hosts["flop_per_s"] * hosts["cpu_fraction"]).tolist()
-            ),  # in order, for equal rounding
+            ),  # in order, so that rounding is the same
             self._newest_host_id(),
         )
 
@@ -182,7 +182,7 @@ class MemoryOrdering:
         return len(active)
 
     async def explain(self, records: Mapping[BatchId, Mapping[str, object]], *, now: Instant) -> None:
-        del now  # it is part of the records, too
+        del now  # also in the records
         self._book.breakdowns.update({batch_id: json.loads(json.dumps(record)) for batch_id, record in records.items()})
 
     def _used_fractions(self, batch: StoredBatch) -> list[float]:
@@ -205,7 +205,7 @@ def _request(of: Callable[[NDArray[np.float64]], float], hosts: Table) -> Reques
 
 
 def members_of(registry: Registry) -> list[Member]:
-    """Return every submitter in each of its accounts, its own account first."""
+    """Return each submitter's memberships, with its own account first."""
     members = []
     for submitter_id, submitter in sorted(registry.submitters.items()):
         name, permissions = submitter.name, submitter.permissions

@@ -1,4 +1,4 @@
-"""Input and output of the host statistics, and turnaround medians, in memory."""
+"""Stores the input and output of host statistics in memory, and computes turnaround medians."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import OnTables, Work
 
 LEAST_RESULTS = 20
-JOBS_OF_APP, JOBS_OF_BATCH = 100, 400  # of each batch
+JOBS_OF_APP, JOBS_OF_BATCH = 100, 400  # jobs read per batch
 
 
 def app_pace(work: Work, batches: Sequence[StoredBatch]) -> float | None:
-    """Return the median turnaround in seconds per estimated flop; None below 20 valid results."""
+    """Return the median turnaround in seconds per estimated flop, None if there are fewer than 20 valid results."""
     found = [
         _turnaround_s(one) / one.job.job_class.fpops_est_flop
         for batch in batches
@@ -48,7 +48,7 @@ def app_pace(work: Work, batches: Sequence[StoredBatch]) -> float | None:
 
 
 def median_of_batch(work: Work, batch: StoredBatch) -> Seconds | None:
-    """Return the median turnaround, with outstanding and timed-out results last; None below half or below 20."""
+    """Return the median turnaround, outstanding results last, None if it is unknown or with fewer than 20 results."""
     sent = list(_instances(work, batch, JOBS_OF_BATCH))
     back = [_turnaround_s(one) for one in sent if one.state is InstanceState.VALID]
     if len(back) < LEAST_RESULTS:
@@ -115,7 +115,7 @@ class MemoryHavTables(OnTables):
 
 
 def _records(rows: Table, since: Since, on_gpus: Sequence[AppVersionId]) -> Table:
-    """Return HAV_FIELDS of these HAV_COLUMNS."""
+    """Convert HAV_COLUMNS to HAV_FIELDS."""
     of_gpu = np.isin(rows["app_version_id"], np.array(on_gpus, "i4"))
     share = np.where(of_gpu, rows["gpu_fraction"], rows["cpu_fraction"])
     clean = rows["clean_since_at"] <= since.clean_at  # false for NaN
@@ -132,7 +132,7 @@ def _records(rows: Table, since: Since, on_gpus: Sequence[AppVersionId]) -> Tabl
 
 @dataclass(slots=True, eq=False)
 class _Generation:
-    """The data written by a run; complete once it is published."""
+    """The data written by a run. They are complete once published."""
 
     number: int
     full: bool
@@ -149,7 +149,7 @@ class _Generation:
 
 
 class MemoryGenerations(OnTables):
-    """Generations in one process; its runs may overlap."""
+    """Stores generations in this process. Runs may overlap."""
 
     def __init__(self, registry: Registry, work: Work) -> None:
         super().__init__(registry, work)
@@ -176,7 +176,7 @@ class MemoryGenerations(OnTables):
                 self._runs.append(generation.run)
 
     async def remove_old(self) -> int:
-        """Keep two generations with percentiles, and of the others the last two."""
+        """Remove all generations except the last two with percentiles and the last two without."""
         kept = {id(one) for one in (*self._generations[-2:], *[one for one in self._generations if one.full][-2:])}
         removed = [one for one in self._generations if id(one) not in kept]
         self._generations = [one for one in self._generations if id(one) in kept]
@@ -189,7 +189,7 @@ class MemoryGenerations(OnTables):
         return sorted(self.latest(host_id), key=lambda one: one.app_version_id)
 
     def latest(self, of_host: HostId | None = None) -> list[StoredPercentile]:
-        """Return the last full run's rows of one host or of all."""
+        """Return the last full run's rows for one host, or for all."""
         latest = next((one for one in reversed(self._generations) if one.full), None)
         found: list[StoredPercentile] = []
         for table in latest.percentiles if latest is not None else []:

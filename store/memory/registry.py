@@ -1,4 +1,4 @@
-"""Data that rarely change: people, applications, files and settings, by id and by their unique names."""
+"""Stores data that rarely change: people, apps, files and settings, by id and by unique name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from domain.volunteers import VolunteerRecord
 
 
 @dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file clients may fetch; the content of a name never changes."""
+class RegisteredFile:
+    """A file that clients may download. The content behind a name never changes."""
 
     name: str
     nbytes: int
@@ -28,7 +28,7 @@ class StoredFile:
 
 
 class Registry:
-    """The tables, with the rows of a new database: the default account, submitter and plan class."""
+    """The tables with the initial rows of a new database: the default account, submitter and plan class."""
 
     def __init__(self) -> None:
         account = Account(AccountId(1), "default")
@@ -37,7 +37,7 @@ class Registry:
         self.account_ids: dict[str, AccountId] = {account.name: account.account_id}
         self.submitters: dict[SubmitterId, Submitter] = {submitter.submitter_id: submitter}
         self.submitter_ids: dict[str, SubmitterId] = {submitter.name: submitter.submitter_id}
-        self.memberships: dict[SubmitterId, dict[AccountId, float]] = {}  # shares in further accounts
+        self.memberships: dict[SubmitterId, dict[AccountId, float]] = {}  # shares in additional accounts
         self.last_submission_at: dict[SubmitterId, Instant] = {}
         self.volunteers: dict[VolunteerId, VolunteerRecord] = {}
         self.volunteer_ids_by_email: dict[str, VolunteerId] = {}
@@ -45,13 +45,13 @@ class Registry:
         self.apps: dict[AppId, App] = {}
         self.app_ids: dict[str, AppId] = {}
         self.plan_classes: dict[str, PlanClass] = {"": PlanClass("")}
-        self.files: dict[str, StoredFile] = {}
+        self.files: dict[str, RegisteredFile] = {}
         self.versions: dict[AppVersionId, AppVersion] = {}
         self.changed_settings: dict[str, object] = {}
         self.setting_changes: list[SettingChange] = []
         self.duty_done_at: dict[str, Instant] = {}
-        self.settings = Settings()  # of the last loaded catalogue
-        self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # of the last published generation
+        self.settings = Settings()  # as of the last loaded catalogue
+        self.cut_points: dict[tuple[AppId, ProcessorType], CutPoints] = {}  # from the last published generation
         self.relaxed_gates: tuple[RelaxedGate, ...] = ()
         self.acceleration: Acceleration | None = None
         self.kept: tuple[Kept, ...] = ()

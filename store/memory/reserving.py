@@ -1,4 +1,4 @@
-"""Reservations for big jobs, in memory."""
+"""Stores reservations for big jobs in memory."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class MemoryReserving:
 
 
 def reserved_in(registry: Registry) -> Reserved:
-    """Return the kept slots and leases for a catalogue."""
+    """Return the reserved slots and leases for a catalogue."""
     return Reserved({one.batch_id: one for one in registry.kept}, dict(sorted(registry.leases.items())))
 
 

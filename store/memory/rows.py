@@ -1,8 +1,8 @@
-"""The changing rows of the memory store, as slotted objects with references to each other; a batch's unsent instances.
+"""Defines the memory store's changing rows as slotted objects with references, and the queue of unsent instances.
 
-Only `work.Work` changes the columns that an index depends on (states, hosts, urgency). Ids of fresh instances are
-appended in ascending order and skipped, not removed, when they no longer wait; a head moves past them and never back,
-so no read passes the same dispatched instances twice. Urgent instances are few: one sorted list.
+Only `work.Work` changes the columns on which an index depends (states, hosts, urgency). Ids of fresh instances are
+appended in ascending order. When they no longer wait they are skipped, not removed: a head moves past them and never
+back, so no read passes the same dispatched instances twice. Urgent instances are few and form a sorted list.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from store.rows import due_terms
 
 Value = TypeVar("Value")
 
-BLOCK = 256  # texts compressed together
-BETWEEN = "\0"  # separator: occurs in no text, as in databases
+BLOCK = 256  # number of texts compressed together
+BETWEEN = "\0"  # separator: does not occur in texts, as in databases
 LEVEL = 1  # compression level: the fastest
 
 
 class Texts:
-    """Texts by number, from 0. They are compressed in blocks: similar texts shrink to a sixth.
+    """Stores texts by number, from 0. They are compressed in blocks, which reduces similar texts to a sixth.
 
     >>> texts = Texts()
     >>> numbers = [texts.add(f"due in {days} days") for days in range(1000)]
@@ -43,11 +43,11 @@ class Texts:
 
     def __init__(self) -> None:
         self._blocks: list[bytes] = []
-        self._last: list[str] = []  # not yet a full block
-        self._read: tuple[int, list[str]] = (-1, [])  # the block read last
+        self._last: list[str] = []  # not a full block yet
+        self._read: tuple[int, list[str]] = (-1, [])  # the last block read
 
     def add(self, text: str) -> int:
-        """Add a text; returns its number."""
+        """Add a text. Return its number."""
         number = len(self._blocks) * BLOCK + len(self._last)
         self._last.append(text)
         if len(self._last) == BLOCK:
@@ -64,17 +64,17 @@ class Texts:
         return self._read[1][place]
 
 
-COMPACT_FROM = 4096  # skipped ids removed at once
+COMPACT_FROM = 4096  # number of skipped ids that are removed together
 
 Row = TypeVar("Row")
 FreshOf = Callable[
     [Sequence[InstanceId]], list[Row]
-]  # of the ids still waiting, in the same order, the stored instances
+]  # returns the stored instances for ids that still wait, in the same order
 
 
 @dataclass(slots=True, eq=False)
 class FreshQueue:
-    """Instance ids of one shard, ascending; those before `head` are no longer fresh."""
+    """The instance ids of one shard, ascending. Ids before `head` are no longer fresh."""
 
     ids: list[InstanceId] = field(default_factory=list)
     head: int = 0
@@ -109,7 +109,7 @@ class WaitingQueues:
     urgent: list[tuple[int, InstanceId]] = field(default_factory=list)  # (-retries, id), sorted
 
     def add_fresh(self, shard: int, instance_id: InstanceId) -> None:
-        """Append an id, which must be greater than every id before it."""
+        """Append an id, which must be greater than all previous ids."""
         queue = self.fresh.get(shard)
         if queue is None:
             queue = self.fresh[shard] = FreshQueue()
@@ -123,7 +123,7 @@ class WaitingQueues:
 
 
 class Columns(Protocol):
-    """Tables of a batch, created on first read; notified of changed jobs."""
+    """A batch's tables, created on first read and notified of changed jobs."""
 
     changed: set[JobId]
 
@@ -131,7 +131,7 @@ class Columns(Protocol):
 def taken(cls: Callable[..., Value], **sources: str) -> Callable[[Any], Value]:
     """Return a function that creates a `cls` value from a row.
 
-    Each field is the row's attribute of its name, or the one given by `sources`.
+    Each field is read from the row's attribute of the same name, or from the one given in `sources`.
     """
     read = attrgetter(*[sources.get(one.name, one.name) for one in fields(cls)])  # type: ignore[arg-type]
     return lambda row: cls(*read(row))
@@ -139,7 +139,7 @@ def taken(cls: Callable[..., Value], **sources: str) -> Callable[[Any], Value]:
 
 @dataclass(slots=True, eq=False)
 class StoredHost:
-    """A host, its statistics, and its instances in progress."""
+    """A host with its statistics and its instances in progress."""
 
     host: Host
     havs: dict[AppVersionId, HostAppVersion] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class StoredHost:
 
 @dataclass(slots=True, eq=False)
 class StoredBatch:
-    """A batch with its counters; `job_ids` are consecutive."""
+    """A batch with its counters. `job_ids` are consecutive."""
 
     batch_id: BatchId
     new: NewBatch
@@ -167,15 +167,15 @@ class StoredBatch:
     completion_q50_at: Instant | None = None
     completion_q90_at: Instant | None = None
     median_turnaround_s: Seconds | None = None
-    turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # of all apps, current
+    turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # by app, current
     hold: str | None = None  # the limits that block it
     sent_most: int | None = None
-    refunded_s: Seconds = Seconds(0.0)  # of the charge to its submitter's logical time
+    refunded_s: Seconds = Seconds(0.0)  # part of the charge to its submitter's logical time
     wanted: int | None = None  # the sum over its jobs, computed on first use
-    tail: Sequence[JobId] | None = None  # its open jobs, and some that were open when its tail was last read
+    tail: Sequence[JobId] | None = None  # its open jobs, and jobs that were open when its tail was last read
     columns: Columns | None = None  # store.memory.batch_columns
     returns: Columns | None = None  # store.memory.turnarounds
-    due_terms: Texts = field(default_factory=Texts)  # of its instances, as JSON
+    due_terms: Texts = field(default_factory=Texts)  # its instances' due terms, as JSON
 
     @property
     def order(self) -> tuple[int, float, BatchId]:
@@ -222,14 +222,14 @@ class StoredJob:
         return max(self.job_class.quorum, self.copies)
 
     def ask_for(self, copies: int) -> None:
-        """Require more instances from now on."""
+        """Require more instances, starting now."""
         before, self.copies = self.wanted, copies
         if self.batch.wanted is not None:
             self.batch.wanted += self.wanted - before
         self.changed()
 
     def changed(self) -> None:
-        """Invalidate what requests, the feeder and forecasts have cached of the job or its instances."""
+        """Invalidate what requests, the feeder and forecasts have cached about the job or its instances."""
         for row in self.instances:
             row.candidate = row.held = None
         if self.batch.columns is not None:
@@ -239,7 +239,7 @@ class StoredJob:
 
     @property
     def median_turnaround_s(self) -> Seconds | None:
-        """Return the median of its batch's results, or of the app's by size."""
+        """Return the median turnaround of the batch's results, or of the app's results scaled by job size."""
         of_app = self.batch.turnaround_s_per_flop.get(self.batch.new.app_id)
         if self.batch.median_turnaround_s is not None or of_app is None:
             return self.batch.median_turnaround_s
@@ -248,7 +248,7 @@ class StoredJob:
 
 @dataclass(slots=True, eq=False)
 class StoredInstance:
-    """An instance; fields that are None are set at its dispatch or report."""
+    """An instance. Fields that are None are set at dispatch or report."""
 
     instance_id: InstanceId
     job: StoredJob
@@ -275,7 +275,7 @@ class StoredInstance:
     credit: float | None = None
     gated: bool = False
     uploads: tuple[Upload, ...] = ()
-    created_at: Instant | None = None  # None: with its batch
+    created_at: Instant | None = None  # None: created with its batch
     # The feeder's view, and a request's view while a host has it; None: invalidated by a change.
     candidate: Candidate | None = None
     held: InstanceInProgress | None = None
@@ -287,7 +287,7 @@ class StoredInstance:
 
     @property
     def due_terms(self) -> DueTerms | None:
-        """Return the reasons for its due date; None before it is sent."""
+        """Return the terms of its due date, None before it is sent."""
         return None if self.terms_number is None else due_terms(self.job.batch.due_terms[self.terms_number])
 
     def counted(self) -> Counted:
@@ -295,7 +295,7 @@ class StoredInstance:
 
     @property
     def as_held(self) -> InstanceInProgress:
-        """Return the instance as held by its host; it must have been sent."""
+        """Return the instance as one in progress on its host. It must have been sent."""
         held, usual_s = self.held, self.job.median_turnaround_s
         if held is None or held.median_turnaround_s != usual_s:
             assert self.sent_at is not None

@@ -1,4 +1,4 @@
-"""Jobs to settle, in the order of their changes; the last jobs of batches, and their copies."""
+"""Reads and writes jobs to settle, in order of change, and the last jobs of batches with their copies, in memory."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ class MemoryUnsettled(OnTables):
         return settled
 
     def _is_current(self, settlement: JobSettlement) -> bool:
-        """Return whether the job is unchanged since it was read; an ended job keeps its end."""
+        """Return whether the job is unchanged since it was read. A job that has ended stays ended."""
         if self._work.todo.get(settlement.job_id) != settlement.serial:
             return False
         return self._work.jobs[settlement.job_id - 1].state in (JobState.OPEN, settlement.state)
 
     def _settle(self, settlement: JobSettlement) -> list[HavEvent]:
-        """Apply a settlement; returns the events of the steps made."""
+        """Apply a settlement. Return the events of its steps."""
         del self._work.todo[settlement.job_id]
         self._work.compared_until.pop(settlement.job_id, None)
         self._work.comparison_attempts.pop(settlement.job_id, None)
@@ -92,7 +92,7 @@ class MemoryUnsettled(OnTables):
         return [step.hav_event for step in made if step.hav_event is not None]
 
     def _add_instances(self, job: StoredJob, settlement: JobSettlement) -> None:
-        """Add unsent instances, urgent for a retry or when another instance has returned."""
+        """Add unsent instances. They are urgent for a retry, or if another instance has returned."""
         urgent = settlement.retries > 0 or any(row.state in UNDECIDED for row in job.instances)
         for _ in range(settlement.new_instances):
             self._work.add_instance(job, retries=settlement.retries, urgent=urgent, created_at=settlement.settled_at)
@@ -100,7 +100,7 @@ class MemoryUnsettled(OnTables):
 
 
 def make_step(work: Work, step: InstanceStep) -> bool:
-    """Make a guarded step; False if the instance is no longer in the expected state."""
+    """Make a guarded step. Return False if the instance is no longer in the expected state."""
     row = work.instance(step.instance_id)
     if row is None or row.state is not step.from_state:
         return False
@@ -154,7 +154,7 @@ class MemoryTails(OnTables):
         return [self._tail_job(self._work.jobs[job_id - 1], now) for job_id in behind]
 
     def _open_jobs(self, batch: StoredBatch) -> Sequence[JobId]:
-        """Return the open jobs, ascending. Ended jobs stay ended, so only previously open ones are checked."""
+        """Return the open jobs, ascending. Ended jobs stay ended, so only previously open jobs are checked."""
         jobs, known = self._work.jobs, batch.tail
         if known is not None and batch.state is BatchState.ACTIVE and len(known) == batch.counts.jobs_open:
             return known

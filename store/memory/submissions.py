@@ -1,4 +1,4 @@
-"""Writes and aborts batches, each as a whole or not at all, in memory."""
+"""Writes and aborts batches atomically in memory."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class _Draft:
     new: NewBatch
     classes: list[JobClass] = field(default_factory=list)
     jobs: list[NewJob] = field(default_factory=list)
-    record: Mapping[str, object] | None = None  # breakdown of its place
+    record: Mapping[str, object] | None = None  # breakdown of its place in the order
 
 
 class MemoryBatchWriter:
-    """Collects in memory; `commit` writes. Ids are given at once and lost with a roll-back."""
+    """Collects a batch until `commit` writes it. Ids are assigned immediately and lost on rollback."""
 
     def __init__(self, submissions: MemorySubmissions) -> None:
         self._submissions = submissions
@@ -87,7 +87,7 @@ class MemoryBatchWriter:
         return batch_id
 
     async def explain(self, batch_id: BatchId, record: Mapping[str, object], *, now: Instant) -> None:
-        del now  # it is part of the record, too
+        del now  # also in the record
         self._draft(batch_id).record = json.loads(json.dumps(record))
 
     async def remember(self, key: SubmissionKey, batch_id: BatchId, *, now: Instant) -> None:
@@ -214,7 +214,7 @@ class MemorySubmissions:
         return JobClassId(self._last_class_id)
 
     def share_fraction(self, submitter: Submitter, now: Instant) -> float:
-        """Return the submitter's shares over those of all submitters of the last 30 days, itself included."""
+        """Return the submitter's fraction of the shares of all submitters of the last 30 days, including itself."""
         submitters = self.registry.submitters
         others = sum(
             submitters[submitter_id].shares

@@ -1,4 +1,4 @@
-"""Time-outs, passing due dates, outages, uploads, and jobs of batches that ended long ago, in memory."""
+"""Handles timeouts, passed due dates, outages, uploads, and jobs of batches that ended long ago, in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.settling import make_step
 from store.memory.work import OnTables, Work
 
-DUE_COUNTED = "count_due"  # periodic tasks: until when due dates were counted, when the project was last alive
+DUE_COUNTED = "count_due"  # periodic tasks: time up to which due dates are counted, and last time alive
 ALIVE = "alive"
 
 
@@ -33,7 +33,7 @@ class MemoryOverdue(OnTables):
         while heap and heap[0][0] <= now and len(found) < limit:
             timeout_at, instance_id = heappop(heap)
             row = self._work.instances[instance_id - 1]
-            # Two equal entries: its due date was moved back and forth. The last one found is the only candidate.
+            # Two equal entries: its due date was moved away and back. The last entry found is the only candidate.
             if _times_out_at(row, timeout_at) and (not found or found[-1] is not row):
                 found.append(row)
         for row in found:
@@ -52,7 +52,7 @@ class MemoryOverdue(OnTables):
         return row is not None and row.timeout_at is not None and row.timeout_at <= now
 
     async def count_due(self, *, now: Instant) -> int:
-        """Returns how many instances were counted."""
+        """Count passed due dates. Return how many instances were counted."""
         heap = self._work.dues
         counted = 0
         counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
@@ -70,7 +70,7 @@ class MemoryOverdue(OnTables):
         return counted
 
     def _take_back(self, now: Instant, counted_until: Instant) -> None:
-        """Subtract instances that were counted with a clock that was ahead; they are counted again when due."""
+        """Subtract instances that were counted while the clock was ahead. They are counted again when due."""
         waiting = set(self._work.dues)
         for row in self._work.instances:
             if row.due_at is None or not now < row.due_at <= counted_until or (row.due_at, row.instance_id) in waiting:
@@ -110,7 +110,7 @@ class MemoryOutages(OnTables):
         return OutageReport(outage.by_s, len(rows), more=bool(self._open))
 
     def _next(self, outage: _Outage, limit: int) -> list[StoredInstance]:
-        """Return the next instances by timeout_at descending: moved ones lie behind and are not found again."""
+        """Return the next instances by timeout_at descending, so that instances already moved are not found again."""
         found: list[tuple[Instant, InstanceId]] = []
         for stored in self._work.hosts.values():
             for row in stored.held.values():
@@ -124,7 +124,7 @@ class MemoryOutages(OnTables):
         return [self._work.instances[instance_id - 1] for _, instance_id in chosen]
 
     def _move(self, row: StoredInstance, by_s: Seconds) -> None:
-        """Shift a due date. If it was already counted, subtract it: it is in the future again."""
+        """Shift a due date. If it was already counted, subtract it, because it is now in the future again."""
         assert row.due_at is not None and row.timeout_at is not None
         counted_until = self._registry.duty_done_at.get(DUE_COUNTED, Instant(0.0))
         if row.due_at <= counted_until < row.due_at + by_s:
@@ -150,7 +150,7 @@ class MemoryUploads(OnTables):
         completed_at: Instant,
         replace: bool = False,
     ) -> bool:
-        """Record an upload; no query of this store reads its time."""
+        """Record an upload, without its time, which no query of this store reads."""
         del completed_at
         upload, expected = Upload(name, nbytes, md5), await self.expected(instance_id, name)
         if expected is None:
@@ -167,7 +167,7 @@ class MemoryUploads(OnTables):
 
 
 def add_due(work: Work, row: StoredInstance, number: int) -> None:
-    """Change n_due of the sent instance's (host, app version)."""
+    """Add `number` to n_due of the sent instance's (host, app version)."""
     assert row.host_id is not None and row.app_version_id is not None
     hav = work.hosts[row.host_id].havs[row.app_version_id]
     work.put_hav(replace(hav, n_due=hav.n_due + number))

@@ -1,4 +1,4 @@
-"""Reads unsent instances in the feeder's order, from queues and without scans."""
+"""Reads unsent instances in the feeder's order from queues, without scans."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class MemoryWaiting(OnTables):
         return candidates
 
     def _first_of_all(self, batch: StoredBatch, limit: int) -> list[Candidate]:
-        """Yield shard after shard."""
+        """Return the first candidates, shard by shard."""
         found: list[Candidate] = []
         for shard in sorted(batch.waiting.fresh):
             if len(found) >= limit:
@@ -68,7 +68,7 @@ class MemoryWaiting(OnTables):
 
 
 class AllShards:
-    """The only worker owns every shard."""
+    """Implements the feeder's Shards for a single worker, which owns every shard."""
 
     def owned(self) -> frozenset[int]:
         return ALL_SHARDS

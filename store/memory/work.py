@@ -1,7 +1,7 @@
-"""Hosts, batches, jobs and instances with their indexes, and the steps that keep them consistent.
+"""Stores hosts, batches, jobs and instances with their indexes, and implements the steps that keep them consistent.
 
-Every change of an instance's state is made here, so that counters, queues, the hosts' sets of instances and the two
-calendars (time-outs, due dates) agree with the rows.
+All changes of an instance's state are made here, so that counters, queues, the hosts' sets of instances and the two
+calendars (timeouts, due dates) agree with the rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Quota:
 
 
 class SharedQuotas:
-    """Shared quotas, like store/quotas.py in PostgreSQL."""
+    """Shared quotas, as in store/quotas.py for PostgreSQL."""
 
     def __init__(self) -> None:
         self._quotas: dict[str, _Quota] = {}
@@ -60,11 +60,11 @@ class SharedQuotas:
         self._last_day = 0
 
     def network(self, host_id: HostId) -> str:
-        """Return the address from which the host last used them."""
+        """Return the address from which the host last used its quotas."""
         return self._networks.get(host_id, "")
 
     def drawn_on(self, volunteer_id: VolunteerId, network: str) -> tuple[SharedQuota, ...]:
-        """Return the used quotas of an account and an address."""
+        """Return the quotas in use for an account and an address."""
         return tuple(
             [
                 SharedQuota(name, quota.earned, quota.day, quota.sent)
@@ -91,19 +91,19 @@ class SharedQuotas:
         return found
 
     def _forget(self, before: int) -> None:
-        """Delete quotas that no host has used since that day."""
+        """Delete quotas not used since the given day."""
         for name in [name for name, quota in self._quotas.items() if quota.day < before]:
             del self._quotas[name]
 
     def release(self, request: QuotaRequest, unused: int) -> None:
-        """Subtract unsent jobs from the counts of the day of the request."""
+        """Subtract jobs that were not sent from the counts for the day of the request."""
         for name in request.names:
             quota = self._quotas.get(name)
             if quota is not None and quota.day == request.day:
                 quota.sent = max(0, quota.sent - unused)
 
     def earn(self, added: Mapping[HostId, int], volunteers: Mapping[HostId, VolunteerId], start: int) -> None:
-        """Adjust the quotas of hosts' accounts and addresses by their results."""
+        """Adjust the quotas of the hosts' accounts and addresses for their results."""
         changes = [(volunteers[host_id], self.network(host_id), jobs) for host_id, jobs in added.items()]
         names = {name for volunteer_id, network, _ in changes for name in names_of(volunteer_id, network)}
         known = {name: self._quotas[name].earned for name in names if name in self._quotas}
@@ -112,7 +112,7 @@ class SharedQuotas:
 
 
 class Dispatches:
-    """Instants and instances, by instant.
+    """Instances in order of their dispatch times.
 
     >>> sent = Dispatches()
     >>> for at, number in ((10.0, 1), (30.0, 2), (20.0, 3)):
@@ -126,7 +126,7 @@ class Dispatches:
         self._ids = array("q")
 
     def add(self, at: Instant, instance_id: InstanceId) -> None:
-        """Add a dispatch, nearly always the latest."""
+        """Add a dispatch, which is nearly always the latest."""
         if not self._at or at >= self._at[-1]:
             self._at.append(at)
             self._ids.append(instance_id)
@@ -136,17 +136,17 @@ class Dispatches:
         self._ids.insert(place, instance_id)
 
     def since(self, at: Instant) -> int:
-        """Return the number of dispatches from `at` on."""
+        """Return the number of dispatches at or after `at`."""
         return len(self._at) - bisect_left(self._at, at)
 
     def every(self, step: int, at: Instant) -> Iterator[tuple[float, int]]:
-        """Return every `step`-th dispatch from `at` on, starting with the first."""
+        """Return every `step`-th dispatch at or after `at`, starting with the first."""
         first = bisect_left(self._at, at)
         return zip(self._at[first::step], self._ids[first::step], strict=True)
 
 
 class Work:
-    """Hosts, batches, jobs and instances. Ids count from 1 without gaps, so jobs and instances are lists."""
+    """The hosts, batches, jobs and instances. Ids count from 1 without gaps, so jobs and instances are lists."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -160,18 +160,18 @@ class Work:
         self.instances: list[StoredInstance] = []
         self.dispatches: dict[AppId, Dispatches] = {}
         self.turnaround_s_per_flop: dict[AppId, float] = {}
-        self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in order
+        self.ready: list[tuple[int, float, BatchId]] = []  # active batches with unsent instances, in dispatch order
         self.todo: OrderedDict[JobId, int] = OrderedDict()  # job -> serial, in the order of serials
         self.compared_until: dict[JobId, Instant] = {}  # jobs in back-off during an attempt to compare them
         self.comparison_attempts: dict[JobId, int] = {}
         self._last_serial = 0
-        self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry is valid while the row agrees
+        self.timeouts: list[tuple[Instant, InstanceId]] = []  # heap; an entry is valid as long as the row agrees
         self.dues: list[tuple[Instant, InstanceId]] = []  # the same for due dates
         self.history: set[JobId] = set()  # jobs in the history; only history queries read them
-        self.purged: set[JobId] = set()  # purged ones among them
-        self.months: dict[str, Instant | None] = {}  # of the history, with the time of their last purge
+        self.purged: set[JobId] = set()  # the purged jobs in the history
+        self.months: dict[str, Instant | None] = {}  # months in the history, with their last purge
         self.forecasts: dict[BatchId, list[ForecastRecord]] = {}  # in order of time
-        self.granted: list[StoredInstance] = []  # with new credit, not yet added to its owners'
+        self.granted: list[StoredInstance] = []  # with new credit not yet added to the totals
         self.credit: dict[tuple[CreditKind, int], Credit] = {}
 
     # ------------------------------------------------------------ look-up
@@ -191,19 +191,19 @@ class Work:
         return row if row is not None and row.job.job_id not in self.purged else None
 
     def fresh_of(self, instance_ids: Iterable[InstanceId]) -> list[StoredInstance]:
-        """Return the fresh ones among them."""
+        """Return the instances that are still fresh."""
         rows, unsent = self.instances, InstanceState.UNSENT
         return [row for id_ in instance_ids if (row := rows[id_ - 1]).state is unsent and not row.urgent]
 
     def newest_host(self, volunteer_id: VolunteerId, host_cpid: str) -> StoredHost | None:
-        """Return the volunteer's newest host with that cpid; None for an empty cpid."""
+        """Return the volunteer's newest host with this CPID, None for an empty CPID."""
         ids = self._hosts_by_cpid.get((volunteer_id, host_cpid)) if host_cpid else None
         return self.hosts[max(ids)] if ids else None
 
     # ------------------------------------------------------------ hosts
 
     def put_host(self, host: Host) -> StoredHost:
-        """Insert the host, or write its new description unless it is outdated; its volunteer and creation time stay."""
+        """Insert the host, or update its description unless outdated. Its volunteer and creation time do not change."""
         stored = self.hosts.get(host.host_id)
         self.host_columns.changed.add(host.host_id)
         if stored is None:
@@ -226,7 +226,7 @@ class Work:
         return stored
 
     def apply_events(self, events: Iterable[HavEvent]) -> None:
-        """Change the statistics of hosts as defined in domain.havs."""
+        """Update the statistics of hosts as defined in domain.havs."""
         scheduler, events = self._registry.settings.scheduler, list(events)
         added = earned(events) if scheduler.shared_quota_start else {}
         volunteers = {host_id: self.hosts[host_id].host.volunteer_id for host_id in added}
@@ -237,7 +237,7 @@ class Work:
             self.put_hav(applied(row, delta, quota_start=scheduler.daily_quota_start))
 
     def grant_credit(self, *, now: Instant) -> None:
-        """Add the new credit of results to that of their hosts and volunteers."""
+        """Add the new credit of results to the totals of their hosts and volunteers."""
         owed: dict[tuple[CreditKind, int], float] = {}
         for row in self.granted:
             for owner in ((CreditKind.HOST, row.host_id or 0), (CreditKind.VOLUNTEER, row.volunteer_id or 0)):
@@ -247,7 +247,7 @@ class Work:
         self.granted.clear()
 
     def put_hav(self, row: HostAppVersion) -> None:
-        """Insert or replace the statistics of a host's app version."""
+        """Insert or replace a host's statistics for an app version."""
         self.hosts[row.host_id].havs[row.app_version_id] = row
         self.host_columns.changed.add(row.host_id)
 
@@ -260,7 +260,7 @@ class Work:
     # ------------------------------------------------------------ batches and jobs
 
     def count(self, batch: StoredBatch, change: BatchCounts) -> None:
-        """Change a batch's counters; it is ready while it has unsent instances and no limit blocks it."""
+        """Change a batch's counters. It is ready if it has unsent instances and no limit blocks it."""
         was_ready = batch.is_ready
         batch.counts = added(batch.counts, change)
         self._note_ready(batch, was_ready)
@@ -291,7 +291,7 @@ class Work:
         batch.columns = None
 
     def end_job(self, job: StoredJob, state: JobState, *, now: Instant) -> None:
-        """Record that the job ended; the last open job of an active batch completes the batch."""
+        """Record that the job ended. If it was the last open job of an active batch, complete the batch."""
         batch = job.batch
         change = job_counts(job.state, state)
         job.state = state
@@ -302,7 +302,7 @@ class Work:
             self.end_batch(batch, BatchState.COMPLETE, now=now)
 
     def mark(self, job_ids: Iterable[JobId]) -> None:
-        """Mark these jobs as changed: they get new serials and are settled after all others."""
+        """Mark jobs as changed. They get new serials and are settled after all other jobs."""
         for job_id in sorted(set(job_ids)):
             self._last_serial += 1
             self.todo[job_id] = self._last_serial
@@ -312,7 +312,7 @@ class Work:
     # ------------------------------------------------------------ instances
 
     def add_instance(self, job: StoredJob, *, retries: int, urgent: bool, created_at: Instant | None = None) -> None:
-        """Add an instance. `created_at`: None for one created with its batch."""
+        """Add an instance. `created_at` is None for an instance created with its batch."""
         row = StoredInstance(InstanceId(len(self.instances) + 1), job, retries, urgent, created_at=created_at)
         self.instances.append(row)
         job.instances = (*job.instances, row)
@@ -352,7 +352,7 @@ class Work:
             job.hr_class = assignment.hr_class
 
     def move(self, row: StoredInstance, host_id: HostId, *, now: Instant) -> None:
-        """Move sent instances to another record of the same computer; they count in its quota of today."""
+        """Move a sent instance to another record of the same computer. It counts towards that record's quota today."""
         assert row.host_id is not None and row.app_version_id is not None
         self._count_sent_today(self.hosts[host_id], row.app_version_id, now)
         if row.state is InstanceState.IN_PROGRESS:
@@ -363,7 +363,7 @@ class Work:
         row.job.changed()
 
     def set_due(self, row: StoredInstance, *, due_at: Instant, timeout_at: Instant) -> None:
-        """Set both instants and add them to the calendars."""
+        """Set the due date and the timeout, and add both to the calendars."""
         row.due_at = due_at
         row.timeout_at = timeout_at
         row.job.changed()
@@ -378,7 +378,7 @@ class Work:
         sent_at: Instant | None = None,
         reported_at: Instant | None = None,
     ) -> None:
-        """Change an instance's state and everything that depends on it; the caller has checked the guard."""
+        """Change an instance's state and all that depends on it. The caller must have checked the guard."""
         before = row.counted()
         row.state = to_state
         row.job.changed()
@@ -393,7 +393,7 @@ class Work:
 
 
 class OnTables:
-    """A part of the store that needs only the tables."""
+    """Base class for parts of the store that need only the tables."""
 
     def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry

@@ -97,6 +97,13 @@ ORDER BY credit.id;
 SELECT id, cpid FROM withdrawn WHERE kind = $1 ORDER BY id;
 
 
+-- name: forget_withdrawn
+-- Purpose: delete records of accounts and hosts that were deleted long ago.
+-- Arguments: $1 before which time.
+-- Result: none.
+DELETE FROM withdrawn WHERE deleted_at < $1;
+
+
 -- name: participation_of
 -- Purpose: return a volunteer's choices about teams and statistics.
 -- Arguments: $1 volunteer_id.

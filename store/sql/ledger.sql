@@ -1,3 +1,12 @@
+-- name: abort_lost
+-- Purpose: end the instances in progress of detached hosts; lock_claimed has locked them.
+-- Arguments: $1 host_ids, $2 instance_ids that are reported or have moved (arrays).
+-- Result: instance_id, job_id, batch_id, host_id and app_version_id of each.
+UPDATE instance SET state = 'aborted', reason = 'the host lost all its instances'
+WHERE host_id = ANY($1::int[]) AND state = 'in_progress' AND NOT instance_id = ANY($2::bigint[])
+RETURNING instance_id, job_id, batch_id, host_id, app_version_id;
+
+
 -- name: forget_trickles
 -- Purpose: delete expired trickle messages, up to a limit.
 -- Arguments: $1 before which time, $2 limit.
@@ -248,8 +257,8 @@ ORDER BY asked.position;
 
 
 -- name: write_group
--- Purpose: write what a group of requests changes: hosts, reports, instances lost by detached hosts, assignments, and what
---   follows from them for jobs, marks, counters and statistics. One statement, so that a round trip commits it.
+-- Purpose: write what a group of requests changes: hosts, reports, assignments, and what follows from them for jobs, marks,
+--   counters and statistics. One statement, so that a round trip commits it.
 --   Rows are locked in the order of all transactions: hosts, instances, jobs, marks, counters, statistics, and within a
 --   table by key. PostgreSQL runs a part of WITH when another part reads it: each part that locks reads a count of the
 --   part before it, and is fed in key order. Every part sees the tables as they were before the statement, therefore
@@ -264,12 +273,13 @@ ORDER BY asked.position;
 --   overtaken, s. Reports: $24 instance_ids, $25 host_ids, $26 from_states, $27 to_states, $28 reported_at, $29 elapsed_s,
 --   $30 cpu_s, $31 exit_statuses or nulls, $32 reasons, $33 turnaround_samples or nulls, $34 standard errors or nulls,
 --   $35 reported_before_at or nulls, then the changes of the batch's counters, but for late results: $36 in_progress,
---   $37 retries, $38 reported, $39 deadlines_missed. $40 host_ids of detached hosts, $41 instance_ids that are not lost
---   with them. Assignments, in order: $42 instance_ids, $43 host_ids, $44 volunteer_ids, $45 app_version_ids,
+--   $37 retries, $38 reported, $39 deadlines_missed. Instances that detached hosts lost: $40 job_ids, $41 batch_ids.
+--   Assignments, in order, one per job and host: $42 instance_ids, $43 host_ids, $44 volunteer_ids, $45 app_version_ids,
 --   $46 sent_at, $47 due_at, $48 timeout_at, $49 est_runtime_s, $50 tight, $51 due_terms, $52 job_ids, $53 gated,
---   $54 hr_classes, $55 copies. $56 whether to count sent instances in their hosts' statistics (not an array).
--- Result: one row per step made and per assignment that is a sibling: instance_id, fate (reported, aborted, sent,
---   sibling), host_id and app_version_id of aborted ones, command_line and inputs (JSON or null) of sent ones.
+--   $54 hr_classes and $55 copies (the same for all of a job), $56 how many before it are of the job and volunteer,
+--   $57 whether it is the job's first. $58 whether to count sent instances in their hosts' statistics (not an array).
+-- Result: one row per step made and per assignment that is a sibling: instance_id, fate (reported, sent, sibling),
+--   command_line and inputs (JSON or null) of sent ones.
 WITH hosts AS (
     -- rpc_interval_s moves a tenth of the way to the time since the last request. A description from shortly before the
     -- last written request is ignored: two requests of one host may be written out of order. A last request further in
@@ -323,19 +333,6 @@ WITH hosts AS (
         AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $23::double precision)
     RETURNING host.host_id
 ),
-held AS MATERIALIZED (
-    -- With a detached host, reported and lost instances are locked together, as transactions that settle jobs lock them.
-    SELECT instance_id, host_id, state
-    FROM instance
-    WHERE instance_id = ANY(ARRAY(
-        SELECT reported.instance_id FROM unnest($24::bigint[]) AS reported (instance_id) WHERE cardinality($40::int[]) > 0
-        UNION ALL
-        SELECT instance_id FROM instance WHERE host_id = ANY($40::int[]) AND state = 'in_progress'
-    ))
-        AND (SELECT count(*) FROM hosts) >= 0
-    ORDER BY instance_id
-    FOR UPDATE
-),
 reported AS (
     UPDATE instance SET
         state = report.to_state,
@@ -360,7 +357,7 @@ reported AS (
     WHERE instance.instance_id = report.instance_id
         AND instance.host_id = report.host_id
         AND instance.state = report.from_state
-        AND (SELECT count(*) FROM held) >= 0
+        AND (SELECT count(*) FROM hosts) >= 0
     RETURNING
         instance.instance_id, instance.job_id, instance.batch_id, report.stderr, report.in_progress, report.retries,
         report.reported,
@@ -372,119 +369,85 @@ errors AS (
     SELECT instance_id, stderr FROM reported WHERE stderr IS NOT NULL ORDER BY instance_id
     ON CONFLICT (instance_id) DO UPDATE SET stderr = excluded.stderr
 ),
-aborted AS (
-    UPDATE instance SET state = 'aborted', reason = 'the host lost all its instances'
-    WHERE instance_id = ANY(ARRAY(
-        SELECT instance_id FROM held WHERE host_id = ANY($40::int[]) AND state = 'in_progress'
-        EXCEPT
-        (SELECT instance_id FROM reported UNION ALL SELECT unnest($41::bigint[]))
-    ))
-    RETURNING instance_id, job_id, batch_id, host_id, app_version_id
-),
-unsent AS MATERIALIZED (
-    SELECT assigned.*, instance.batch_id, instance.job_class_id
+judged AS MATERIALIZED (
+    -- Whether the job is still wanted, and whether the host or its volunteer had it already.
+    SELECT
+        assigned.*, instance.batch_id,
+        -- not a condition: an index of the active batches would serve it
+        job.state = 'open' AND batch.state = 'active' AS is_wanted,
+        job.hr_class AS fixed_hr_class, job.copies AS job_copies,
+        CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
+            SELECT replace(template.command_line, '{i}', job.number::text)
+            FROM job_template AS template WHERE template.template_id = job.template_id
+        ) END AS command_line,
+        CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
+            SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
+        ) END AS inputs,
+        siblings.first_nth + assigned.earlier AS nth, siblings.of_use, siblings.none_was_sent,
+        siblings.on_host OR (
+            (siblings.of_volunteer OR assigned.earlier > 0)
+            AND (
+                app.one_per_volunteer = 'always'
+                OR (
+                    app.one_per_volunteer = 'quorum'
+                    AND greatest(job_class.quorum, app.adaptive_copies, job.copies) > 1
+                )
+            )
+        ) AS is_sibling
     FROM unnest(
         $42::bigint[], $43::int[], $44::int[], $45::int[], $46::double precision[], $47::double precision[],
         $48::double precision[], $49::double precision[], $50::boolean[], $51::jsonb[], $52::bigint[], $53::boolean[],
-        $54::int[], $55::int[]
-    ) WITH ORDINALITY AS assigned (
+        $54::int[], $55::int[], $56::int[], $57::boolean[]
+    ) AS assigned (
         instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight,
-        due_terms, job_id, gated, hr_class, copies, position
+        due_terms, job_id, gated, hr_class, copies, earlier, leads
     )
     JOIN instance ON instance.instance_id = assigned.instance_id
+    JOIN job ON job.job_id = assigned.job_id
+    JOIN batch ON batch.batch_id = job.batch_id
+    JOIN job_class ON job_class.job_class_id = instance.job_class_id
+    JOIN app ON app.app_id = batch.app_id
+    CROSS JOIN LATERAL (
+        SELECT
+            coalesce(bool_or(
+                sibling.host_id = assigned.host_id
+                AND (
+                    app.one_per_host
+                    OR (
+                        sibling.state = 'in_progress'
+                        AND NOT sibling.instance_id = ANY(ARRAY(SELECT instance_id FROM reported))
+                    )
+                )
+            ), false) AS on_host,
+            coalesce(bool_or(sibling.volunteer_id = assigned.volunteer_id), false) AS of_volunteer,
+            coalesce(max(sibling.nth) FILTER (WHERE sibling.volunteer_id = assigned.volunteer_id) + 1, 0) AS first_nth,
+            count(sibling.volunteer_id) = 0 AS none_was_sent,
+            count(*) FILTER (
+                WHERE sibling.state IN ('unsent', 'in_progress', 'reported', 'inconclusive', 'valid')
+            ) AS of_use
+        FROM instance AS sibling
+        WHERE sibling.job_id = assigned.job_id
+    ) AS siblings
     WHERE instance.job_id = assigned.job_id
         AND instance.state = 'unsent'
-        AND (SELECT count(*) FROM reported) + (SELECT count(*) FROM aborted) >= 0
+        AND (SELECT count(*) FROM reported) >= 0
     ORDER BY instance.instance_id
     FOR UPDATE OF instance SKIP LOCKED
 ),
-judged AS (
-    -- Whether the host or its volunteer had the job already, and the job's homogeneous-redundancy class: the first of
-    -- the group's assignments that is no sibling fixes it.
-    SELECT
-        unsent.*, wanted.*,
-        coalesce(
-            nullif(wanted.fixed_hr_class, 0),
-            first_value(unsent.hr_class) OVER (PARTITION BY unsent.job_id ORDER BY wanted.is_sibling, unsent.position)
-        ) AS job_hr_class
-    FROM unsent
-    CROSS JOIN LATERAL (
-        SELECT
-            -- not a condition: an index of the active batches would serve it
-            job.state = 'open' AND batch.state = 'active' AS is_wanted,
-            job.hr_class AS fixed_hr_class, job.copies AS job_copies,
-            CASE WHEN job.template_id IS NULL THEN job.command_line ELSE (
-                SELECT replace(template.command_line, '{i}', job.number::text)
-                FROM job_template AS template WHERE template.template_id = job.template_id
-            ) END AS command_line,
-            CASE WHEN job.template_id IS NULL THEN job.inputs ELSE (
-                SELECT template.inputs FROM job_template AS template WHERE template.template_id = job.template_id
-            ) END AS inputs,
-            spread.per_volunteer, siblings.first_nth, siblings.of_use, siblings.none_was_sent,
-            siblings.on_host OR (spread.per_volunteer AND siblings.of_volunteer) AS is_sibling
-        FROM job
-        JOIN batch ON batch.batch_id = job.batch_id
-        JOIN job_class ON job_class.job_class_id = unsent.job_class_id
-        JOIN app ON app.app_id = batch.app_id
-        CROSS JOIN LATERAL (
-            SELECT app.one_per_volunteer = 'always' OR (
-                app.one_per_volunteer = 'quorum'
-                AND greatest(job_class.quorum, app.adaptive_copies, job.copies) > 1
-            ) AS per_volunteer
-        ) AS spread
-        CROSS JOIN LATERAL (
-            SELECT
-                coalesce(bool_or(
-                    sibling.host_id = unsent.host_id
-                    AND (
-                        app.one_per_host
-                        OR (
-                            sibling.state = 'in_progress'
-                            AND NOT sibling.instance_id = ANY(ARRAY(
-                                SELECT instance_id FROM reported UNION ALL SELECT instance_id FROM aborted
-                            ))
-                        )
-                    )
-                ), false) AS on_host,
-                coalesce(bool_or(sibling.volunteer_id = unsent.volunteer_id), false) AS of_volunteer,
-                coalesce(max(sibling.nth) FILTER (WHERE sibling.volunteer_id = unsent.volunteer_id) + 1, 0) AS first_nth,
-                count(sibling.volunteer_id) = 0 AS none_was_sent,
-                count(*) FILTER (
-                    WHERE sibling.state IN ('unsent', 'in_progress', 'reported', 'inconclusive', 'valid')
-                ) AS of_use
-            FROM instance AS sibling
-            WHERE sibling.job_id = unsent.job_id
-        ) AS siblings
-        WHERE job.job_id = unsent.job_id
-    ) AS wanted
-),
-placed AS (
-    -- Of a job's assignments to one host, or to one volunteer where that is the limit, the first is sent.
-    SELECT
-        judged.*,
-        row_number() OVER (
-            PARTITION BY job_id, CASE WHEN per_volunteer THEN volunteer_id ELSE host_id END ORDER BY position
-        ) AS turn
-    FROM judged
-    WHERE is_wanted AND NOT is_sibling AND job_hr_class IN (0, hr_class)
-),
 chosen AS (
     SELECT
-        placed.*,
-        first_nth + row_number() OVER (PARTITION BY job_id, volunteer_id ORDER BY position) - 1 AS nth,
-        row_number() OVER (PARTITION BY job_id ORDER BY position) = 1 AS leads,
-        max(copies) OVER (PARTITION BY job_id) AS most_copies,
-        job_hr_class <> fixed_hr_class OR max(copies) OVER (PARTITION BY job_id) > job_copies AS changes_job
-    FROM placed
-    WHERE turn = 1
+        judged.*,
+        hr_class <> fixed_hr_class OR copies > job_copies AS changes_job
+    FROM judged
+    WHERE is_wanted AND NOT is_sibling AND fixed_hr_class IN (0, hr_class)
 ),
 noted AS (
     -- Another transaction may have fixed another class meanwhile: then the job is left out.
     UPDATE job SET
-        hr_class = first.job_hr_class,
-        copies = greatest(job.copies, first.most_copies)
+        hr_class = first.hr_class,
+        copies = greatest(job.copies, first.copies)
     FROM (SELECT * FROM chosen WHERE leads AND changes_job ORDER BY job_id) AS first
-    WHERE job.job_id = first.job_id AND job.hr_class IN (0, first.job_hr_class)
+    WHERE job.job_id = first.job_id AND job.hr_class IN (0, first.hr_class)
     RETURNING job.job_id, job.copies > first.of_use AS is_short
 ),
 sent AS (
@@ -519,7 +482,7 @@ marked AS (
     SELECT marked.job_id, nextval('job_todo_serial')
     FROM (
         SELECT job_id FROM reported
-        UNION SELECT job_id FROM aborted
+        UNION SELECT unnest($40::bigint[])
         UNION SELECT job_id FROM noted WHERE is_short
         ORDER BY job_id
     ) AS marked
@@ -555,7 +518,7 @@ counted AS (
             NULL::double precision AS first_dispatch_at
         FROM reported
         UNION ALL
-        SELECT batch_id, 0, -1, 1, 0, 0, 0, NULL FROM aborted
+        SELECT unnest($41::bigint[]), 0, -1, 1, 0, 0, 0, NULL
         UNION ALL
         SELECT batch_id, -1, 1, 0, 1, 0, 0, first_dispatch_at FROM sent
     ) AS change
@@ -578,7 +541,7 @@ statistics AS (
     FROM (
         SELECT host_id, app_version_id, floor(sent_at / 86400)::int AS day, count(*) AS sent_today
         FROM sent
-        WHERE $56::boolean AND (SELECT count(*) FROM counted) >= 0
+        WHERE $58::boolean AND (SELECT count(*) FROM counted) >= 0
         GROUP BY host_id, app_version_id, day
     ) AS of_day
     ORDER BY host_id, app_version_id, day DESC
@@ -588,15 +551,8 @@ statistics AS (
             WHEN excluded.day > old.day THEN excluded.sent_today ELSE old.sent_today + excluded.sent_today
         END
 )
-SELECT
-    instance_id, 'reported' AS fate, NULL::int AS host_id, NULL::int AS app_version_id, NULL::text AS command_line,
-    NULL::jsonb AS inputs
-FROM reported
+SELECT instance_id, 'reported' AS fate, NULL::text AS command_line, NULL::jsonb AS inputs FROM reported
 UNION ALL
-SELECT instance_id, 'aborted', host_id, app_version_id, NULL, NULL FROM aborted
+SELECT instance_id, 'sent', command_line, inputs FROM sent
 UNION ALL
-SELECT instance_id, 'sent', NULL, NULL, command_line, inputs FROM sent
-UNION ALL
-SELECT instance_id, 'sibling', NULL, NULL, NULL, NULL FROM judged WHERE is_wanted AND is_sibling
-UNION ALL
-SELECT instance_id, 'sibling', NULL, NULL, NULL, NULL FROM placed WHERE turn > 1;
+SELECT instance_id, 'sibling', NULL, NULL FROM judged WHERE is_wanted AND is_sibling;

@@ -58,12 +58,16 @@ FROM (SELECT pg_try_advisory_xact_lock_shared(1297437781, hashtext($1)) AS is_fr
 
 -- name: give_up_duty
 -- Purpose: release the session lock of a periodic task.
--- Arguments: $1 name of the task, $2 whether it is shared.
+-- Arguments: $1 name of the task.
 -- Result: given_up, false where this connection did not hold it.
-SELECT CASE
-    WHEN $2::boolean THEN pg_advisory_unlock_shared(1297437780, hashtext($1))
-    ELSE pg_advisory_unlock(1297437780, hashtext($1))
-END AS given_up;
+SELECT pg_advisory_unlock(1297437780, hashtext($1)) AS given_up;
+
+
+-- name: give_up_share
+-- Purpose: release the shared session lock of a periodic task.
+-- Arguments: $1 name of the task.
+-- Result: given_up, false where this connection did not hold it.
+SELECT pg_advisory_unlock_shared(1297437780, hashtext($1)) AS given_up;
 
 
 -- name: release_claim
@@ -90,12 +94,18 @@ SELECT pg_try_advisory_lock(1297437781, ($1::bigint % 2147483647)::int) AS claim
 
 -- name: try_duty_lock
 -- Purpose: take the session lock of a periodic task, so that it runs once per cluster; fails during a transaction of
---   the previous holder (enter_duty.sql). Several sessions can hold a shared lock, and none of them holds it alone.
--- Arguments: $1 name of the task, $2 whether it is shared.
+--   the previous holder (enter_duty.sql).
+-- Arguments: $1 name of the task.
 -- Result: locked.
 SELECT CASE
-    WHEN $2::boolean THEN pg_try_advisory_lock_shared(1297437780, hashtext($1))
     WHEN NOT pg_try_advisory_lock(1297437780, hashtext($1)) THEN false
     WHEN pg_try_advisory_xact_lock(1297437781, hashtext($1)) THEN true
     ELSE NOT pg_advisory_unlock(1297437780, hashtext($1))
 END AS locked;
+
+
+-- name: try_share
+-- Purpose: take a share of the session lock of a periodic task; fails while a session holds the lock alone.
+-- Arguments: $1 name of the task.
+-- Result: shared.
+SELECT pg_try_advisory_lock_shared(1297437780, hashtext($1)) AS shared;

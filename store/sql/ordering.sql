@@ -1,3 +1,22 @@
+-- name: add_usage_days
+-- Purpose: add to a day's usage in the history.
+-- Arguments: $1 start of the day, then arrays by key: $2 submitter_ids, $3 account_ids, $4 instances, $5 flop, $6 cpu_s,
+--   $7 memory_byte_s, $8 gpu_s, $9 used_su.
+-- Result: none.
+INSERT INTO usage_history AS old (
+    unit, starts_at, submitter_id, account_id, instances, flop, cpu_s, memory_byte_s, gpu_s, used_su
+)
+SELECT 'day', $1::double precision, used.*
+FROM unnest(
+    $2::int[], $3::int[], $4::bigint[], $5::double precision[], $6::double precision[], $7::double precision[],
+    $8::double precision[], $9::double precision[]
+) AS used (submitter_id, account_id, instances, flop, cpu_s, memory_byte_s, gpu_s, used_su)
+ON CONFLICT (unit, starts_at, submitter_id, account_id) DO UPDATE SET
+    instances = old.instances + excluded.instances, flop = old.flop + excluded.flop, cpu_s = old.cpu_s + excluded.cpu_s,
+    memory_byte_s = old.memory_byte_s + excluded.memory_byte_s, gpu_s = old.gpu_s + excluded.gpu_s,
+    used_su = old.used_su + excluded.used_su;
+
+
 -- name: add_usage_windows
 -- Purpose: add to submitters' usage per time window.
 -- Arguments: $1 submitter_ids, $2 account_ids, $3 levels, $4 starts_at, $5 length_s, $6 flop (arrays).
@@ -199,6 +218,27 @@ FROM host
 WHERE last_rpc_at >= $1;
 
 
+-- name: thin_usage_days
+-- Purpose: add up old days of the history of usage by the month.
+-- Arguments: $1 start of the first month of which days are kept.
+-- Result: none.
+WITH gone AS (
+    DELETE FROM usage_history WHERE unit = 'day' AND starts_at < $1::double precision RETURNING *
+)
+INSERT INTO usage_history AS old (
+    unit, starts_at, submitter_id, account_id, instances, flop, cpu_s, memory_byte_s, gpu_s, used_su
+)
+SELECT
+    'month', extract(epoch FROM date_trunc('month', to_timestamp(starts_at) AT TIME ZONE 'UTC')) AS month_at,
+    submitter_id, account_id, sum(instances), sum(flop), sum(cpu_s), sum(memory_byte_s), sum(gpu_s), sum(used_su)
+FROM gone
+GROUP BY month_at, submitter_id, account_id
+ON CONFLICT (unit, starts_at, submitter_id, account_id) DO UPDATE SET
+    instances = old.instances + excluded.instances, flop = old.flop + excluded.flop, cpu_s = old.cpu_s + excluded.cpu_s,
+    memory_byte_s = old.memory_byte_s + excluded.memory_byte_s, gpu_s = old.gpu_s + excluded.gpu_s,
+    used_su = old.used_su + excluded.used_su;
+
+
 -- name: used_of_estimates
 -- Purpose: return used / estimated runtime of jobs, from the first 100 jobs of each batch: elapsed time * cores *
 --   speed of the host / estimate. Results of GPU versions are left out: a host's speed is that of its CPUs.
@@ -314,6 +354,13 @@ DELETE FROM account_grant WHERE account_id = $1;
 -- Result: its scope; no row when there was none.
 DELETE FROM work_limit WHERE scope = $1 AND quantity = $2 AND name = $3
 RETURNING scope;
+
+
+-- name: last_usage_month
+-- Purpose: return the last month of which the history of usage has no days.
+-- Arguments: none.
+-- Result: one row: starts_at, null when it has all days.
+SELECT max(starts_at) AS starts_at FROM usage_history WHERE unit = 'month';
 
 
 -- name: list_breakdowns
@@ -455,3 +502,40 @@ RETURNING batch_id;
 -- Result: batch_id; no row when there is no such active batch.
 UPDATE batch SET user_priority = $2 WHERE batch_id = $1 AND ended_at IS NULL
 RETURNING batch_id;
+
+
+-- name: set_host_labels
+-- Purpose: replace the labels that operators gave to a host.
+-- Arguments: $1 host_id, $2 labels (array).
+-- Result: host_id; no row when there is no such host.
+UPDATE host SET labels = $2::text[] WHERE host_id = $1 RETURNING host_id;
+
+
+-- name: usage_report
+-- Purpose: add up the history of usage.
+-- Arguments: $1 start, $2 end of the range, $3 day, week or month, null: not by time, $4 by account, $5 by submitter,
+--   $6 account_ids or null for all, $7 submitter_id or null for all, $8 limit.
+-- Result: starts_at, account and submitter or nulls, the sums, in this order.
+SELECT
+    CASE
+        WHEN $3::text IS NOT NULL
+        THEN extract(epoch FROM date_trunc($3::text, to_timestamp(history.starts_at) AT TIME ZONE 'UTC'))::double precision
+    END AS starts_at,
+    CASE
+        WHEN $4::boolean THEN coalesce(account.name, 'deleted account ' || history.account_id)
+    END AS account,
+    CASE
+        WHEN $5::boolean THEN coalesce(submitter.name, 'deleted submitter ' || history.submitter_id)
+    END AS submitter,
+    sum(history.instances)::bigint AS instances, sum(history.flop) AS flop, sum(history.cpu_s) AS cpu_s,
+    sum(history.memory_byte_s) AS memory_byte_s, sum(history.gpu_s) AS gpu_s, sum(history.used_su) AS used_su
+FROM usage_history AS history
+LEFT JOIN account ON account.account_id = history.account_id
+LEFT JOIN submitter ON submitter.submitter_id = history.submitter_id
+WHERE history.unit IN ('day', 'month') AND history.starts_at >= $1::double precision
+    AND history.starts_at < $2::double precision
+    AND ($6::int[] IS NULL OR history.account_id = ANY($6::int[]))
+    AND ($7::int IS NULL OR history.submitter_id = $7::int)
+GROUP BY 1, 2, 3
+ORDER BY 1, 2, 3
+LIMIT $8;

@@ -326,8 +326,10 @@ ORDER BY month;
 -- name: finished_outputs
 -- Purpose: return the uploaded outputs of instances of a month of the history.
 -- Arguments: $1 month, $2 instance_id after which to start, $3 how many instances.
--- Result: instance_id and name of each output, ascending; name null for an instance without any.
-SELECT instance.instance_id, output.file ->> 'name' AS name
+-- Result: instance_id, name, nbytes and md5 of each output, ascending; name null for an instance without any.
+SELECT
+    instance.instance_id, output.file ->> 'name' AS name, (output.file ->> 'nbytes')::bigint AS nbytes,
+    output.file ->> 'md5' AS md5
 FROM (
     SELECT instance_id, uploads
     FROM finished_instance

@@ -31,3 +31,13 @@ async def server(tmp_path: Path, keys_dir: Path) -> AsyncIterator[LiveServer]:
     async with live_server(tmp_path, keys_dir) as running:
         yield running
         assert await running.store.views.check_counters() == []
+
+
+@pytest.fixture
+async def pi(server: LiveServer) -> LiveServer:
+    """A project with an app, and two submitters in separate accounts."""
+    await server.add_app()
+    for who in ("ada", "bob"):
+        await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
+        await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
+    return server

@@ -158,10 +158,11 @@ class LiveServer:
 
     # ------------------------------------------------------------------ starting and stopping
 
-    async def start_worker(self, port: int) -> LiveWorker:
+    async def start_worker(self, port: int, project: Project | None = None) -> LiveWorker:
+        """Start a worker of this project, or of another node's project on the same database."""
         async with AsyncExitStack() as stack:
             name = f"worker {len(self.workers)}"
-            built = build_worker(self.project, self.clock, board=self.board, name=name)
+            built = build_worker(project or self.project, self.clock, board=self.board, name=name)
             parts = await stack.enter_async_context(built)
             runner = runner_of(parts, idle_timeout_s=75.0, shutdown_s=1.0)
             await runner.setup()

@@ -13,7 +13,8 @@ from domain.settings import Settings
 from tests.acceptance.evidence import evidence
 from tests.acceptance.server import LiveServer, a_batch
 from tests.facts import missing
-from transfer.downloads import DownloadFolder, content_of
+from transfer.files import content_of
+from transfer.project_files import ProjectFiles
 
 JOB = {"fpops_est": 1e9}
 FIELDS = (
@@ -137,10 +138,10 @@ async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str
     """Submit a batch file with an uploaded CSV file; return the refusal, and check that nothing is written."""
     (folder / "batch.toml").write_text(batch)
     (folder / "jobs.csv").write_text(csv)
-    downloads = DownloadFolder(server.project.download_dir, max_bytes=Settings().files.max_input_bytes)
-    batches = Batches(server.store, downloads, server.clock)
+    files = ProjectFiles(server.project.files_dir)
+    batches = Batches(server.store, files, server.clock)
     name = input_file_name(folder / "jobs.csv", content_of(folder / "jobs.csv").md5)
-    downloads.register_file(folder / "jobs.csv", name)
+    await files.register(folder / "jobs.csv", name, max_bytes=Settings().files.max_input_bytes)
     before = await evidence(server.project)
     with pytest.raises(InvalidInputError) as refusal:
         await batches.submit({**read_batch_file(folder / "batch.toml"), "jobs_csv": name})
@@ -157,8 +158,8 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,lots", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'lots'")),
         ("--part 7,-1", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'-1'")),
         ("--part 7,nan", ("jobs_csv row 7.fpops_est:", "1 to 1e+21", "'nan'")),
-        ("--part 7", ("jobs_csv row 7:", "cells", "heading")),
-        ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "heading")),
+        ("--part 7", ("jobs_csv row 7:", "cells", "header row")),
+        ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "header row")),
     ],
 )
 async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, facts: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from domain.jobs import InstanceState
 from domain.units import DAY_S, JobId
 from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import LiveServer
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 from wire.messages import STATE_UPLOADED, HeldResult
 
 S = InstanceState
@@ -81,7 +81,7 @@ async def test_purge_deletes_job_and_file_and_keeps_counts(server: LiveServer) -
 
     await purge_months(
         server.store.history,
-        UploadFolder(server.project.upload_dir),
+        ProjectFiles(server.project.files_dir),
         await months_before(server.store.history, "9998-12"),
         clock=server.clock,
         progress=lambda month: None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,21 +17,14 @@ from jobs.ordering.rows import TURNS
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, a_batch
+from tests.acceptance.test_console import a_browser
 from tests.acceptance.test_ordering_faces import order
+from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
+from tests.faults.waiting import until
 from wire.messages import STATE_COMPUTE_ERROR, InProgress
 
 HOUR_FLOP = HOUR_S * 1e9  # of one CPU of the hosts
-
-
-@pytest.fixture
-async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in separate accounts."""
-    await server.add_app()
-    for who in ("ada", "bob"):
-        await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
-        await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
-    return server
 
 
 async def given(server: LiveServer, host: Host) -> BatchId | None:
@@ -110,6 +105,13 @@ async def test_breakdowns_follow_numbers_within_ten_orderings(pi: LiveServer) ->
         assert {one["batch"]: -one["total"] for one in shown} == keys
         assert min(one["computed_at"] for one in shown) >= pi.clock.now() - 10 * 60.0 - 5.0
     assert adas in keys
+    await pi.forward(600.0)
+    [one, _] = (await pi.create("GET", "/priority"))["batches"]
+    assert 600.0 <= one["age_s"] == pytest.approx(pi.clock.now() - one["computed_at"], abs=5.0)
+    heading, first, _ = (await command(pi, "priority", "show")).stdout.splitlines()
+    assert heading.split()[3] == "age" and first.split()[4] in ("ms", "s", "min")
+    words = (await command(pi, "priority", "show", "--verbose", "--batch", str(adas))).stdout
+    assert not missing(words, "computed", "ago")
 
 
 async def test_reference_host_follows_the_first_hosts(pi: LiveServer) -> None:
@@ -154,12 +156,16 @@ async def test_spent_grant_is_named_where_the_place_is_explained(pi: LiveServer)
     await order(pi)
     await order(pi)
 
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as grace:
+        _, page = await grace.get(f"/batches/{adas}")
     until = f"{utc(Instant(now + DAY_S)):%Y-%m-%d %H:%M} UTC"
     for words in (
         (await command(pi, "priority", "show", "--verbose", "--batch", str(adas))).stdout,
         (await command(pi, "explain", "batch", str(adas))).stdout,
         (await json_of(pi, "explain", "batch", str(adas)))["order"]["queue"],
         (await command(pi, "batch", "show", str(adas))).stdout,
+        page,
     ):
         assert not missing(words, "bonus:", "2 SU", until)
 
@@ -265,6 +271,33 @@ async def test_mdiag_names_sub_components_with_whole_points(pi: LiveServer) -> N
     assert row.split()[:2] == [str(adas), "-1"] and "-1 100.0%(1:-2)" in row
 
 
+async def test_capped_value_is_shown_with_its_cap(pi: LiveServer) -> None:
+    for key, value in (("policy", "components"), ("components", "QUEUETIMEWEIGHT=10 QUEUETIMECAP=50")):
+        await pi.create("PUT", f"/settings/ordering.{key}", json={"value": value, "why": "a test"})
+    adas = await pi.submit(submitter="ada", jobs={"count": 5})
+    await pi.forward(133 * 60.0)
+    for _ in range(TURNS):
+        await order(pi)
+
+    words = (await command(pi, "priority", "show", "--verbose", "--batch", str(adas))).stdout
+    assert re.search(r"= min\(133(\.\d+)?, 50\) \* 10", words) and "= 500" in words
+
+
+async def test_shorter_interval_is_noticed_during_the_pause(pi: LiveServer) -> None:
+    """The pause was to last an hour."""
+    await pi.create("PUT", "/settings/ordering.interval_s", json={"value": HOUR_S, "why": "a test"})
+    assert pi.background is not None
+    await pi.background.catalogue.refresh_once()
+    [duty] = [one for one in pi.background.duties if one.name == "ordering"]
+    task = asyncio.create_task(duty.run())
+
+    await until(lambda: duty.runs >= 1, 60.0, "first pass")
+    await pi.create("PUT", "/settings/ordering.interval_s", json={"value": 1.0, "why": "a test"})
+    await pi.background.catalogue.refresh_once()
+    await until(lambda: duty.runs >= 2, 60.0, "second pass")
+    task.cancel()
+
+
 async def test_refusals_so_far_are_shown_before_work_is_unschedulable(pi: LiveServer) -> None:
     batch_id = await pi.submit(submitter="ada", jobs={"count": 5, "disk_bytes": 1e15})
     await order(pi)
@@ -320,7 +353,7 @@ async def test_order_lists_who_waits_and_how_long(pi: LiveServer) -> None:
     [shown] = (await json_of(pi, "priority", "show"))["batches"]
     assert (shown["batch"], shown["submitter"], shown["waiting"]) == (waits, "bob", 7)
     _heading, row = (await command(pi, "priority", "show")).stdout.splitlines()
-    assert row.split()[:3] == [str(waits), "bob", "7"] and "+90" in row
+    assert row.split()[:3] == [str(waits), "bob", "7"] and re.search(r"\+(9|1[0-4])\d", row)
 
     preview = await json_of(pi, "priority", "preview", "policy=multifactor")
     assert {one["name"] for one in preview["reasons"][0]["components"]} >= {"wait", "fairshare"}

@@ -13,16 +13,6 @@ from tests.acceptance.server import LiveServer
 from tests.facts import missing, states
 
 
-@pytest.fixture
-async def pi(server: LiveServer) -> LiveServer:
-    """A project with an app, and two submitters in separate accounts."""
-    await server.add_app()
-    for who in ("ada", "bob"):
-        await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
-        await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
-    return server
-
-
 async def order(server: LiveServer) -> None:
     await run_duty(server, "ordering")
 

@@ -273,6 +273,10 @@ async def test_account_managers_read_and_change_an_account(server: LiveServer) -
         assert await key_of(ada, new, "new password") == key
         assert (await ada.xml("am_set_info.php", account_key=key, teamid=0)).find("success") is not None
         assert (await ada.xml("am_get_info.php", account_key=key)).findtext("teamid") == "0"
+        posted = {"account_key": key, "name": "Countess"}
+        async with ada.http.post(f"{server.url}am_set_info.php", data=posted) as response:
+            assert b"<success/>" in await response.read()
+        assert (await ada.xml("am_get_info.php", account_key=key)).findtext("name") == "Countess"
         assert (await ada.xml("am_get_info.php", account_key="0" * 32)).findtext("error_num") == "-136"
         assert (await ada.xml("am_set_info.php", account_key=key, teamid=99)).findtext("error_num") == "-136"
 

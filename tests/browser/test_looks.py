@@ -99,6 +99,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "preview": "/percentiles/preview?deadline.p_tight=0.7",
         "unschedulable": "/unschedulable",
         "ordering": "/ordering",
+        "usage": "/ordering/usage?by=day,account",
         "ordering-preview": "/ordering/preview?ordering.policy=fifo",
         "simulate": "/simulate",
         "simulation": f"/simulate/{simulation}",

@@ -102,7 +102,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await page.get_by_label("Name", exact=True).fill("Night owls")
     await page.get_by_label("Description (optional)").fill("We compute while the city sleeps.")
     await page.get_by_role("button", name="Found the team").click()
-    await expect(page.get_by_text("Your team is founded")).to_be_visible()
+    await expect(page.get_by_text("You have founded a team")).to_be_visible()
     await page.get_by_role("link", name="Account").click()
     await page.get_by_label("Publish my name").check()
     await page.get_by_role("button", name="Save").first.click()

@@ -17,14 +17,9 @@ class Link(Proxy):
 
     def __init__(self, dsn: str) -> None:
         super().__init__(dsn)
-        self.delay_s = 0.0
         self.doubles = False
         self.doubled = 0
         self._copies: set[asyncio.Task[None]] = set()
-
-    @property
-    def port(self) -> int:
-        return self._port
 
     def lead_to(self, port: int) -> None:
         """Direct new connections to another server on this machine."""

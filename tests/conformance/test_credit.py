@@ -11,6 +11,7 @@ from domain.settlement import JobFacts
 from domain.units import Flop, Instant, Seconds, later
 from lifecycle.settle import settle
 from tests.builders import NOW
+from tests.conformance.test_history import move
 from tests.conformance.to_settle import S, a_reported_job
 from tests.stores import Store
 from tests.worlds import (
@@ -123,6 +124,16 @@ async def test_stale_settlement_grants_nothing_twice(store: Store) -> None:
     assert await store.unsettled.settle([settle(facts, {facts.instances[0].instance_id: 0}, now=NOW, max_lost=9)]) == 0
 
     assert await standing(store, host) == before
+
+
+async def test_credit_of_a_result_moves_to_the_history_with_it(store: Store) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host)
+    await settled(store, facts, NOW)
+
+    assert (await move(store)).jobs == 1
+
+    assert await granted(store, facts) == [pytest.approx(credit_of(facts.job_class.fpops_est_flop))]
 
 
 async def test_hosts_of_a_volunteer_add_up(store: Store) -> None:

@@ -345,10 +345,10 @@ async def test_outputs_are_named_in_pages_until_the_last(store: Store) -> None:
 
     pages, after = [], InstanceId(0)
     while (page := await store.history.outputs("2027-01", after=after, limit=2)).after is not None:
-        pages.append(page.names)
+        pages.append(page.uploads)
         after = page.after
 
-    assert pages == [("a", "b"), ("c",)]
+    assert pages == [tuple(one for _, one in brought[:2]), (brought[2][1],)]
     assert (await store.history.outputs("2020-05", after=InstanceId(0), limit=2)).after is None
 
 

@@ -41,6 +41,7 @@ REFUSED_TO_THE_READER = [
     "SELECT email FROM volunteer",
     "SELECT token_hash FROM api_token",
     "SELECT session_hash FROM web_session",
+    "SELECT code_hash FROM mail_code",
     "SELECT add_percentile_table(5)",
 ]
 

@@ -19,7 +19,7 @@ from tests.builders import NOW
 from tests.conformance.to_settle import a_reported_job
 from tests.pg import opened_store
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import RegisteredHost, a_registered_host
+from tests.worlds import RegisteredHost, a_registered_host, a_registered_volunteer
 
 pytestmark = pytest.mark.database
 
@@ -111,3 +111,31 @@ async def test_a_fresh_export_is_not_repeated(tmp_path: Path) -> None:
     }
     assert second.files == {}
     assert {path.name for path in tmp_path.iterdir()} == set(first.files)
+
+
+async def test_deletions_are_listed_for_60_days(tmp_path: Path) -> None:
+    async with opened_store() as store:
+        host = await a_credited_host(store)
+        await store.participation.forget_volunteer(host.volunteer_id, b"\0" * 32, now=NOW)
+
+        await exported(store, tmp_path)
+        listed = records(tmp_path, "user_deleted"), records(tmp_path, "host_deleted")
+        late = HandClock(later(NOW, 61 * 86400.0))
+        await StatisticsExport(store.participation, store.applications, tmp_path, late).export()
+
+    assert [[one["id"] for one in kind] for kind in listed] == [[str(host.volunteer_id)], [str(host.host_id)]]
+    assert (records(tmp_path, "user_deleted"), records(tmp_path, "host_deleted")) == ([], [])
+
+
+async def test_founder_who_leaves_is_followed_by_the_oldest_member() -> None:
+    async with opened_store() as store:
+        ada, bob, eve = [await a_registered_volunteer(store) for _ in range(3)]
+        teams = store.participation
+        team_id = await teams.add_team("Night owls", ada, url="", description="", now=NOW)
+        for place, member in enumerate((eve, bob), 1):
+            await teams.join_team(member, team_id, now=later(NOW, place))
+
+        await teams.forget_volunteer(ada, b"\0" * 32, now=NOW)
+
+        assert (await teams.team(team_id)).founder_id == eve
+        assert [one.volunteer_id for one in await teams.members(team_id, limit=9)] == [bob, eve]

@@ -53,7 +53,7 @@ class StockClient:
 
     def start(self) -> None:
         """Start the client; the first start attaches it to the project."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "notices").mkdir(parents=True, exist_ok=True)  # as the package makes it
         more = f"<ncpus>{self.ncpus}</ncpus>" + (FAKE_GPU if self.fake_gpu else "")
         no_gpus = "" if self.fake_gpu else "<no_gpus>1</no_gpus>"
         (self.folder / "cc_config.xml").write_text(

@@ -1,4 +1,4 @@
-"""A TCP proxy between a node and its database that can be cut and frozen."""
+"""A TCP proxy between a node and its database or file store that can be cut, frozen and slowed down."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import parse_qs, urlsplit
 
+from domain.clock import SystemClock
 from tests.ports import free_port
 
 PIECE_BYTES = 65536
 
 
 class Proxy:
-    """Forwards to one PostgreSQL server, until redirected."""
+    """Forwards to one server, given by its DSN or URL."""
 
     def __init__(self, dsn: str) -> None:
         parts = urlsplit(dsn)
         self._folder = parse_qs(parts.query).get("host", [""])[0]
         self._server_port = int(parse_qs(parts.query).get("port", [str(parts.port or 5432)])[0])
         self._host = parts.hostname or "127.0.0.1"
-        self._port = free_port()
+        self.port = free_port()
+        self.delay_s = 0.0  # of each piece
         user = f"{parts.username or 'postgres'}{':' + parts.password if parts.password else ''}"
-        self.dsn = f"postgresql://{user}@127.0.0.1:{self._port}{parts.path}"
+        self.dsn = f"postgresql://{user}@127.0.0.1:{self.port}{parts.path}"
         self._listener: asyncio.Server | None = None
         self._flows = asyncio.Event()
         self._flows.set()
@@ -32,7 +34,7 @@ class Proxy:
         """Accept connections, and forward."""
         self._flows.set()
         if self._listener is None:
-            self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+            self._listener = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
 
     def cut(self) -> None:
         """Break every connection and refuse new ones."""
@@ -82,6 +84,8 @@ class Proxy:
         with suppress(OSError):
             while piece := await reader.read(PIECE_BYTES):
                 await self._flows.wait()
+                if self.delay_s:
+                    await SystemClock().sleep(self.delay_s)
                 writer.write(piece)
                 await writer.drain()
             await self._flows.wait()

@@ -39,8 +39,7 @@ from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
 from tests.worlds import PROJECT, a_registered_version, a_registered_volunteer, a_submitted_batch
-from transfer.downloads import DownloadFolder
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 
 ASKS = 300  # a world is replaced after this many requests
 READ_ONLY = frozenset(
@@ -81,10 +80,10 @@ def an_api(store: MemoryStore | None = None) -> Api:
     """Return the API of a world in memory."""
     world = a_world()
     made = as_postgres(store or world.store)
-    downloads = DownloadFolder(NOWHERE, max_bytes=1)
-    files = Files(made.applications, downloads, Project(NOWHERE), world.clock, max_bytes=1)
-    batches = Batches(made, downloads, world.clock)
-    results = Results(made.views, made.waiting, UploadFolder(NOWHERE))
+    stored = ProjectFiles(NOWHERE)
+    files = Files(made.applications, stored, Project(NOWHERE), world.clock, max_bytes=1)
+    batches = Batches(made, stored, world.clock)
+    results = Results(made.views, made.waiting, stored)
     runs = SimulationRuns(made.simulations, world.clock)
     return Api(
         made, batches, files, results, runs, AccountKeys(b"secret"), world.authenticator, world.clock, settings=Settings

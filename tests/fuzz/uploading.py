@@ -17,6 +17,7 @@ from tests.fuzz.loops import lasting_loop
 from tests.fuzz.requests import Requests
 from tests.fuzz.watch import Run
 from tests.unit.transfer.clocks import FixedClock
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import UploadFolder
 from transfer.uploads import UploadHandler
 from transfer.urls import UploadTokens
@@ -54,7 +55,12 @@ def upload_target() -> Run:
     root = Path(tempfile.mkdtemp(prefix="muster-fuzz-"))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     uploads = UploadHandler(
-        UploadFolder(root / "upload"), TOKENS, OneInstance(), FixedClock(), max_bytes=lambda: MOST_BYTES
+        UploadFolder(root / "upload"),
+        ProjectFiles(root),
+        TOKENS,
+        OneInstance(),
+        FixedClock(),
+        max_bytes=lambda: MOST_BYTES,
     )
 
     requests = Requests(loop)

@@ -16,7 +16,7 @@ from domain.forecasts import ForecastPoint, ForecastRecord
 from domain.history import FinishedMonth, OutputPage, month_of
 from domain.units import BatchId, InstanceId, Instant
 from lifecycle.states import OUTSTANDING
-from store.memory.registry import StoredFile
+from store.memory.registry import RegisteredFile
 from store.memory.rows import StoredJob
 
 
@@ -30,7 +30,7 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
 
     async def add_file(self, name: str, *, nbytes: int, md5: str, signature: str, now: Instant) -> None:
         del now  # no test reads a file's registration time
-        file = StoredFile(name, nbytes, md5, signature)
+        file = RegisteredFile(name, nbytes, md5, signature)
         known = self._registry.files.get(name, file)
         if (known.nbytes, known.md5) != (nbytes, md5):
             raise AlreadyExistsError("file", name)
@@ -71,8 +71,8 @@ class MemoryHistory(store.memory.sweeping.MemoryHistory):
     async def outputs(self, month: str, *, after: InstanceId, limit: int) -> OutputPage:
         rows = sorted((row for job in self._kept(month) for row in job.instances), key=lambda row: row.instance_id)
         page = [row for row in rows if row.instance_id > after][:limit]
-        names = tuple(upload.name for row in page for upload in row.uploads)
-        return OutputPage(names, page[-1].instance_id if page else None)
+        uploads = tuple(upload for row in page for upload in row.uploads)
+        return OutputPage(uploads, page[-1].instance_id if page else None)
 
     async def purge_month(self, month: str, *, now: Instant) -> None:
         """Purge a month; an empty one is unchanged."""

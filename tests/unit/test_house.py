@@ -116,8 +116,8 @@ def test_end_to_end_tests_are_where_the_makefile_looks_for_them() -> None:
     mark = "mark." + "e2e"
     marked = [path.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("*.py") if mark in path.read_text()]
 
-    assert {path.parts[0] for path in marked} == {"e2e", "acceptance", "browser", "docs"}
-    assert "-m e2e tests/e2e tests/acceptance tests/browser tests/docs\n" in (ROOT / "Makefile").read_text()
+    assert {path.parts[0] for path in marked} == {"e2e", "acceptance", "browser", "docs", "files"}
+    assert "-m e2e tests/e2e tests/acceptance tests/browser tests/docs tests/files\n" in (ROOT / "Makefile").read_text()
 
 
 # A name and a number: references to private notes.

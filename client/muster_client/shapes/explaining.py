@@ -201,12 +201,13 @@ class SampleShown(TypedDict):
 
 
 class OrderShown(TypedDict):
-    """A batch's place in the order. `queue` is its effective queue with the reason, None before the first ordering;
-    `hold` is what blocks the batch, None if nothing does.
+    """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
+    blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
     """
 
     queue: str | None
     hold: str | None
+    queue_hosts: str | None
     order_tier: int
     order_key: float
     logical_end_at: float

@@ -16,7 +16,7 @@ class CoprocessorShown(TypedDict):
 
 
 class HostShown(TypedDict):
-    """A host, as last reported by its client, and its credit in cobblestones."""
+    """A host, as last reported by its client, and its credit in cobblestones. Operators set its `labels`."""
 
     host_id: int
     volunteer_id: int
@@ -37,7 +37,12 @@ class HostShown(TypedDict):
     client_version: int
     software: str
     coprocessors: list[CoprocessorShown]
-    credit: float
+    labels: list[str]
+
+
+class HostLabels(TypedDict):
+    host_id: int
+    labels: list[str]
 
 
 class SlowShown(TypedDict):

@@ -45,8 +45,8 @@ class PlaceReasonShown(TypedDict):
 
 
 class PriorityShown(TypedDict):
-    """A batch's place in the order, with the terms whose points add up to `total`. `place` 1 is the first; `waiting`
-    counts the batch's unsent instances.
+    """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
+    its unsent instances. `age_s`: the time since `computed_at`.
     """
 
     batch: int
@@ -55,6 +55,7 @@ class PriorityShown(TypedDict):
     waiting: int
     policy: str
     computed_at: float
+    age_s: float
     tier: int
     total: float
     result: float
@@ -149,6 +150,29 @@ class WindowsShown(TypedDict):
     starts_at: list[float]
     delivered_flop: list[float]
     usage: list[CredentialUsageShown]
+
+
+class UsedShown(TypedDict):
+    """Usage of returned work. `starts_at` (of a day, week or month), `account`, `submitter`: null if not asked for."""
+
+    starts_at: float | None
+    account: str | None
+    submitter: str | None
+    instances: int
+    flop: float
+    cpu_s: float
+    memory_byte_s: float
+    gpu_s: float
+    used_su: float
+
+
+class UsageReported(TypedDict):
+    """Usage from `first_day` to `last_day`, both included, UTC, in sums by the words of `by`."""
+
+    first_day: str
+    last_day: str
+    by: list[str]
+    usage: list[UsedShown]
 
 
 class UsageReset(TypedDict):

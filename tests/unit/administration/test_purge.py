@@ -16,6 +16,7 @@ from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import UploadFolder
 
 LONG_AFTER = later(NOW, 90 * 86400.0)
@@ -30,7 +31,7 @@ async def a_history(folder: Path) -> MemoryStore:
         host = await a_registered_host(store)
         instance = await a_sent_instance(store, batch.batch_id, host)
         name = f"pi_{number}_r0"
-        path = UploadFolder(folder).path(name)
+        path = UploadFolder(folder / "upload").path(name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"3.14")
         await store.uploads.record_upload(
@@ -70,7 +71,7 @@ async def test_purge_deletes_only_its_months(tmp_path: Path) -> None:
 
     await purge_months(
         as_postgres(store).history,
-        UploadFolder(tmp_path),
+        ProjectFiles(tmp_path),
         months,
         clock=HandClock(LONG_AFTER),
         progress=lambda month: purged.append(month.month),
@@ -88,11 +89,11 @@ async def test_purge_deletes_only_its_months(tmp_path: Path) -> None:
 async def test_interrupted_purge_can_be_repeated(tmp_path: Path) -> None:
     store = await a_history(tmp_path)
     months = await months_before(as_postgres(store).history, "2027-02")
-    UploadFolder(tmp_path).remove("pi_0_r0")  # as if interrupted here
+    UploadFolder(tmp_path / "upload").drop_whole("pi_0_r0")  # as if interrupted here
 
     await purge_months(
         as_postgres(store).history,
-        UploadFolder(tmp_path),
+        ProjectFiles(tmp_path),
         months,
         clock=HandClock(LONG_AFTER),
         progress=lambda month: None,

@@ -32,6 +32,8 @@ from muster_client import ApiError, Client, UnreachableError
 from tests.builders import a_job_class
 from tests.facts import missing, states
 from tests.unit.administration.access.world import ForwardClock
+from transfer.files import CHUNK_BYTES
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import UploadFolder
 
 OUTPUTS = (Output("out", 100), Output("log", 100, optional=True), Output("plot.png", 100))
@@ -75,7 +77,7 @@ class StoredJobs:
 
 def results_of(known: StoredJobs, folder: Path) -> Results:
     store = cast(Any, known)  # stands for both parts of the store
-    return Results(store, store, UploadFolder(folder))
+    return Results(store, store, ProjectFiles(folder))
 
 
 async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
@@ -84,7 +86,7 @@ async def result_of(job: JobRow, folder: Path) -> tuple[Results, Result]:
 
 
 def bring(folder: Path, name: str, content: bytes = b"3.14") -> Path:
-    path = UploadFolder(folder).path(name)
+    path = UploadFolder(folder / "upload").path(name)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return path
@@ -103,7 +105,7 @@ async def test_result_has_outputs_of_the_canonical_instance(tmp_path: Path) -> N
         ("log", None, OutputState.NOT_BROUGHT),
         ("plot.png", "pi_1_7_12_r2", OutputState.HERE),
     ]
-    assert results.path(result, "plot.png") == path
+    assert results.file(result, "plot.png").path == path
     for name, facts in (
         ("out", ("no file pi_1_7_12_r0", "4 bytes")),
         ("log", ("no output 'log'", "job 7:", "optional")),
@@ -111,7 +113,7 @@ async def test_result_has_outputs_of_the_canonical_instance(tmp_path: Path) -> N
         ("pi_1_7_12_r2", ("no output 'pi_1_7_12_r2'", "job 7")),
     ):
         with states(NotFoundError, *facts):
-            results.path(result, name)
+            results.file(result, name)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ async def test_job_without_result_gives_the_reason(job: JobRow, facts: tuple[str
 
     assert (missing(result.because or "", *facts), result.outputs) == ([], ())
     with pytest.raises(NotFoundError, match=f"^no result of job 7: {result.because}$"):
-        results.path(result, "out")
+        results.file(result, "out")
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,7 @@ async def test_differing_file_is_reported_and_removed(tmp_path: Path) -> None:
     [broken, gone] = cast(list[Any], done["missing"])
     assert broken["job_id"] == 7 and "has 3 bytes" in broken["because"] and "4 bytes with MD5" in broken["because"]
     assert (gone["job_id"], gone["name"]) == (8, "out")
-    assert not missing(gone["because"], "no file pi_1_8_1_r0 of 4 bytes", "upload directory", "missing", "another size")
+    assert not missing(gone["because"], "no file pi_1_8_1_r0 of 4 bytes", "missing", "another size")
     assert source.fetched == [(7, "out")]
     assert done["without_result"] == [{"job_id": 9, "state": "open", "because": "it is open"}]
     assert (done["files"], done["jobs_forgotten"]) == (0, 2)
@@ -362,7 +364,7 @@ async def test_tar_has_every_file_and_lists_missing_ones(tmp_path: Path) -> None
     assert members_of(tar).keys() == {"7/out", "7/plot.png", "missing.jsonl"}
     assert (members_of(tar)["7/out"], members_of(tar)["7/plot.png"]) == (b"3.14", b"plot")
     [gone, failed] = [json.loads(line) for line in members_of(tar)["missing.jsonl"].splitlines()]
-    assert (gone["job_id"], gone["name"], gone["because"][:27]) == (8, "out", "pi_1_7_13_r0 of 4 bytes in ")
+    assert (gone["job_id"], gone["name"], gone["because"][:23]) == (8, "out", "pi_1_7_13_r0 of 4 bytes")
     assert failed == {"job_id": 9, "state": "failed", "because": "it failed: too many errors"}
     assert members_of(part) == {"missing.jsonl": json.dumps(gone, separators=(",", ":")).encode() + b"\n"}
     assert not len(tar) % tarfile.BLOCKSIZE
@@ -377,13 +379,15 @@ async def test_tar_is_read_page_by_page(tmp_path: Path) -> None:
 
 
 async def test_file_truncated_meanwhile_ends_the_tar(tmp_path: Path) -> None:
-    path = bring(tmp_path, "pi_1_7_12_r0")
-    known = StoredJobs(a_job(JobState.VALID, an_instance(12, InstanceState.VALID, 0), canonical=12))
+    path = bring(tmp_path, "pi_1_7_12_r0", bytes(3 * CHUNK_BYTES))
+    brought = (Upload("pi_1_7_12_r0", 3 * CHUNK_BYTES, "0" * 32),)
+    instance = replace(an_instance(12, InstanceState.VALID), uploads=brought)
+    known = StoredJobs(a_job(JobState.VALID, instance, canonical=12))
     pieces = tar_of(results_of(known, tmp_path), BatchId(1))
     await anext(pieces)
-    path.write_bytes(b"3.")
+    path.write_bytes(bytes(2 * CHUNK_BYTES))
 
-    with states(CutFileError, "7/out:", "expected 4 bytes", "last 2 are missing"):
+    with states(CutFileError, "7/out:", f"expected {3 * CHUNK_BYTES} bytes", f"last {CHUNK_BYTES} are missing"):
         [piece async for piece in pieces]
 
 

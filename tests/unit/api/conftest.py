@@ -17,8 +17,7 @@ from domain.settings import Settings
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
-from transfer.downloads import DownloadFolder
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 
 
 @pytest.fixture
@@ -26,10 +25,10 @@ def api(tmp_path: Path) -> Api:
     world = a_world()
     store = as_postgres(world.store)
     assert isinstance(world.store, MemoryStore)
-    downloads = DownloadFolder(tmp_path, max_bytes=1)
-    files = Files(store.applications, downloads, Project(tmp_path), world.clock, max_bytes=1)
-    batches = Batches(store, downloads, world.clock)
-    results = Results(store.views, store.waiting, UploadFolder(tmp_path))
+    stored = ProjectFiles(tmp_path)
+    files = Files(store.applications, stored, Project(tmp_path), world.clock, max_bytes=1)
+    batches = Batches(store, stored, world.clock)
+    results = Results(store.views, store.waiting, stored)
     runs = SimulationRuns(store.simulations, world.clock)
     return Api(
         store,

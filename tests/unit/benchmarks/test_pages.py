@@ -23,8 +23,7 @@ from portal.build import build_site
 from runtime.compose import mounted
 from tests.stores import as_postgres
 from tests.unit.administration.access.world import a_world
-from transfer.downloads import DownloadFolder
-from transfer.upload_folder import UploadFolder
+from transfer.project_files import ProjectFiles
 
 KEYS = AccountKeys(b"secret")
 
@@ -34,12 +33,12 @@ async def routes(tmp_path: Path) -> list[str]:
     """Return the routes of a worker on a store in memory."""
     world = a_world()
     store, clock, authenticator = as_postgres(world.store), world.clock, world.authenticator
-    downloads = DownloadFolder(tmp_path, max_bytes=1)
-    batches = Batches(store, downloads, clock)
-    results = Results(store.views, store.waiting, UploadFolder(tmp_path))
+    stored = ProjectFiles(tmp_path)
+    batches = Batches(store, stored, clock)
+    results = Results(store.views, store.waiting, stored)
     runs = SimulationRuns(store.simulations, clock)
     catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
-    files = Files(store.applications, downloads, Project(tmp_path), clock, max_bytes=1)
+    files = Files(store.applications, stored, Project(tmp_path), clock, max_bytes=1)
     api = Api(store, batches, files, results, runs, KEYS, authenticator, clock, settings=Settings)
     console = build_console(store, catalogue, batches, results, runs, api.thresholds, authenticator, clock)
     site = build_site(store, catalogue, authenticator, KEYS, clock)

@@ -27,13 +27,16 @@ KEYS = sorted(DEFAULTS)
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
-    r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
-    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace)"
+    r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|read_url|redirect|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
+    r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|size_favours|equal_among|displace|server|port|tls|user|sender)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")
 
 
 TEXTS: dict[str, st.SearchStrategy[object]] = {
+    "mail.server": st.sampled_from(["", "smtp.example.org", "::1"]),
+    "mail.tls": st.sampled_from(["starttls", "tls", "none"]),
+    "mail.sender": st.sampled_from(["", "project@example.org"]),
     "project.url": st.from_regex(r"\Ahttps?://[a-z0-9.:/-]{1,180}/\Z"),
     "ordering.policy": st.sampled_from(["logical_time", "multifactor", "components", "equal_access", "fifo"]),
     "ordering.let_rule": st.sampled_from(["design", "wfq"]),
@@ -46,6 +49,10 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
     "ordering.targets": st.sampled_from(["", "user:DEFAULT=20", "group:stuart=38.5+ level:standby=5-"]),
     "ordering.components": st.sampled_from(["", "XFACTORWEIGHT=-1.5 XFACTORCAP=50", "expedite.FSWEIGHT=10"]),
     "ordering.queues": st.sampled_from(["", "express=0/1/3", "a=0/1/3 b-2=1/0.5/1e3"]),
+    **dict.fromkeys(
+        ("storage.url", "storage.read_url"),
+        st.sampled_from(["", "s3://bucket/a/b", "s3://bucket?region=eu-1&endpoint=https://s3.example.org:9000"]),
+    ),
     "server.trusted_proxies": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
     "server.metrics_networks": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
 }

@@ -6,14 +6,15 @@ import asyncio
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
+from domain.dispatch import Upload
 from domain.errors import UnavailableError
 from domain.jobs import ValidatorKind
 from domain.settings import Settings, ValidationSettings
@@ -32,7 +33,7 @@ POISON = b"[" * 950 + b"1," * 498_000 + b"1" + b"]" * 950
 @asynccontextmanager
 async def a_pool(folder: Path, **changes: object) -> AsyncIterator[ComparingPool]:
     settings: ValidationSettings = replace(Settings().validation, **changes)  # type: ignore[arg-type]
-    pool = ComparingPool(lambda name: folder / name, lambda: settings)
+    pool = ComparingPool(_in(folder), lambda: settings)
     try:
         yield pool
     finally:
@@ -170,5 +171,5 @@ async def test_other_limits_need_another_child(tmp_path: Path) -> None:
     await pool.close()
 
 
-def _in(folder: Path) -> Callable[[str], Path]:
-    return lambda name: folder / name
+def _in(folder: Path) -> Callable[[Sequence[Upload]], AbstractAsyncContextManager[Mapping[str, Path]]]:
+    return lambda uploads: nullcontext({one.name: folder / one.name for one in uploads})

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from domain.apps import CPU, NVIDIA
 from domain.batches import BatchCounts
 from domain.host_classes import ClassesByApp, ClassStanding, HostClasses
+from domain.hosts import Coprocessor
 from domain.jobs import Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, Flop, FlopPerSecond, Instant, Seconds
@@ -23,9 +26,10 @@ from scheduler.feasibility import (
     is_beta_wanted,
     is_offered,
     is_selected,
+    queue_refusal,
 )
 from scheduler.selection import choose
-from tests.builders import NOW, a_host, a_job_class, a_ready, a_volunteer, an_app
+from tests.builders import NOW, a_batch, a_host, a_job_class, a_ready, a_volunteer, an_app
 from tests.facts import missing
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking
 
@@ -53,6 +57,38 @@ def test_cpus_refusal_names_both_numbers() -> None:
     context = an_asking(host=a_host(ncpus=4))
     assert fits_cpus(a_job_class(ncpus=4.0), context, 0.0) is None
     check(fits_cpus(a_job_class(ncpus=4.5), context, 0.0), RefusalCode.CPUS, "4.5", "has 4")
+
+
+def bound(hosts: str) -> SchedulingContext:
+    gpu = Coprocessor(NVIDIA, 2)
+    host = a_host(ncpus=4, ram_bytes=8e9, coprocessors=(gpu,), platforms=("linux",), labels=("lab", "old"))
+    return an_asking(catalogue=a_catalogue(ordering__queue_hosts=f"normal:{hosts}"), host=host)
+
+
+@pytest.mark.parametrize(
+    "met",
+    ["ncpus>=4", "ncpus<=4", "ram_bytes>=8e9,gpus>=2", "gpu=NVIDIA", "platform=mac|linux", "label=lab", "label!=slow"],
+)
+def test_host_that_meets_a_queues_conditions_is_not_refused(met: str) -> None:
+    assert queue_refusal(a_batch(), bound(met)) is None
+    assert queue_refusal(a_batch(queue="bonus"), bound("ncpus>=4096")) is None
+
+
+@pytest.mark.parametrize(
+    ("unmet", "parts"),
+    [
+        ("ncpus>=4,ncpus>=5", ("ncpus >= 5", "has 4")),
+        ("ncpus<=3", ("ncpus <= 3", "has 4")),
+        ("ram_bytes>=16e9", ("ram_bytes >= 16 GB", "has 8 GB")),
+        ("gpus<=1", ("gpus <= 1", "has 2")),
+        ("gpu!=NVIDIA", ("gpu != NVIDIA", "has NVIDIA")),
+        ("platform=mac|windows", ("platform = mac or windows", "has linux")),
+        ("label=cluster", ("label = cluster", "has lab, old")),
+        ("volunteer=12", ("volunteer = 12", "has")),
+    ],
+)
+def test_queue_refusal_names_queue_and_both_values(unmet: str, parts: tuple[str, ...]) -> None:
+    check(queue_refusal(a_batch(), bound(unmet)), RefusalCode.QUEUE, "queue normal", *parts)
 
 
 def test_no_job_gets_more_cpus_than_the_volunteer_lends_one() -> None:

@@ -14,7 +14,9 @@ from domain.settings import Settings
 from domain.units import InstanceId, Instant
 from tests.unit.transfer.clocks import FixedClock
 from transfer.build import build
+from transfer.files import stored_path
 from transfer.keys import create_keys, load_keys
+from transfer.project_files import ProjectFiles
 from wire.messages import UploadHeader, UploadReply
 from wire.uploads import decode_upload_reply, encode_upload_header
 
@@ -42,15 +44,17 @@ class AnyRecords:
 
 async def test_addresses_serve_downloads_and_uploads(tmp_path: Path) -> None:
     create_keys(tmp_path / "keys")
+    files = ProjectFiles(tmp_path)
     transfer = build(
         AnyRecords(),
         load_keys(tmp_path / "keys"),
-        download_dir=tmp_path / "download",
+        files,
         upload_dir=tmp_path / "upload",
         settings=Settings,
         clock=FixedClock(),
     )
-    transfer.downloads.register_file(b"input", "größe 1+1")
+    (tmp_path / "input").write_bytes(b"input")
+    await files.register(tmp_path / "input", "größe 1+1", max_bytes=10)
     application = web.Application()
     application.router.add_routes(transfer.routes)
     md5 = hashlib.md5(b"output").hexdigest()
@@ -61,4 +65,4 @@ async def test_addresses_serve_downloads_and_uploads(tmp_path: Path) -> None:
         path = urlsplit(transfer.urls.upload_url()).path
         async with client.post(path, data=encode_upload_header(header) + b"output") as response:
             assert decode_upload_reply(await response.read()) == UploadReply(0)
-    assert transfer.uploaded.read(NAME) == b"output"
+    assert stored_path(tmp_path / "upload", NAME).read_bytes() == b"output"

@@ -13,8 +13,9 @@ from yarl import URL
 
 from domain.errors import AlreadyExistsError, InvalidInputError
 from tests.facts import states
-from transfer.downloads import ROUTE, DownloadFolder, Downloads
-from transfer.files import shard
+from transfer.downloads import ROUTE, Downloads
+from transfer.files import Content, shard, stored_path
+from transfer.project_files import ProjectFiles
 
 CONTENT = bytes(range(256)) * 40
 ADDRESS = f"/download/{shard('app')}/app"
@@ -23,12 +24,12 @@ Client = TestClient[web.Request, web.Application]
 
 @pytest.fixture
 async def client(tmp_path: Path) -> AsyncIterator[Client]:
-    folder = DownloadFolder(tmp_path / "download", max_bytes=1_000_000)
-    folder.register_file(CONTENT, "app")
-    (folder.path("app").parent / "app.gz").write_bytes(b"another file")
+    files = ProjectFiles(tmp_path)
+    await register(tmp_path, CONTENT, "app")
+    (stored_path(tmp_path / "download", "app").parent / "app.gz").write_bytes(b"another file")
     (tmp_path / "secret").write_bytes(b"secret")
     application = web.Application()
-    application.router.add_get(ROUTE, Downloads(folder).answer)
+    application.router.add_get(ROUTE, Downloads(files).answer)
     async with TestClient(TestServer(application)) as client:
         yield client
 
@@ -112,55 +113,57 @@ async def test_a_file_that_is_not_there_says_so_in_text(client: Client) -> None:
         assert await response.text() == "no such file\n"
 
 
-def a_folder(tmp_path: Path, *, max_bytes: int = 1_000_000) -> DownloadFolder:
-    return DownloadFolder(tmp_path / "download", max_bytes=max_bytes)
+async def register(folder: Path, source: Path | bytes, name: str, *, max_bytes: int = 1_000_000) -> Content:
+    if isinstance(source, bytes):
+        content, source = source, folder / "source"
+        source.write_bytes(content)
+    return await ProjectFiles(folder).register(source, name, max_bytes=max_bytes)
 
 
 def files_in(tmp_path: Path) -> list[Path]:
     return [path for path in (tmp_path / "download").rglob("*") if path.is_file()]
 
 
-def test_a_registered_file_tells_its_size_and_md5(tmp_path: Path) -> None:
-    nbytes, md5 = a_folder(tmp_path).register_file(b"hello world\n", "hello")
+async def test_a_registered_file_tells_its_size_and_md5(tmp_path: Path) -> None:
+    nbytes, md5 = await register(tmp_path, b"hello world\n", "hello")
     assert (nbytes, md5) == (12, "6f5902ac237024bdd0c176cb93063dc4")
-    assert a_folder(tmp_path).path("hello").read_bytes() == b"hello world\n"
+    assert stored_path(tmp_path / "download", "hello").read_bytes() == b"hello world\n"
 
 
-def test_a_file_is_copied_from_its_path(tmp_path: Path) -> None:
+async def test_a_file_is_copied_from_its_path(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 3_000_000)
-    content = a_folder(tmp_path, max_bytes=3_000_000).register_file(source, "big")
+    content = await register(tmp_path, source, "big", max_bytes=3_000_000)
     assert content == (3_000_000, hashlib.md5(b"x" * 3_000_000).hexdigest())
-    assert a_folder(tmp_path).path("big").read_bytes() == source.read_bytes()
+    assert stored_path(tmp_path / "download", "big").read_bytes() == source.read_bytes()
 
 
-def test_equal_content_may_be_registered_again(tmp_path: Path) -> None:
-    first = a_folder(tmp_path).register_file(b"same", "name")
-    assert a_folder(tmp_path).register_file(b"same", "name") == first
+async def test_equal_content_may_be_registered_again(tmp_path: Path) -> None:
+    first = await register(tmp_path, b"same", "name")
+    assert await register(tmp_path, b"same", "name") == first
     assert len(files_in(tmp_path)) == 1
 
 
-def test_other_content_under_known_name_is_refused(tmp_path: Path) -> None:
-    folder = a_folder(tmp_path)
-    folder.register_file(b"first", "name")
+async def test_other_content_under_known_name_is_refused(tmp_path: Path) -> None:
+    await register(tmp_path, b"first", "name")
     with pytest.raises(AlreadyExistsError, match="file 'name' already exists"):
-        folder.register_file(b"other", "name")
-    assert folder.path("name").read_bytes() == b"first"
+        await register(tmp_path, b"other", "name")
+    assert stored_path(tmp_path / "download", "name").read_bytes() == b"first"
     assert len(files_in(tmp_path)) == 1
 
 
-def test_a_file_over_the_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_file_over_the_limit_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     with states(InvalidInputError, "big:", "at most 10 B"):
-        a_folder(tmp_path, max_bytes=10).register_file(b"x" * 11, "big")
+        await register(tmp_path, b"x" * 11, "big", max_bytes=10)
     assert files_in(tmp_path) == []
 
 
-def test_a_source_that_is_no_file_is_named(tmp_path: Path) -> None:
+async def test_a_source_that_is_no_file_is_named(tmp_path: Path) -> None:
     with states(InvalidInputError, f"{tmp_path / 'missing'}:", "a readable file"):
-        a_folder(tmp_path).register_file(tmp_path / "missing", "name")
+        await register(tmp_path, tmp_path / "missing", "name")
     assert files_in(tmp_path) == []
 
 
-def test_an_unsafe_name_is_refused(tmp_path: Path) -> None:
+async def test_an_unsafe_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="file name"):
-        a_folder(tmp_path).register_file(b"", "../name")
+        await register(tmp_path, b"", "../name")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transfer.files import Content
 from transfer.upload_folder import Finish, UploadFolder
 
 NAME = "pi_3_41_77_r0"
@@ -31,7 +32,7 @@ def brought(folder: UploadFolder, content: bytes = CONTENT) -> Finish:
 
 def test_nothing_is_here_of_an_unknown_file(folder: UploadFolder) -> None:
     assert folder.part_size(NAME) is None
-    assert folder.whole_size(NAME) is None
+    assert folder.whole(NAME) is None
     assert folder.whole(NAME) is None
     assert folder.read(NAME) is None
     assert not folder.is_marked(NAME)
@@ -41,7 +42,7 @@ def test_a_whole_file_is_read_back(folder: UploadFolder) -> None:
     assert brought(folder) is Finish.WHOLE
     assert folder.read(NAME) == CONTENT
     assert folder.whole(NAME) == (len(CONTENT), MD5)
-    assert folder.whole_size(NAME) == len(CONTENT)
+    assert folder.whole(NAME) == (len(CONTENT), MD5)
     assert folder.part_size(NAME) is None
 
 
@@ -93,9 +94,9 @@ def test_a_wrong_md5_deletes_the_part(folder: UploadFolder) -> None:
 
 def test_a_part_stays_a_part_while_it_is_synced(tmp_path: Path) -> None:
     """A process may die at that moment, so the file must not look complete."""
-    seen: list[tuple[int | None, int | None]] = []
+    seen: list[tuple[int | None, Content | None]] = []
     other = UploadFolder(tmp_path)  # the view of another process
-    made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole_size(NAME))))
+    made = UploadFolder(tmp_path, sync=lambda _: seen.append((other.part_size(NAME), other.whole(NAME))))
     assert brought(made) is Finish.WHOLE
     assert seen == [(len(CONTENT), None)]
 
@@ -107,7 +108,7 @@ def test_a_process_that_dies_in_sync_leaves_a_part(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="dies"):
         brought(UploadFolder(tmp_path, sync=die))
     left = UploadFolder(tmp_path)
-    assert left.whole_size(NAME) is None
+    assert left.whole(NAME) is None
     assert left.part_size(NAME) == len(CONTENT)
     assert left.begin(NAME, len(CONTENT) - 1) == len(CONTENT) - 1
     assert left.append(NAME, CONTENT[-1:], at=len(CONTENT) - 1)
@@ -141,11 +142,12 @@ def test_recorded_is_remembered_beside_the_file(folder: UploadFolder, tmp_path: 
     assert UploadFolder(tmp_path / "upload").is_marked(NAME)
 
 
-def test_removing_leaves_nothing(folder: UploadFolder) -> None:
+def test_dropping_the_complete_file_leaves_a_part(folder: UploadFolder) -> None:
     brought(folder)
     folder.mark_recorded(NAME)
-    folder.remove(NAME)
-    assert folder.part_size(NAME) is None
+    folder.begin(NAME, 0)
+    folder.drop_whole(NAME)
+    assert (folder.whole(NAME), folder.part_size(NAME)) == (None, 0)
 
 
 def test_a_chunk_without_room_is_taken_back_whole(folder: UploadFolder) -> None:

@@ -25,6 +25,7 @@ from tests.facts import missing
 from tests.faults.waiting import until
 from tests.unit.scheduler.project import HandClock
 from tests.unit.transfer.clocks import FixedClock
+from transfer.project_files import ProjectFiles
 from transfer.upload_folder import Finish, UploadFolder
 from transfer.uploads import NOT_ACCEPTED, RequestBody, UploadHandler
 from transfer.urls import UploadTokens
@@ -102,11 +103,13 @@ class Server:
         idle_timeout_s: float = 60.0,
         clock: Clock | None = None,
         least_bytes_per_s: float = 0.0,
+        files: ProjectFiles | None = None,
     ) -> None:
         self.folder = folder
         self.records = Records()
         uploads = UploadHandler(
             folder,
+            files or ProjectFiles(folder.path(NAME).parents[2]),
             TOKENS,
             self.records,
             clock or FixedClock(),

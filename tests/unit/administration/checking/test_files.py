@@ -94,7 +94,7 @@ async def test_missing_file_is_reported(tmp_path: Path) -> None:
     database = FixedDatabase([an_output()], states={77: "valid"})
 
     [found] = await missing(database, tmp_path)
-    assert not facts.missing(found, f"output {NAME}:", "8 bytes", "not in the upload directory")
+    assert not facts.missing(found, f"output {NAME}:", "8 bytes", "in no store")
 
 
 async def test_file_purged_meanwhile_is_not_reported(tmp_path: Path) -> None:

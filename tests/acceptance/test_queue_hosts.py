@@ -1,0 +1,122 @@
+"""Queues bound to classes of hosts: their batches' jobs go only to hosts that meet the conditions."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.limits import Limit, Quantity, Scope
+from tests.acceptance.faces import command, json_of
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_ordering_acts import given
+from tests.acceptance.test_ordering_faces import order
+from tests.facts import missing
+
+BOUND = ("big=0/2/1 normal=1/1/1", "big:ncpus>=8,ram_bytes>=16e9")
+
+
+async def bind(pi: LiveServer, queues: str, hosts: str) -> None:
+    await json_of(pi, "priority", "set", f"queues={queues}", f"queue_hosts={hosts}", "--why", "a class of hosts")
+
+
+async def test_queue_is_served_only_by_its_hosts(pi: LiveServer) -> None:
+    await bind(pi, *BOUND)
+    big = await pi.submit(submitter="ada", queue="big", jobs={"count": 5})
+    small = await pi.submit(submitter="bob", jobs={"count": 5})
+    await order(pi)
+    await pi.feed()
+    hosts = {
+        name: await pi.add_host(name, ncpus=ncpus, ram_bytes=ram)
+        for name, ncpus, ram in (("few", 4, 32e9), ("little", 8, 8e9), ("large", 8, 32e9))
+    }
+
+    assert {name: await given(pi, host) for name, host in hosts.items()} == {
+        "few": small,
+        "little": small,
+        "large": big,
+    }
+    few = (await command(pi, "explain", "host", str(hosts["few"].host_id))).stdout
+    assert not missing(few, "queue: queue big", "ncpus >= 8", "this host has 4")
+    little = (await command(pi, "explain", "host", str(hosts["little"].host_id))).stdout
+    assert not missing(little, "queue: queue big", "ram_bytes >= 16 GB", "this host has 8 GB")
+    batch = await json_of(pi, "explain", "batch", str(big))
+    assert batch["order"]["queue_hosts"] == "ncpus >= 8, ram_bytes >= 16 GB"
+    assert not missing((await command(pi, "explain", "batch", str(big))).stdout, "ncpus >= 8", "queue")
+
+    await json_of(pi, "batch", "set", str(big), "--queue", "normal")
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, await pi.add_host("another", ncpus=1)) == big  # last: ada and bob take turns
+    changes = {change.key: change.why for change in await pi.store.settings.setting_changes(5)}
+    assert changes["ordering.queue_hosts"] == "a class of hosts"
+
+
+async def test_queue_of_labelled_hosts_keeps_its_limit(pi: LiveServer) -> None:
+    await bind(pi, "lab=0/2/1 normal=1/1/1", "lab:label=lab|cluster")
+    await pi.store.ordering_rules.put_limit(Limit(Scope.QUEUE, Quantity.JOBS, "lab", hard=1.0))
+    labs = await pi.submit(submitter="ada", queue="lab", jobs={"count": 5})
+    await order(pi)
+    await pi.feed()
+    one, two = [await pi.add_host(name) for name in ("one", "two")]
+    assert await given(pi, one) is None
+
+    for host in (one, two):
+        shown = await json_of(pi, "host", "set", str(host.host_id), "--label", "cluster") if host.host_id else None
+        assert shown is None or shown["labels"] == ["cluster"]
+    assert await given(pi, one) == labs
+    assert (await pi.create("GET", f"/hosts/{one.host_id}"))["labels"] == ["cluster"]
+    assert await given(pi, two) is None  # without a label, and over the limit of the queue
+    await json_of(pi, "host", "set", str(two.host_id), "--label", "lab")
+    assert await given(pi, two) is None
+    await order(pi)
+    assert not missing((await pi.batch(labs))["hold"], "queue lab", "1 + 1 > 1")
+    [act, *_] = await pi.store.access.acts(limit=5)
+    assert act.what == "set_host_labels" and act.detail["labels"] == ["lab"]
+
+
+async def test_hosts_that_no_queue_wants_make_work_unschedulable(pi: LiveServer) -> None:
+    await bind(pi, *BOUND)
+    big = await pi.submit(submitter="ada", queue="big", jobs={"count": 5})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, await pi.add_host("one", ncpus=1)) is None
+    for worker in pi.workers:
+        await worker.parts.heartbeat.write_once()
+
+    [found] = await json_of(pi, "unschedulable")
+    assert (found["batch_id"], found["codes"]) == (big, {"queue": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        ("huge:ncpus>=8", "huge"),
+        ("normal:ncpus>8", "ncpus>8"),
+        ("normal:cores>=8", "cores"),
+        ("normal:label=", "label="),
+        ("normal:ncpus>=8 normal:gpus>=1", "normal"),
+    ],
+)
+async def test_wrong_conditions_of_a_queue_are_refused(pi: LiveServer, value: str, wrong: str) -> None:
+    status, answer = await pi.api("PUT", "/settings/ordering.queue_hosts", json={"value": value, "why": "a slip"})
+
+    assert status == 422 and not missing(str(answer["detail"]), "ordering.queue_hosts", wrong)
+
+
+async def test_bound_queue_cannot_be_dropped(pi: LiveServer) -> None:
+    await bind(pi, *BOUND)
+    status, answer = await pi.api("PUT", "/settings/ordering.queues", json={"value": "normal=1/1/1", "why": "tidy"})
+
+    assert status == 422 and not missing(str(answer["detail"]), "ordering.queue_hosts", "big")
+    status, _ = await pi.api("PUT", "/settings/ordering.queue_hosts", json={"value": "big:gpus>=1", "why": "GPUs"})
+    assert status == 200
+
+
+@pytest.mark.parametrize("labels", [["a b"], [""], ["x" * 65], [str(one) for one in range(17)], "lab", [1]])
+async def test_odd_labels_are_refused(pi: LiveServer, labels: object) -> None:
+    host = await pi.add_host("one")
+    await host.call()
+    status, answer = await pi.api("PUT", f"/hosts/{host.host_id}/labels", json={"labels": labels})
+
+    assert status == 422 and "labels" in str(answer["detail"])
+    status, answer = await pi.api("PUT", "/hosts/99/labels", json={"labels": ["lab"]})
+    assert status == 404 and "99" in str(answer["detail"])
