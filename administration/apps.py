@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,10 @@ from transfer.files import content_of
 from transfer.keys import load_public_key
 from transfer.project_files import ProjectFiles
 from wire.signing import PublicKey, verify_md5
+from wire.uploads import valid_file_name
 
 MOST_COPIES = 10
+NEEDS = ("", "docker", "virtualbox")  # of a plan class
 _BOUNDED = (  # fields of a plan class with a range
     "gpu_count",
     "min_gpu_ram_bytes",
@@ -76,6 +78,9 @@ def plan_class_of(values: dict[str, object]) -> PlanClass:
     in_bounds("plan_class.ncpus", made.ncpus, field="ncpus")
     for name in _BOUNDED:
         in_bounds(name, getattr(made, name))
+    if made.needs not in NEEDS:
+        raise InvalidInputError("needs", f"one of {', '.join(NEEDS[1:])}, or empty", made.needs)
+    checked_text(made.arguments, "arguments")
     if made.gpu_type is not None:
         checked_text(made.gpu_type, "gpu_type")
     return replace(made, gpu_type=None if made.gpu_type is None else ProcessorType(made.gpu_type))
@@ -100,6 +105,29 @@ PLATFORM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 
 @dataclass(frozen=True, slots=True)
+class MoreFile:
+    """A further file of a version: a copy of it, or a link to it, is in each job's folder under `open_name`."""
+
+    path: Path
+    open_name: str
+    link: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, link: bool = False) -> MoreFile:
+        """Return the file of an option: PATH, or NAME=PATH. Raises InvalidInputError.
+
+        >>> MoreFile.parse("lib/table.csv").open_name, str(MoreFile.parse("table=lib/table-v2.csv", link=True).path)
+        ('table.csv', 'lib/table-v2.csv')
+        """
+        name, equals, path = text.partition("=")
+        file = Path(path if equals else text)
+        open_name = name if equals else file.name
+        if not valid_file_name(open_name):
+            raise InvalidInputError("file", "PATH or NAME=PATH, where NAME has no folder", text)
+        return cls(file, open_name, link)
+
+
+@dataclass(frozen=True, slots=True)
 class VersionDraft:
     """An app version to add. A `version_num` of 100 means 1.00."""
 
@@ -107,7 +135,7 @@ class VersionDraft:
     platform: str
     version_num: int
     main_program: Path
-    more_files: tuple[Path, ...] = ()
+    more_files: tuple[MoreFile, ...] = ()
     plan_class: str = ""
     api_version: str = "7.5.0"
 
@@ -135,10 +163,11 @@ async def add_app_version(
         raise InvalidInputError("platform", "a platform such as x86_64-pc-linux-gnu", new.platform)
     public_key = await asyncio.to_thread(load_public_key, project.keys_dir)
     sign = _checked(sign, public_key)
+    _check_names([one.open_name for one in new.more_files])
     stored = files or ProjectFiles(project.files_dir)
     signed_files = []
-    for position, source in enumerate((new.main_program, *new.more_files)):
-        signed = await _signed_file(stored, new, source, position == 0, sign)
+    for source in (MoreFile(new.main_program, ""), *new.more_files):
+        signed = await _signed_file(stored, new, source, sign)
         await applications.add_file(
             signed.name, nbytes=signed.nbytes, md5=signed.md5, signature=signed.signature, now=clock.now()
         )
@@ -157,17 +186,21 @@ async def add_app_version(
     )
 
 
-def app_file_name(new: VersionDraft, source: Path, md5: str, *, main: bool) -> str:
-    """Return a file name unique to the content, made of app, version, platform and the content's MD5.
+def _check_names(names: Sequence[str]) -> None:
+    """Raises InvalidInputError for two files under one name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInputError("file", "a different name for each file: NAME=PATH", name)
 
-    >>> new = VersionDraft("pi", "linux", 100, Path("main.py"))
-    >>> app_file_name(new, Path("main.py"), "0123456789abcdef" * 2, main=True)
-    'pi_1.00_linux_01234567.py'
+
+def app_file_name(app: str, source: Path, md5: str) -> str:
+    """Return a name that is unique to the app and the content: clients fetch an unchanged file of a new version once.
+
+    >>> app_file_name("pi", Path("main.py"), "0123456789abcdef" * 2)
+    'pi_main_0123456789abcdef0123456789abcdef.py'
     """
-    plan = f"__{new.plan_class}" if new.plan_class else ""
-    what = "" if main else f"_{re.sub(r'[^A-Za-z0-9_-]', '-', source.stem)}"
     suffix = source.suffix if re.fullmatch(r"\.[A-Za-z0-9]{1,8}", source.suffix) else ""
-    return f"{new.app}_{new.version_num / 100:.2f}_{new.platform}{plan}{what}_{md5[:8]}{suffix}"
+    return f"{app}_{re.sub(r'[^A-Za-z0-9_-]', '-', source.stem)[:80]}_{md5}{suffix}"
 
 
 async def _plan_class(applications: PostgresApplications, name: str) -> PlanClass:
@@ -193,19 +226,20 @@ def _checked(sign: Sign, project_key: PublicKey) -> Sign:
     return signed
 
 
-async def _signed_file(files: ProjectFiles, new: VersionDraft, source: Path, main: bool, sign: Sign) -> AppFile:
-    if not await asyncio.to_thread(source.is_file):
-        raise InvalidInputError("main", "a file", str(source))
-    content = await asyncio.to_thread(content_of, source)
-    name = app_file_name(new, source, content.md5, main=main)
-    signature = sign(source.name, content.md5)
-    content = await files.register(source, name, max_bytes=Settings().files.max_input_bytes)
+async def _signed_file(files: ProjectFiles, new: VersionDraft, source: MoreFile, sign: Sign) -> AppFile:
+    main = not source.open_name
+    if not await asyncio.to_thread(source.path.is_file):
+        raise InvalidInputError("main" if main else "file", "a file", str(source.path))
+    content = await asyncio.to_thread(content_of, source.path)
+    name = app_file_name(new.app, source.path, content.md5)
+    signature = sign(source.path.name, content.md5)
+    content = await files.register(source.path, name, max_bytes=Settings().files.max_input_bytes)
     return AppFile(
         name,
         content.nbytes,
         content.md5,
         signature,
         main_program=main,
-        open_name="" if main else source.name,
-        copy_file=not main,
+        open_name=source.open_name,
+        copy_file=not main and not source.link,
     )

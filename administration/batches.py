@@ -11,8 +11,9 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
+import msgspec
 import structlog
 
 from administration.forecasts.service import preview_as_json, risk_of
@@ -32,6 +33,7 @@ from domain.views import Whose
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
+from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
 from transfer.project_files import ProjectFiles
@@ -90,15 +92,44 @@ def read_batch_file(path: Path) -> dict[str, object]:
     return values
 
 
-def csv_rows(path: Path) -> Iterator[Mapping[str, str]]:
-    """Yield the rows of a CSV file with a header row. Raises InvalidInputError."""
+MOST_LINE_BYTES = 1 << 20  # of JSON Lines
+
+
+def table_rows(path: Path, name: str) -> Iterator[Row]:
+    """Yield the rows of a CSV file with a header row, or of a JSON Lines file: its `name` ends in .jsonl.
+
+    Raises InvalidInputError.
+    """
     try:
-        with path.open(newline="") as file:
-            yield from csv.DictReader(file)
+        yield from _json_rows(path) if name.endswith(".jsonl") else _csv_rows(path)
     except OSError as error:
         raise InvalidInputError("jobs_csv", "a readable file", f"{path.name}: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidInputError("jobs_csv", "a CSV file in UTF-8", str(error)) from None
+
+
+def _csv_rows(path: Path) -> Iterator[Row]:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        for number, row in enumerate(csv.DictReader(file), start=1):
+            if None in row or None in row.values():
+                raise InvalidInputError(f"jobs_csv row {number}", "as many cells as the header row", "more or fewer")
+            yield row
+
+
+def _json_rows(path: Path) -> Iterator[Row]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(MOST_LINE_BYTES + 1):
+            number += 1
+            if len(line) > MOST_LINE_BYTES:
+                raise InvalidInputError(f"jobs_csv row {number}", f"a line of at most {MOST_LINE_BYTES} bytes", "more")
+            if not line.strip():
+                continue
+            try:
+                yield decoder.decode(line)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                raise InvalidInputError(f"jobs_csv row {number}", "a JSON object in one line", str(error)) from None
 
 
 def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
@@ -212,7 +243,7 @@ class Batches:
         if found is None:
             raise InvalidInputError("jobs_csv", "the name of a file uploaded to /api/v1/files", spec.jobs_csv)
         async with self._files.local([found]) as [path]:
-            with_jobs = with_rows(spec, lambda: csv_rows(path), files=settings.files)
+            with_jobs = with_rows(spec, lambda: table_rows(path, spec.jobs_csv), files=settings.files)
             yield await checked(with_jobs, ports=ports)
 
     async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:

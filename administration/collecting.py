@@ -1,11 +1,15 @@
-"""Downloads the outputs of a batch's valid jobs to FOLDER/JOB/OUTPUT. Existing files are kept."""
+"""Fetches the outputs of a batch's valid jobs into FOLDER/I/OUTPUT, and lists its jobs in FOLDER/index.csv.
+
+I is the job's number in its batch, from 0, as `{i}` in the batch file, padded with zeros. Existing files stay.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import csv
 import tarfile
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -15,9 +19,24 @@ from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import JobState
 from transfer.files import CHUNK_BYTES, Content, content_of
-from wire.uploads import valid_file_name
+from wire.uploads import valid_open_name
 
 PAGE = 1000  # jobs per request
+INDEX = "index.csv"
+COLUMNS = [
+    "i",
+    "job_id",
+    "state",
+    "because",
+    "command_line",
+    "inputs",
+    "host_id",
+    "elapsed_s",
+    "cpu_s",
+    "exit_status",
+    "canonical_instance_id",
+    "files",
+]
 AT_ONCE = 4  # concurrent downloads
 PART = ".part"  # followed by a number; output names never begin with a dot
 ARCHIVE = ".part.tar"
@@ -63,6 +82,14 @@ class Collected:
     missing: list[dict[str, object]] = field(default_factory=list)
     without_result: list[dict[str, object]] = field(default_factory=list)
 
+    def number(self, index: int) -> str:
+        """Return a job's number in the batch, with as many digits as that of the last job.
+
+        >>> Collected(1, Path(), jobs_total=1000).number(7)
+        '007'
+        """
+        return f"{index:0{len(str(max(1, self.jobs_total - 1)))}d}"
+
     @property
     def jobs_forgotten(self) -> int:
         """Return the number of jobs whose records have been purged."""
@@ -92,7 +119,7 @@ class Wanted:
     name: str
     content: Content
     path: Path
-    part: Path  # partial download
+    part: Path  # partial download, in the job's folder
     gone: str = ""
 
 
@@ -102,17 +129,45 @@ async def collect(source: Source, batch_id: int, folder: Path, *, progress: Prog
     done = Collected(batch_id, folder, int(batch["jobs_total"]))
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     after: int | None = 0
-    while after is not None:
-        page = await source.results(batch_id, after=after, limit=PAGE)
-        done.listed += len(page)
-        done.without_result += [_without(job) for job in page if job["state"] != JobState.VALID]
-        for run in runs(page, ARCHIVE_BYTES):
-            await _collect_run(source, run, after, folder, done)
-            after = int(run[-1]["job_id"])
-            done.valid += sum(job["state"] == JobState.VALID for job in run)
-            progress(done.valid, int(batch["jobs_validated"]))
-        after = after if len(page) == PAGE else None
+    with new_index(folder / INDEX) as index:
+        while after is not None:
+            page = await source.results(batch_id, after=after, limit=PAGE)
+            homes = {int(job["job_id"]): folder / done.number(done.listed + n) for n, job in enumerate(page)}
+            index.writerows(_index_row(job, homes[int(job["job_id"])].name) for job in page)
+            done.listed += len(page)
+            done.without_result += [_without(job) for job in page if job["state"] != JobState.VALID]
+            for run in runs(page, ARCHIVE_BYTES):
+                await _collect_run(source, run, after, homes, done)
+                after = int(run[-1]["job_id"])
+                done.valid += sum(job["state"] == JobState.VALID for job in run)
+                progress(done.valid, int(batch["jobs_validated"]))
+            after = after if len(page) == PAGE else None
     return done
+
+
+@contextmanager
+def new_index(path: Path) -> Iterator[csv.DictWriter[str]]:
+    """Write a table of the batch's jobs; it replaces that of an earlier run when it is complete."""
+    part = path.with_name(f"{PART}.{path.name}")
+    try:
+        with part.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS, extrasaction="ignore")
+            writer.writeheader()
+            yield writer
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _index_row(job: Document, number: str) -> Document:
+    """Return a job's row.
+
+    >>> job = {"command_line": "--n 7", "inputs": ["a", "b"], "outputs": [{"name": "out", "state": "here"}]}
+    >>> [_index_row(job, "07")[name] for name in ("i", "command_line", "inputs", "files")]
+    ['07', '--n 7', 'a b', '07/out']
+    """
+    files = [f"{number}/{one['name']}" for one in job["outputs"] if one["state"] == OutputState.HERE]
+    return {**job, "i": number, "inputs": " ".join(job["inputs"]), "files": " ".join(files)}
 
 
 def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Document]]:
@@ -135,15 +190,17 @@ def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Documen
         yield run
 
 
-async def _collect_run(source: Source, run: Sequence[Document], after: int, folder: Path, done: Collected) -> None:
-    files = [one for job in run for one in _files_of(job, folder)]
+async def _collect_run(
+    source: Source, run: Sequence[Document], after: int, homes: Mapping[int, Path], done: Collected
+) -> None:
+    files = [one for job in run for one in _files_of(job, homes[int(job["job_id"])])]
     wanted = await asyncio.to_thread(_not_there, files)
     done.present += len(files) - len(wanted)
     done.nbytes += sum(one.content.nbytes for one in files) - sum(one.content.nbytes for one in wanted)
     done.missing += [_missing(one, one.gone) for one in wanted if one.gone]
     wanted = [one for one in wanted if not one.gone]
     if len(wanted) >= ARCHIVE_FILES and 2 * len(wanted) >= len(files):
-        archive = folder / ARCHIVE
+        archive = done.folder / ARCHIVE
         try:
             came = await source.fetch_archive(done.batch_id, archive, after=after, limit=len(run))
             taken = await asyncio.to_thread(take_out, archive, wanted) if came else []
@@ -157,17 +214,16 @@ async def _collect_run(source: Source, run: Sequence[Document], after: int, fold
     await _all_of(_fetch(source, one, done, slots) for one in wanted)
 
 
-def _files_of(job: Document, folder: Path) -> Iterator[Wanted]:
-    """Yield a job's recorded outputs. Raises InvalidInputError for an invalid output name."""
+def _files_of(job: Document, home: Path) -> Iterator[Wanted]:
+    """Yield the recorded outputs of a job. Raises InvalidInputError for an invalid output name."""
     for position, output in enumerate(job["outputs"]):
         if output["state"] == OutputState.NOT_BROUGHT:
             continue
         job_id, name, content = int(job["job_id"]), str(output["name"]), Content(int(output["nbytes"]), output["md5"])
-        if not valid_file_name(name):
+        if not valid_open_name(name):
             raise InvalidInputError("outputs.name", "a file name", name)
         gone = output["state"] == OutputState.GONE
         because = f"no file {why_gone(Upload(str(output['file_name']), *content))}" if gone else ""
-        home = folder / str(job_id)
         yield Wanted(job_id, name, content, home / name, home / f"{PART}{position}", because)
 
 
@@ -225,6 +281,7 @@ def _take(wanted: Wanted) -> str:
     """Move a downloaded file to its target if it matches its record; otherwise return the difference."""
     found, recorded = content_of(wanted.part), wanted.content
     if found == recorded:
+        wanted.path.parent.mkdir(parents=True, exist_ok=True)
         wanted.part.replace(wanted.path)
         return ""
     had = f"{recorded.nbytes} bytes with MD5 {recorded.md5}"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tarfile
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from tempfile import SpooledTemporaryFile
@@ -24,7 +24,7 @@ from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
 from domain.jobs import InstanceState, JobState, Output
 from domain.units import BatchId, JobId, SubmitterId
-from domain.views import JobRow
+from domain.views import JobRow, Returned
 from muster_client import shapes
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
@@ -52,6 +52,9 @@ class ResultFile:
         return OutputState.GONE if self.file is None else OutputState.HERE
 
 
+NOTHING = Returned()
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """A job with its outputs, or with the reason `because` it has no result."""
@@ -59,6 +62,7 @@ class Result:
     job: JobRow
     because: str | None
     outputs: tuple[ResultFile, ...] = ()
+    returned: Returned = NOTHING  # by the canonical instance's host
 
 
 class Results:
@@ -79,29 +83,30 @@ class Results:
         if because is not None:
             return Result(job, because)
         job_class = (await self._classes.job_classes([job.job_class_id]))[job.job_class_id]
-        uploads = next(one.uploads for one in job.instances if one.instance_id == job.canonical_instance_id)
-        [result] = await self._found([(job, named_uploads(uploads, job_class.outputs))])
+        assert job.canonical_instance_id is not None
+        returned = await self._jobs.returned(job.batch_id, [job.canonical_instance_id])
+        [result] = await self._found([(job, returned.get(job.canonical_instance_id, NOTHING), job_class.outputs)])
         return result
 
     async def of_batch(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[Result]:
         """Return the results of at most `limit` of a batch's jobs, in order of id, starting after job `after`."""
         jobs = await self._jobs.jobs(batch_id, limit=limit, after=after)
         canonical = [one.canonical_instance_id for one in jobs if one.canonical_instance_id is not None]
-        uploads = await self._jobs.uploads_of(batch_id, canonical)
+        returned = await self._jobs.returned(batch_id, canonical)
         classes = await self._classes.job_classes(list({one.job_class_id for one in jobs}))
-        brought: list[tuple[JobRow, Mapping[str, Upload | None]]] = []
+        brought: list[tuple[JobRow, Returned, Sequence[Output]]] = []
         for job in jobs:
             instance_id = job.canonical_instance_id
             if instance_id is None or why_no_result(job.state, job.failure) is not None:
-                brought.append((job, {}))
+                brought.append((job, NOTHING, ()))
                 continue
-            outputs = classes[job.job_class_id].outputs
-            brought.append((job, named_uploads(uploads.get(instance_id, ()), outputs)))
+            brought.append((job, returned.get(instance_id, NOTHING), classes[job.job_class_id].outputs))
         return await self._found(brought)
 
-    async def _found(self, brought: Sequence[tuple[JobRow, Mapping[str, Upload | None]]]) -> list[Result]:
+    async def _found(self, brought: Sequence[tuple[JobRow, Returned, Sequence[Output]]]) -> list[Result]:
         """Return the results, with one look-up of all their files."""
-        recorded = [one for _, named in brought for one in named.values() if one is not None]
+        by_job = [(job, one, named_uploads(one.uploads, outputs)) for job, one, outputs in brought]
+        recorded = [one for _, _, named in by_job for one in named.values() if one is not None]
         found = await self._files.outputs(recorded)
         files = {upload.name: file for upload, file in zip(recorded, found, strict=True)}
         return [
@@ -109,8 +114,9 @@ class Results:
                 job,
                 why_no_result(job.state, job.failure),
                 tuple(ResultFile(name, one, None if one is None else files[one.name]) for name, one in named.items()),
+                returned,
             )
-            for job, named in brought
+            for job, returned, named in by_job
         ]
 
     def file(self, result: Result, name: str) -> Found:
@@ -167,7 +173,8 @@ def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[
 def result_as_json(result: Result) -> shapes.ResultShown:
     """Return a result as JSON. `because` is the reason if there is none."""
     outputs = [_output_as_json(one) for one in result.outputs]
-    return shown(shapes.ResultShown, result, result.job, outputs=outputs)
+    inputs = [one.name for one in result.job.inputs]
+    return shown(shapes.ResultShown, result, result.job, result.returned, outputs=outputs, inputs=inputs)
 
 
 def _output_as_json(output: ResultFile) -> shapes.OutputShown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -12,8 +12,10 @@ from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.access import Right
-from domain.apps import AppVersion, OnePerVolunteer
+from domain.apps import AppVersion, OnePerVolunteer, VersionState
 from domain.bounds import BOUNDS
+from domain.errors import NotFoundError
+from domain.units import AppVersionId
 from muster_client import shapes
 from store.applications import PostgresApplications
 
@@ -40,6 +42,20 @@ class AppBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class AppParams(msgspec.Struct, forbid_unknown_fields=True):
     name: str
+
+
+class VersionsParams(Page, forbid_unknown_fields=True, kw_only=True):
+    name: str
+
+
+class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
+    app_version_id: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class VersionBody(msgspec.Struct, forbid_unknown_fields=True):
+    """deprecated: no more jobs. withdrawn: lost jobs are not sent again either. aborted: hosts also drop its jobs."""
+
+    state: VersionState
 
 
 class AppsApi:
@@ -78,6 +94,36 @@ class AppsApi:
         versions = catalogue.current.get(found.app_id, ())
         return {**app_as_json(found, catalogue), "current": [version_as_json(one) for one in versions]}
 
+    @operation("GET", "/apps/{name}/versions", "All versions of an application, newest first.", errors=(404,))
+    async def app_versions(self, ask: Ask[VersionsParams, None]) -> shapes.VersionPage:
+        app = await self._applications.app(ask.params.name)
+        catalogue = await self._applications.load_catalogue()
+        found = [one for one in catalogue.versions.values() if one.app_id == app.app_id]
+        found.sort(key=lambda one: one.app_version_id, reverse=True)
+        return page_of_all(shapes.VersionPage, found, ask.params, lambda one: one.app_version_id, version_as_json)
+
+    @operation("GET", "/app-versions/{app_version_id}", "An app version with its files.", errors=(404,))
+    async def app_version(self, ask: Ask[VersionParams, None]) -> shapes.OneVersion:
+        return await self._version(AppVersionId(ask.params.app_version_id))
+
+    @operation(
+        "PATCH",
+        "/app-versions/{app_version_id}",
+        "Deprecate, withdraw or offer an app version. Running services apply it within seconds.",
+        right=Right.OPERATE,
+        errors=(404,),
+    )
+    async def set_app_version(self, ask: Ask[VersionParams, VersionBody]) -> shapes.OneVersion:
+        version_id = AppVersionId(ask.params.app_version_id)
+        await self._applications.set_version_state(version_id, ask.body.state)
+        return await self._version(version_id)
+
+    async def _version(self, version_id: AppVersionId) -> shapes.OneVersion:
+        version = (await self._applications.load_catalogue()).versions.get(version_id)
+        if version is None:
+            raise NotFoundError("app version", version_id)
+        return shown(shapes.OneVersion, version, plan_class=version.plan_class.name)
+
 
 def version_as_json(version: AppVersion) -> shapes.VersionShown:
     files = [file.name for file in version.files]
@@ -109,6 +155,9 @@ class PlanClassBody(msgspec.Struct, forbid_unknown_fields=True):
     os_pattern: str = ""
     cpu_speed_fraction: Annotated[float, _within("cpu_speed_fraction")] = 1.0
     gpu_speed_fraction: Annotated[float, _within("gpu_speed_fraction")] = 0.1
+    needs: Literal["", "docker", "virtualbox"] = ""
+    arguments: str = ""
+    all_cpus: bool = False
 
 
 class PlanClassesApi:

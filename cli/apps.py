@@ -55,6 +55,31 @@ async def add_app(run: Run, name: str, **given: Any) -> None:
     run.show(added, f"app {added['app_id']} {name}")
 
 
+@app.command("new")
+@click.argument("name")
+@click.option("--template", type=click.Choice(["script", "wrapper", "docker", "gpu"]), default="script")
+@click.option("--to", "folder", type=click.Path(path_type=Path), default=None, help="New folder; by default NAME.")
+@command
+async def new(run: Run, name: str, template: str, folder: Path | None) -> None:
+    """Write the files of a new application to a folder: program, batch, and add.sh with the commands that add it."""
+    from administration.names import checked_app_name
+    from cli.skeletons import EXECUTABLE, WRAPPERS, files_of
+
+    folder = Path(checked_app_name(name)) if folder is None else folder
+    if folder.exists():
+        raise InvalidInputError("--to", "a folder that does not exist yet", str(folder))
+    folder.mkdir(parents=True)
+    made = files_of(name, template)
+    for file, text in made.items():
+        (folder / file).write_text(text)
+        (folder / file).chmod(0o755 if file.endswith(EXECUTABLE) else 0o644)
+    lines = [f"{folder}: {', '.join(sorted(made))}"]
+    if template in WRAPPERS:
+        lines.append(f"copy BOINC's {WRAPPERS[template]} into it: docs/how-to/use-the-wrapper.md")
+    lines.append(f"then: cd {folder} && ./add.sh && muster batch submit batch.toml")
+    run.show({"folder": str(folder), "files": sorted(made)}, "\n".join(lines))
+
+
 @app.command("list")
 @command
 async def list_apps(run: Run) -> None:
@@ -105,10 +130,17 @@ def version() -> None:
 @click.option("--main", "main_program", type=READABLE, required=True)
 @click.option(
     "--file",
-    "more_files",
-    type=READABLE,
+    "copies",
+    metavar="[NAME=]PATH",
     multiple=True,
-    help="Additional file, copied into the job's directory under its own name.",
+    help="Additional file, copied into the folder of each job, as NAME or under its own name.",
+)
+@click.option(
+    "--link",
+    "links",
+    metavar="[NAME=]PATH",
+    multiple=True,
+    help="Additional file that all jobs share: NAME in a job's folder is a BOINC link to it, not a copy.",
 )
 @click.option("--plan-class", default="", help="Plan class; see `muster app plan-class set`.")
 @click.option("--api-version", default="7.5.0", show_default=True, help="Version of the BOINC API that the app uses.")
@@ -131,7 +163,8 @@ async def add_version(
     platform: str,
     version_num: int,
     main_program: Path,
-    more_files: tuple[Path, ...],
+    copies: tuple[str, ...],
+    links: tuple[str, ...],
     plan_class: str,
     api_version: str,
     signatures: Path | None,
@@ -141,7 +174,7 @@ async def add_version(
 
     Without --signatures and --key, the project's own private key signs. Servers never use that key.
     """
-    from administration.apps import VersionDraft, add_app_version
+    from administration.apps import MoreFile, VersionDraft, add_app_version
     from administration.signing import with_project_key
     from transfer.files import content_of
 
@@ -149,6 +182,7 @@ async def add_version(
         raise InvalidInputError("--key", "either --key or --signatures", "both")
 
     sign = _signer(signatures, key)
+    more_files = (*map(MoreFile.parse, copies), *(MoreFile.parse(one, link=True) for one in links))
     added: int
     if run.server is None:
         new = VersionDraft(name, platform, version_num, main_program, more_files, plan_class, api_version)
@@ -163,7 +197,9 @@ async def add_version(
                 files=await run.files(store),
             )
     elif more_files:
-        raise NotThroughServerError("--file does not work through a server: add the version on the project's machine")
+        raise NotThroughServerError(
+            "--file and --link do not work through a server: add the version on the project's machine"
+        )
     elif sign is None:
         raise InvalidInputError(
             "--key", "the private key to sign with, or --signatures written by `muster sign --key`", "neither"
@@ -181,6 +217,63 @@ async def add_version(
                 api_version=api_version,
             )
     run.show({"app_version_id": added}, f"app version {added}: {name} {version_num / 100:.2f} {platform}")
+
+
+VERSION_ID = click.argument("app_version_id", type=click.IntRange(1, 2**31 - 1))
+
+
+@version.command("list")
+@click.argument("name")
+@command
+async def list_versions(run: Run, name: str) -> None:
+    """List all versions of an application, newest first."""
+    rows = await run.ask(lambda client: client.app_versions(name, limit=None))
+    columns = ["app_version_id", "version_num", "platform", "plan_class", "state"]
+    run.show_table(rows, columns, f"No versions yet: muster app version add {name}")
+
+
+@version.command("show")
+@VERSION_ID
+@command
+async def show_version(run: Run, app_version_id: int) -> None:
+    """Show an app version and its files."""
+    shown = await run.ask(lambda client: client.app_version(app_version_id))
+    files = [f"  {one['name']} as {one['open_name'] or 'the program'}, {one['nbytes']} bytes" for one in shown["files"]]
+    rest = lines_of({key: value for key, value in shown.items() if key != "files"})
+    run.show(shown, "\n".join([rest, "files", *files]))
+
+
+@version.command("deprecate")
+@VERSION_ID
+@command
+async def deprecate_version(run: Run, app_version_id: int) -> None:
+    """Send no more jobs with a version. Its jobs in progress continue.
+
+    Hosts get the highest version for their platform that is still offered.
+    """
+    await _set_state(run, app_version_id, "deprecated")
+
+
+@version.command("withdraw")
+@VERSION_ID
+@click.option("--abort/--leave", required=True, help="Abort its jobs in progress as hosts call, or let them finish.")
+@command
+async def withdraw_version(run: Run, app_version_id: int, abort: bool) -> None:
+    """Send no more jobs with a broken version, not even those that a host has lost."""
+    await _set_state(run, app_version_id, "aborted" if abort else "withdrawn")
+
+
+@version.command("offer")
+@VERSION_ID
+@command
+async def offer_version(run: Run, app_version_id: int) -> None:
+    """Offer a deprecated or withdrawn version again."""
+    await _set_state(run, app_version_id, "offered")
+
+
+async def _set_state(run: Run, app_version_id: int, state: str) -> None:
+    shown = await run.ask(lambda client: client.set_app_version(app_version_id, state=state))
+    run.show(shown, f"app version {app_version_id} is {shown['state']}")
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:
@@ -210,10 +303,13 @@ def plan_class() -> None:
 @click.option("--os-pattern", default="", help="A regular expression to find in the host's OS name and version.")
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
+@click.option("--needs", type=click.Choice(["docker", "virtualbox"]), default=None, help="docker also means Podman.")
+@click.option("--arguments", default="", help="Put before a job's arguments; {ncpus} is the number of CPUs it uses.")
+@click.option("--all-cpus", is_flag=True, help="A job uses all CPUs that the host offers, and at least --ncpus.")
 @command
 async def set_plan_class(run: Run, name: str, **given: Any) -> None:
     """Define or change a plan class."""
-    await run.ask(lambda client: client.set_plan_class(name, **given))
+    await run.ask(lambda client: client.set_plan_class(name, **{**given, "needs": given["needs"] or ""}))
     run.show({"plan_class": name}, f"plan class {name}")
 
 

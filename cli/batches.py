@@ -5,70 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from cli.bringing import brought
 from cli.context import Run, command, field_as_text, lines_of, spinner
 from cli.results import results
-from domain.errors import InvalidInputError
 from domain.units import later
-
-if TYPE_CHECKING:
-    from muster_client import Client
-
-
-async def brought(client: Client, values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Upload the batch's input files and return the batch with the files' names on the server.
-
-    Paths are relative to `folder`. Raises InvalidInputError for a file that cannot be read.
-    """
-    bringing = _Bringing(client, folder)
-    made = await bringing.named(values)
-    csv = values.get("jobs_csv")
-    return {**made, "jobs_csv": await bringing.put(csv, "jobs_csv")} if isinstance(csv, str) and csv else made
-
-
-class _Bringing:
-    def __init__(self, client: Client, folder: Path) -> None:
-        self._client = client
-        self._folder = folder
-        self._names: dict[str, str] = {}  # by path
-
-    async def named(self, table: Mapping[str, Any]) -> dict[str, object]:  # Any: content of a user's file
-        made = dict(table)
-        for key, value in table.items():
-            if key == "inputs" and isinstance(value, list):
-                made[key] = [await self._input(one) if isinstance(one, dict) else one for one in value]
-            elif isinstance(value, dict):
-                made[key] = await self.named(value)
-            elif isinstance(value, list):
-                made[key] = [await self.named(one) if isinstance(one, dict) else one for one in value]
-        return made
-
-    async def _input(self, one: Mapping[str, Any]) -> Mapping[str, Any]:
-        path = one.get("path")
-        if not isinstance(path, str) or not path:
-            return one  # already has a name, or is invalid, which the server reports
-        return {
-            **{key: value for key, value in one.items() if key != "path"},
-            "name": await self.put(path, "inputs.path"),
-        }
-
-    async def put(self, path: str, field: str) -> str:
-        """Upload a file once and return its name on the server. Raises InvalidInputError."""
-        from administration.batches import input_file_name
-        from transfer.files import content_of
-
-        if path not in self._names:
-            source = self._folder / path
-            if not await asyncio.to_thread(source.is_file):
-                raise InvalidInputError(field, "a readable file", str(source))
-            name = input_file_name(source, (await asyncio.to_thread(content_of, source)).md5)
-            await self._client.put_file(source, name=name)
-            self._names[path] = name
-        return self._names[path]
-
 
 COLUMNS = ["batch_id", "name", "app", "qos", "state", "jobs_total", "jobs_validated", "jobs_failed", "in_progress"]
 ID = click.IntRange(1, 2**62)
@@ -103,7 +47,7 @@ async def submit(run: Run, file: Path, preview: bool, after_ok: tuple[int, ...],
     values = {**values, **{name: ids for name, ids in waits.items() if ids}}
 
     async with run.client() as client:
-        complete = await brought(client, values, file.parent)
+        complete = await brought(client, values, file.parent, run.clock)
         if preview:
             forecast = await client.preview(complete)
             run.show({"forecast": forecast}, preview_in_words(forecast))

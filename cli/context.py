@@ -367,3 +367,22 @@ def completion(context: click.Context, shell: str, as_json: bool) -> None:
     assert kind is not None  # click's own
     script = kind(context.find_root().command, {}, "muster", "_MUSTER_COMPLETE").source()
     click.echo(to_json({"shell": shell, "script": script}) if as_json else script)
+
+
+TOO_OFTEN = 429
+WAITS = 60  # attempts per request
+
+
+async def patiently(clock: Clock, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return the reply; if rate-limited, retry after the time the server asks for. Raises ApiError."""
+    from muster_client import ApiError
+
+    for _ in range(WAITS):
+        try:
+            return await ask()
+        except ApiError as error:
+            if error.status != TOO_OFTEN:
+                raise
+            wait_s = error.retry_s
+        await clock.sleep(1.0 if wait_s is None else wait_s)
+    return await ask()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.context import Run, bar_of, command
+from cli.context import Run, bar_of, command, patiently
 from domain.clock import Clock
 from domain.errors import NotFoundError
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 SHOWN = 20  # maximum number of missing files listed individually
 NAMED = 5  # maximum number of jobs listed per reason
-TOO_OFTEN = 429
-WAITS = 60  # maximum attempts per request
-
-T = TypeVar("T")
 
 
 @click.command("results")
@@ -34,11 +30,13 @@ T = TypeVar("T")
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     required=True,
-    help="Directory for the outputs, created if missing; each job has a subdirectory.",
+    help="Folder for the outputs, created if missing; each job has a subfolder with its number in the batch.",
 )
 @command
 async def results(run: Run, batch_id: int, folder: Path) -> None:
-    """Download the outputs of a batch's valid jobs to FOLDER/JOB/OUTPUT.
+    """Download the outputs of a batch's valid jobs to FOLDER/I/OUTPUT, and list all jobs in FOLDER/index.csv.
+
+    I is the job's number in its batch, from 0: `{i}` in the batch file.
 
     Skips files that already have the recorded size and MD5. Exit code 1 if an uploaded file is missing on the
     server.
@@ -61,16 +59,16 @@ class PatientResults:
         self._clock = clock
 
     async def batch(self, batch_id: int) -> Document:
-        return await self._patiently(lambda: self._client.batch(batch_id))
+        return await patiently(self._clock, lambda: self._client.batch(batch_id))
 
     async def results(self, batch_id: int, *, after: int, limit: int) -> Sequence[Document]:
-        return await self._patiently(lambda: self._client.batch_results(batch_id, after=after, limit=limit))
+        return await patiently(self._clock, lambda: self._client.batch_results(batch_id, after=after, limit=limit))
 
     async def fetch(self, job_id: int, name: str, to: Path) -> None:
         from muster_client import ApiError
 
         try:
-            await self._patiently(lambda: self._client.fetch_output(job_id, name, to))
+            await patiently(self._clock, lambda: self._client.fetch_output(job_id, name, to))
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -80,24 +78,10 @@ class PatientResults:
         from muster_client import UnreachableError
 
         try:
-            await self._patiently(lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
+            await patiently(self._clock, lambda: self._client.fetch_outputs(batch_id, to, after=after, limit=limit))
         except UnreachableError:
             return False  # request files one by one, to learn what is wrong with each
         return True
-
-    async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Return the reply. If rate-limited, retry after the delay requested by the server. Raises ApiError."""
-        from muster_client import ApiError
-
-        for _ in range(WAITS):
-            try:
-                return await ask()
-            except ApiError as error:
-                if error.status != TOO_OFTEN:
-                    raise
-                wait_s = error.retry_s
-            await self._clock.sleep(1.0 if wait_s is None else wait_s)
-        return await ask()
 
 
 def in_words(done: Mapping[str, Any]) -> str:  # Any: a JSON document

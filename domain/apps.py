@@ -96,6 +96,9 @@ class PlanClass:
     os_pattern: str = ""  # a regular expression searched in "os_name os_version"; empty = any
     cpu_speed_fraction: float = 1.0  # of the host's benchmark, per CPU used
     gpu_speed_fraction: float = 0.1  # of the device's peak
+    needs: str = ""  # docker (or Podman), virtualbox; empty = nothing
+    arguments: str = ""  # before those of the job; {ncpus} is the number of CPUs that the job uses
+    all_cpus: bool = False  # a job uses all CPUs that the host offers, and at least `ncpus`
 
     @property
     def processor_type(self) -> ProcessorType:
@@ -103,6 +106,15 @@ class PlanClass:
 
 
 DEFAULT_PLAN_CLASS = PlanClass("")
+
+
+class VersionState(StrEnum):
+    """Whether an app version gets jobs, and what happens to its jobs in progress."""
+
+    OFFERED = "offered"
+    DEPRECATED = "deprecated"  # gets no more jobs; jobs in progress continue, lost ones are sent again
+    WITHDRAWN = "withdrawn"  # gets no more jobs; jobs in progress continue, lost ones are not sent again
+    ABORTED = "aborted"  # withdrawn, and hosts are asked to drop its jobs in progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +142,7 @@ class AppVersion:
     plan_class: PlanClass = DEFAULT_PLAN_CLASS
     api_version: str = ""
     files: tuple[AppFile, ...] = ()
-    deprecated: bool = False
+    state: VersionState = VersionState.OFFERED
     created_at: Instant = Instant(0.0)
 
     @property
@@ -165,3 +177,12 @@ def plan_for(plan: PlanClass, ncpus: float) -> PlanClass:
     if plan.gpu_type is not None or ncpus <= max(1.0, plan.ncpus):
         return plan
     return replace(plan, name=f"{plan.name}+{ncpus:g}cpus", ncpus=ncpus)
+
+
+def on_host(plan: PlanClass, ncpus: int) -> PlanClass:
+    """Return the plan class as it runs on a host of that many CPUs.
+
+    >>> on_host(PlanClass("mt", all_cpus=True), 8).ncpus, on_host(PlanClass("mt", ncpus=2.0), 8).ncpus
+    (8.0, 2.0)
+    """
+    return replace(plan, ncpus=max(plan.ncpus, float(ncpus))) if plan.all_cpus else plan

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.acceleration import Acceleration
-from domain.apps import App, AppVersion, ProcessorType
+from domain.apps import App, AppVersion, ProcessorType, VersionState, on_host
 from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
@@ -24,8 +24,8 @@ from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 class Catalogue:
     """Apps, their current versions, and cut points.
 
-    `versions` contains every version that instances may refer to. `current` contains only versions for new work: not
-    deprecated, with the highest number for their app, platform and plan class.
+    `versions` holds every version that instances may still refer to; `current` only those used for new work: offered,
+    with the highest number of their (app, platform, plan class).
     """
 
     apps: Mapping[AppId, App] = field(default_factory=dict)
@@ -49,6 +49,18 @@ class Catalogue:
         """Return the known retry turnarounds (T_retry) for an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
+
+    def on_host(self, ncpus: int) -> Catalogue:
+        """Return the catalogue for a host of that many CPUs, which versions may use all of."""
+        wide = {i: one for i, one in self.versions.items() if one.plan_class.all_cpus}
+        if not wide:
+            return self
+        made = {i: replace(one, plan_class=on_host(one.plan_class, ncpus)) for i, one in wide.items()}
+        current = {
+            app_id: tuple(made.get(one.app_version_id, one) for one in versions)
+            for app_id, versions in self.current.items()
+        }
+        return replace(self, versions={**self.versions, **made}, current=current)
 
     def has_version_for(self, app_id: AppId, kind: ProcessorType) -> bool:
         """Return whether an app has a current version for this processor type."""
@@ -101,7 +113,7 @@ def current_versions(versions: Mapping[AppVersionId, AppVersion]) -> dict[AppId,
     """
     newest: dict[tuple[AppId, str, str], AppVersion] = {}
     for version in versions.values():
-        if version.deprecated:
+        if version.state is not VersionState.OFFERED:
             continue
         key = (version.app_id, version.platform, version.plan_class.name)
         if key not in newest or version.version_num > newest[key].version_num:

@@ -14,6 +14,7 @@ THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
 FAR_BOUNDS = 10.0  # forecasts this many delay bounds ahead are not shown
 REMAINING_FRACTION = 0.01  # share of the remaining time spent collecting validations
+FIRST_JOBS = 64  # while fewer jobs have ended, each doubling of their number is forecast at once
 ENDED_PARTS = 100  # an ended batch keeps one forecast per this fraction of its life, if that is longer than PART_S
 
 
@@ -189,11 +190,16 @@ class ForecastAge:
     def wait_s(self, settings: EstimatorSettings) -> Seconds:
         """Return the maximum time after the last forecast during which validations are collected before the next one.
 
-        max(`pause_s`, 1 % of the remaining time), but at most `timer_s`.
+        max(`pause_s`, 1 % of the remaining time), but at most `timer_s`. None for the first results: they change a
+        forecast that rests on estimates alone from days to minutes.
 
         >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 4, 5).wait_s(EstimatorSettings())
         200.0
+        >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 0, 1).wait_s(EstimatorSettings())
+        0.0
         """
+        if self.jobs_over_then < FIRST_JOBS and self.jobs_over >= max(1, 2 * self.jobs_over_then):
+            return Seconds(0.0)
         left_s = (
             self.completion_at - self.made_at if self.completion_at is not None and self.made_at is not None else 0.0
         )

@@ -50,6 +50,7 @@ class Host:
     coprocessors: tuple[Coprocessor, ...] = ()
     clock_skew_s: Seconds = Seconds(0.0)  # ahead of the project's clock; 0 if the client does not send its time
     labels: tuple[str, ...] = ()  # given by operators, for queues bound to hosts
+    software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
     @property
     def cpu_availability_fraction(self) -> float:

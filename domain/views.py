@@ -12,7 +12,7 @@ from enum import StrEnum
 from domain.batches import Batch, BatchState, QoS
 from domain.dispatch import Upload
 from domain.due_terms import DueTerms
-from domain.jobs import InstanceState, JobState
+from domain.jobs import Input, InstanceState, JobState
 from domain.units import (
     AppId,
     AppVersionId,
@@ -92,7 +92,19 @@ class JobRow:
     command_line: str
     failure: str
     canonical_instance_id: InstanceId | None
+    inputs: tuple[Input, ...] = ()  # of this job alone
     instances: tuple[InstanceRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """What a host returned for an instance."""
+
+    host_id: HostId | None = None
+    elapsed_s: Seconds | None = None
+    cpu_s: Seconds | None = None
+    exit_status: int | None = None
+    uploads: tuple[Upload, ...] = ()
 
 
 # ---- lists of batches and instances

@@ -46,12 +46,16 @@ class Fields:
     def has(self, name: str) -> bool:
         return name in self._values
 
+    def text_without(self, names: Collection[str]) -> str:
+        """Return the fields and their values as one text, equal for equal fields; without some names."""
+        return repr([item for item in self._values.items() if item[0] not in names])
+
     def whole(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
         """Return an integer from `low` to `high`."""
         expected = f"a whole number from {low} to {high}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
-            value = _number_of(value)
+            value = number_of(value)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
@@ -63,7 +67,7 @@ class Fields:
         expected = f"a number of at least {low:g}" if above is None else f"a number above {above:g}"
         value = self._given(name, expected, default)
         if isinstance(value, str) and self._from_text:
-            value = _number_of(value)
+            value = number_of(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
             raise InvalidInputError(self.path(name), expected, self._values.get(name))
         if value < low or (above is not None and value <= above):
@@ -75,7 +79,7 @@ class Fields:
         bound = BOUNDS[name]
         value = self._given(name, bound.expected, default)
         if isinstance(value, str) and self._from_text:
-            value = _number_of(value)
+            value = number_of(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not bound.has(value):
             raise InvalidInputError(self.path(name), bound.expected, self._values.get(name))
         return float(value)
@@ -145,8 +149,10 @@ def is_clean(text: str) -> bool:
     return _UNCLEAN.search(text) is None
 
 
-def _number_of(text: str) -> object:
-    """Return the number in a CSV cell, or the text itself if it is not a number."""
+def number_of(text: object) -> object:
+    """Return the number in a CSV cell, or the value itself if it is not a number in text."""
+    if not isinstance(text, str):
+        return text
     for kind in (int, float):
         try:
             return kind(text) if "_" not in text else text

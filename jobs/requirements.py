@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Generic, TypeVar
 
@@ -14,7 +14,7 @@ from domain.settings import FileSettings
 from domain.submission import INDEX, MAX_JOBS
 from domain.units import DAY_S, BatchId, Flop, JobClassId, Seconds
 from jobs.fields import Fields
-from wire.uploads import valid_file_name
+from wire.uploads import valid_file_name, valid_open_name
 
 MAX_COMMAND_LINE_CHARS = 10_000
 MAX_QUORUM = 20
@@ -22,6 +22,7 @@ MAX_INSTANCES = 1000
 MAX_FILES = 100  # maximum number of inputs, and of outputs, per job
 MAX_PATH_CHARS = 4096
 HR_TYPES = (0, 2)
+_LONGEST_INDEX = str(MAX_JOBS - 1)
 
 DEFAULT_MEMORY_BYTES = 5e8
 DEFAULT_DISK_BYTES = 1e9
@@ -59,9 +60,9 @@ class InputSpec:
 
 @dataclass(frozen=True, slots=True)
 class JobSpec:
-    """A number of identical jobs (`count`). `job_class` has no ids and no inputs yet.
+    """`count` jobs that differ only in their number. `job_class` has no ids and no inputs yet.
 
-    `shared_inputs` are the batch's inputs, used unless a job has its own; `own_inputs` are from this job's table.
+    A job reads `shared_inputs`, those of [jobs], and `own_inputs`. `{i}` in a text is not yet replaced.
     """
 
     count: int
@@ -79,9 +80,40 @@ class JobSpec:
         """
         return self.command_line.replace(INDEX, str(index))
 
+    def numbered(self, index: int) -> Iterator[JobSpec]:
+        """Yield the jobs from that index on; one by one with `{i}` replaced in file names, if they have any."""
+        outputs = self.job_class.outputs
+        if not any(INDEX in one.name for one in outputs) and not any(map(_has_index, self.own_inputs)):
+            yield self
+            return
+        for number in map(str, range(index, index + self.count)):
+            made = [replace(one, name=one.name.replace(INDEX, number)) for one in outputs]
+            inputs = tuple(
+                replace(
+                    one,
+                    open_name=one.open_name.replace(INDEX, number),
+                    path=one.path.replace(INDEX, number),
+                    name=one.name.replace(INDEX, number),
+                )
+                for one in self.own_inputs
+            )
+            line = self.command_line.replace(INDEX, number)
+            yield JobSpec(1, line, replace(self.job_class, outputs=tuple(made)), self.shared_inputs, inputs)
+
+
+def _has_index(one: InputSpec) -> bool:
+    return INDEX in one.open_name or INDEX in one.path or INDEX in one.name
+
 
 def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
     """Return the job that a table describes; fields missing in `own` come from `shared`. Raises InvalidInputError."""
+
+    command_line = parse_command_line(own if own.has("command_line") else shared)
+    return JobSpec(parse_count(own), command_line, parse_class(own, shared, files), *parse_inputs(own, shared))
+
+
+def parse_class(own: Fields, shared: Fields, files: FileSettings) -> JobClass:
+    """Return the class of the job a table describes. Raises InvalidInputError."""
 
     def of(name: str) -> Fields:
         return own if own.has(name) or not shared.has(name) else shared
@@ -89,7 +121,7 @@ def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
     fpops_est = of("fpops_est").bounded("fpops_est")
     quorum = of("quorum").whole("quorum", 1, MAX_QUORUM, default=1)
     validator, tolerance = _validator(of("validator"))
-    job_class = JobClass(
+    return JobClass(
         JobClassId(0),
         BatchId(0),
         fpops_est_flop=Flop(fpops_est),
@@ -106,13 +138,23 @@ def parse_job(own: Fields, shared: Fields, files: FileSettings) -> JobSpec:
         tolerance=tolerance,
         outputs=_outputs(of("outputs"), files),
     )
-    return JobSpec(
-        count=parse_count(own),
-        command_line=parse_command_line(of("command_line")),
-        job_class=job_class,
-        shared_inputs=() if own.has("inputs") else _inputs(shared),
-        own_inputs=_inputs(own),
-    )
+
+
+def parse_inputs(
+    own: Fields, shared: Fields, varying: Collection[int] = ()
+) -> tuple[tuple[InputSpec, ...], tuple[InputSpec, ...]]:
+    """Return the inputs that a job shares with others, and its own.
+
+    Those of `shared` are kept, unless `own` has one under the same name. One at a position in `varying`, or with `{i}`,
+    is a job's own.
+    """
+    added = _inputs(own)
+    names = {one.open_name for one in added}
+    kept = [(place, one) for place, one in enumerate(_inputs(shared)) if one.open_name not in names]
+    common = tuple(one for place, one in kept if place not in varying and not _has_index(one))
+    mine = (*(one for _, one in kept if one not in common), *added)
+    _must_differ(own.path("inputs"), [one.open_name for one in (*common, *mine)])
+    return common, mine
 
 
 def parse_count(fields: Fields) -> int:
@@ -162,7 +204,7 @@ def _outputs(fields: Fields, files: FileSettings) -> tuple[Output, ...]:
     for position, table in enumerate(fields.tables("outputs")):
         where = f"{fields.path('outputs')}[{position}]"
         entry = Fields(table, known=("name", "max_bytes", "optional"), where=where)
-        name = _file_name(entry, "name", None)
+        name = _open_name(entry, "name", None)
         most = entry.whole("max_bytes", 1, files.max_output_bytes)
         outputs.append(Output(name, most, entry.flag("optional", default=False)))
     _must_differ(fields.path("outputs"), [output.name for output in outputs])
@@ -178,7 +220,7 @@ def _inputs(fields: Fields) -> tuple[InputSpec, ...]:
             raise InvalidInputError(where, "a path, or the name of a registered file", dict(table))
         path = entry.text("path", most=MAX_PATH_CHARS, default="")
         name = _file_name(entry, "name", "") if entry.has("name") else ""
-        open_name = _file_name(entry, "open_name", name or PurePath(path).name)
+        open_name = _open_name(entry, "open_name", name or PurePath(path).name)
         inputs.append(InputSpec(open_name, path, name, entry.flag("sticky", default=False)))
     _must_differ(fields.path("inputs"), [entry.open_name for entry in inputs])
     return tuple(inputs)
@@ -186,10 +228,17 @@ def _inputs(fields: Fields) -> tuple[InputSpec, ...]:
 
 def _file_name(fields: Fields, name: str, default: str | None) -> str:
     value = fields.text(name, most=255, default=default)
-    if not valid_file_name(value):
-        raise InvalidInputError(
-            fields.path(name), "a file name without / \\ % < > & or .., and without a leading dot", value
-        )
+    if not valid_file_name(value.replace(INDEX, _LONGEST_INDEX)):
+        raise InvalidInputError(fields.path(name), "a file name without / \\ % < > & or .., no leading dot", value)
+    return value
+
+
+def _open_name(fields: Fields, name: str, default: str | None) -> str:
+    """Return the name under which a program opens a file, which may have folders: `out/model.nc`."""
+    value = fields.text(name, most=255, default=default)
+    if not valid_open_name(value.replace(INDEX, _LONGEST_INDEX)):
+        expected = "a file name, with folders or without: no \\ % < > & or .., no leading / or dot"
+        raise InvalidInputError(fields.path(name), expected, value)
     return value
 
 
@@ -199,6 +248,8 @@ def _must_differ(path: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(path, "distinct names", name)
+        if any(other.startswith(f"{name}/") for other in names):
+            raise InvalidInputError(path, "no file with the name of a folder", name)
 
 
 LEAST_CHARS = 64  # minimum length of a shared command line; a shorter one is cheaper to store with its job

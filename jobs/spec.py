@@ -5,15 +5,15 @@ and its jobs in one of three forms:
 
     [jobs]        count identical jobs
     [[job]]       one kind of jobs per table, `count` of each (default 1)
-    jobs_csv      a file with a job per row
+    jobs_csv      a table with a job per row: jobs/table.py
 
-In the last two forms, `[jobs]` has defaults. `{i}` in a command line is replaced by the job's index, from 0.
+In the last two, `[jobs]` has the defaults. `{i}` in a text is replaced by the job's index in the batch, from 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from domain.batches import QoS
@@ -24,16 +24,8 @@ from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
 from domain.units import BatchId, Flop, Seconds
 from jobs.fields import Fields
-from jobs.requirements import (
-    COLUMNS,
-    JOB_FIELDS,
-    InputSpec,
-    JobSpec,
-    StoredSize,
-    parse_command_line,
-    parse_count,
-    parse_job,
-)
+from jobs.requirements import JOB_FIELDS, InputSpec, JobSpec, StoredSize, parse_job
+from jobs.table import Rows, TableJobs
 
 MAX_NAME_CHARS = 200
 MAX_QUEUE_CHARS = 32
@@ -57,11 +49,6 @@ _BATCH_FIELDS = (
     "job",
     "jobs_csv",
 )
-
-_OWN_COLUMNS = ("command_line", "count")  # columns in which jobs of the same class differ
-_MOST_KINDS = 10_000  # remembered while a CSV file is read
-
-Rows = Callable[[], Iterable[Mapping[str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +126,14 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
 
 
 def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings()) -> BatchSpec:
-    """Return the batch with one job per row of its CSV file.
+    """Return the batch with one job per row of its table.
 
     `rows()` opens the file again: all rows are checked here and read again when the batch is stored. Raises
     InvalidInputError naming the row (row 1 follows the heading).
     """
     if not spec.jobs_csv:
         raise InvalidInputError("jobs_csv", "the name of a CSV file; it is required", None)
-    return replace(spec, jobs=_CsvJobs(rows, spec.defaults or {}, files))
+    return replace(spec, jobs=_Numbered(TableJobs(rows, spec.defaults or {}, files)))
 
 
 def size_of(spec: BatchSpec) -> BatchSize:
@@ -192,31 +179,16 @@ def _most(request: Request, job_class: JobClass) -> Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _CsvJobs:
-    """The jobs in a CSV file, which is read again for each iteration."""
+class _Numbered:
+    """Jobs with `{i}` replaced in the names of their files, computed again at each iteration."""
 
-    rows: Rows
-    defaults: Mapping[str, object]
-    files: FileSettings
+    jobs: Iterable[JobSpec]
 
     def __iter__(self) -> Iterator[JobSpec]:
-        defaults = Fields(self.defaults, known=JOB_FIELDS, where="jobs")
-        seen: dict[tuple[str, ...], JobSpec] = {}  # most rows differ only in the command line
-        for number, row in enumerate(self.rows(), start=1):
-            cells = self._cells(row, f"jobs_csv row {number}")
-            asked = tuple(row.get(name, "") for name in COLUMNS if name not in _OWN_COLUMNS)
-            like = seen.get(asked)
-            if like is None:
-                like = parse_job(cells, defaults, self.files)
-                if len(seen) < _MOST_KINDS:
-                    seen[asked] = like
-            command_line = parse_command_line(cells if cells.has("command_line") else defaults)
-            yield replace(like, count=parse_count(cells), command_line=command_line)
-
-    def _cells(self, row: Mapping[str, str], where: str) -> Fields:
-        if None in row or None in row.values():  # csv.DictReader's result for a row of another length
-            raise InvalidInputError(where, "as many cells as the header row", "more or fewer")
-        return Fields(row, known=COLUMNS, where=where, from_text=True)
+        index = 0
+        for job in self.jobs:
+            yield from job.numbered(index)
+            index += job.count
 
 
 def _with_jobs(spec: BatchSpec, fields: Fields, files: FileSettings) -> BatchSpec:
@@ -231,15 +203,19 @@ def _with_jobs(spec: BatchSpec, fields: Fields, files: FileSettings) -> BatchSpe
         return replace(spec, jobs_csv=_name(fields, "jobs_csv"), defaults=given)
     if not fields.has("job"):
         count = defaults.whole("count", 1, MAX_JOBS)
-        return replace(
-            spec, jobs=(parse_job(Fields({"count": count}, known=("count",), where="jobs"), defaults, files),)
-        )
+        own = Fields({"count": count}, known=("count",), where="jobs")
+        return replace(spec, jobs=_numbered(parse_job(own, defaults, files)))
     tables = enumerate(fields.tables("job"))
-    jobs = tuple(
+    jobs = [
         parse_job(Fields(table, known=JOB_FIELDS, where=f"job[{position}]"), defaults, files)
         for position, table in tables
-    )
-    return replace(spec, jobs=jobs)
+    ]
+    return replace(spec, jobs=_numbered(*jobs))
+
+
+def _numbered(*jobs: JobSpec) -> Iterable[JobSpec]:
+    varies = any(next(job.numbered(0)) is not job for job in jobs)
+    return _Numbered(jobs) if varies else jobs
 
 
 def _name(fields: Fields, name: str) -> str:

@@ -28,6 +28,7 @@ from wire.messages import (
 )
 
 MOST_KNOWN_INPUTS = 1000  # cached file lists of job classes
+FOLDER_LINK = ".folder"  # no input has this name: names have no leading dot
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ class Elements:
                 downloads.setdefault(file.name, file)
             workunit_name = job_name(app.name, job.instance.batch_id, job.instance.job_id)
             if workunit_name not in workunits:
-                workunits[workunit_name] = _workunit(job, app, workunit_name, inputs.file_refs)
+                refs = inputs.file_refs + _links_in_folders(job)
+                workunits[workunit_name] = _workunit(job, app, workunit_name, refs)
             result = _result(job, app, workunit_name)
             results[result.name] = result
             for file_ref, output in zip(result.file_refs, job.job_class.outputs, strict=True):
@@ -183,6 +185,13 @@ class Elements:
         return UploadElement(name, self._uploads.upload_url(), output.max_bytes, token)
 
 
+def _links_in_folders(job: JobToSend) -> tuple[FileRef, ...]:
+    """Return a link to the program in each folder of an output: clients create folders only for inputs."""
+    names = [output.name for output in job.job_class.outputs if "/" in output.name]
+    folders = dict.fromkeys(name.rpartition("/")[0] for name in names)
+    return tuple(FileRef(job.version.files[0].name, f"{folder}/{FOLDER_LINK}") for folder in folders)
+
+
 def _app_version(job: JobToSend, app: App, file_refs: tuple[FileRef, ...]) -> AppVersionElement:
     version, plan_class = job.version, job.plan
     return AppVersionElement(
@@ -193,6 +202,7 @@ def _app_version(job: JobToSend, app: App, file_refs: tuple[FileRef, ...]) -> Ap
         avg_ncpus=plan_class.ncpus,
         flop_per_s=job.flop_per_s,
         api_version=version.api_version,
+        arguments=plan_class.arguments.replace("{ncpus}", f"{max(1.0, plan_class.ncpus):.0f}"),
         coproc_type=plan_class.gpu_type or "",
         coproc_count=plan_class.gpu_count if plan_class.gpu_type is not None else 0.0,
         file_refs=file_refs,

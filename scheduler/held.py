@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from domain.apps import VersionState
 from domain.catalogue import Catalogue
 from domain.dispatch import Report, Reported
 from domain.havs import HavEvent, HavEventKind
@@ -74,8 +75,17 @@ def stray_ids(listed: Collection[str], held: Iterable[InstanceInProgress]) -> tu
 
 
 def runnable_versions(catalogue: Catalogue, host: Host) -> frozenset[AppVersionId]:
-    """Return the app versions with which lost jobs may be resent: known versions for a platform of the host."""
-    return frozenset(i for i, version in catalogue.versions.items() if version.platform in host.platforms)
+    """Return the app versions that lost jobs may be resent with: known, not withdrawn, for a platform of the host."""
+    return frozenset(
+        i
+        for i, version in catalogue.versions.items()
+        if version.platform in host.platforms and version.state not in (VersionState.WITHDRAWN, VersionState.ABORTED)
+    )
+
+
+def aborted_versions(catalogue: Catalogue) -> frozenset[AppVersionId]:
+    """Return the app versions whose jobs in progress hosts should drop."""
+    return frozenset(i for i, version in catalogue.versions.items() if version.state is VersionState.ABORTED)
 
 
 def review_held(
@@ -86,17 +96,19 @@ def review_held(
     *,
     host_id: HostId,
     runnable: Collection[AppVersionId],
+    aborted: Collection[AppVersionId],
     hold_back: bool,
     now: Instant,
 ) -> HeldReview:
     """Compare the results that the client lists and reports with the host's jobs in progress (`held`).
 
     A lost job is resent if it is needed, the host may run its version (`runnable`: empty if the client wants no work)
-    and now + R <= due_at. Otherwise it ends immediately, so that a retry is created now and not after its timeout. A
-    job lost too late to be resent counts as a timeout in the host's statistics; otherwise losing jobs would not affect
-    them. A lost job that is no longer needed does not count. `strays` are the instances of `stray_ids` as stored, None
-    for instances never sent to this host (`host_id`); instances of another host are taken over. `hold_back`: the server
-    may send nothing now, so lost jobs wait for the next request.
+    and now + R <= due_at. Otherwise it ends at once, so that a retry is created now and not after its time-out. A job
+    lost too late to be resent counts as a time-out in the host's statistics: otherwise losing jobs would leave no trace
+    there. A lost job that is no longer needed does not count. `strays` are the instances of `stray_ids` as stored, None
+    for those never sent to this host (`host_id`); instances of another host are taken over. `hold_back`: the server may
+    not send anything now, so lost jobs wait for the next request. Listed jobs of `aborted` versions are
+    aborted, and end when the client reports that.
     """
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
@@ -117,6 +129,7 @@ def review_held(
             resend.append(entry)
             kept.append(entry)
     useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
+    broken = [entry.name for entry in kept if entry.name in listed and entry.app_version_id in aborted]
     names = sorted(listed - reported - {entry.name for entry in kept})
     found = _strays(names, strays, host_id)
     taken_over = found.of_others.values()
@@ -124,7 +137,7 @@ def review_held(
     return HeldReview(
         tuple(resend),
         tuple(ended),
-        tuple(found.abort),
+        (*broken, *found.abort),
         (*useless, *found.late),
         (*kept, *now_held),
         tuple([one.held for one in taken_over]),

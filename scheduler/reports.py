@@ -24,6 +24,7 @@ from scheduler import sanity
 from wire.messages import SchedulerRequest
 
 MOST_STDERR_CHARS = 65_536  # the client sends the last 63 KB
+SUCCESS_STDERR_CHARS = 2_000  # the end of the standard error of a result that claims success
 MOST_REASON_CHARS = 500
 
 
@@ -90,6 +91,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
     step = advance(known.state, happened, instance_id=held.instance_id)
     record = host_record(step.instructions)
     event = None if record is None else _hav_event(known, record, now)
+    most = SUCCESS_STDERR_CHARS if step.state is InstanceState.REPORTED else MOST_STDERR_CHARS
     elapsed_s, cpu_s = sanity.run_times(result, turnaround_s=now - held.sent_at, ncpus=host.ncpus)
     return Report(
         held.instance_id,
@@ -102,7 +104,7 @@ def _report(result: ReportedResult, known: Reported, host: Host, now: Instant) -
         cpu_s=cpu_s,
         exit_status=int(sanity.clamped(result.exit_status, -sanity.MOST_INT, sanity.MOST_INT)),
         reason=sanity.text(judgement.reason, MOST_REASON_CHARS),
-        stderr=sanity.text(result.stderr, MOST_STDERR_CHARS),
+        stderr=sanity.text(result.stderr[-most:], most),
         turnaround_sample=_sample_left(known, event),
         hav_event=event,
         reported_before_at=known.reported_at,

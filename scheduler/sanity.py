@@ -32,7 +32,7 @@ MOST_TEXT_CHARS = 255
 MOST_INT = 2**31 - 1
 
 
-_TEXTS = attrgetter("host_cpid", "domain_name", "os_name", "os_version", "cpu_vendor", "cpu_model")
+_TEXTS = attrgetter("host_cpid", "domain_name", "os_name", "os_version", "cpu_vendor", "cpu_model", "software")
 
 
 def clamped(value: float, low: float, high: float) -> float:
@@ -68,7 +68,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
     texts = _TEXTS(info)
     if texts != _TEXTS(host):  # stored texts are already clean
         texts = tuple(map(text, texts))
-    host_cpid, domain_name, os_name, os_version, cpu_vendor, cpu_model = texts
+    host_cpid, domain_name, os_name, os_version, cpu_vendor, cpu_model, software = texts
     return Host(
         host_id=host.host_id,
         volunteer_id=host.volunteer_id,
@@ -92,6 +92,7 @@ def described(host: Host, request: SchedulerRequest, *, now: Instant) -> Host:
         client_version=version_number(request.client_version),
         coprocessors=coprocessors(request.coprocs),
         clock_skew_s=clock_skew_s(request.client_now, now),
+        software=software,
         labels=host.labels,
     )
 

@@ -35,7 +35,7 @@ from scheduler.admission import (
 )
 from scheduler.assignment import AssignmentCommitter, Committed, Decide
 from scheduler.elements import Elements, JobToSend, lost_job
-from scheduler.held import HeldReview, review_held, runnable_versions, stray_ids
+from scheduler.held import HeldReview, aborted_versions, review_held, runnable_versions, stray_ids
 from scheduler.messages import is_unrunnable, work_s
 from scheduler.other_records import OtherRecords
 from scheduler.ports import CodeSigning, JobSource, Ledger, Pauses, RequestObserver, Uploads
@@ -91,6 +91,7 @@ class RequestService:
         except TooManyHostsError as error:
             self._note(contact, "too many new hosts", HostId(0), Committed())
             return reply.to_unknown(messages.too_many_hosts(str(error)), settings)
+        contact = replace(contact, catalogue=catalogue.on_host(admission.host.ncpus))
         refusal = refuse_all(
             request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
         )
@@ -205,6 +206,7 @@ class RequestService:
             runnable=runnable_versions(contact.catalogue, admission.host)
             if missing and not request.dont_send_work and ANONYMOUS not in request.platforms
             else frozenset(),
+            aborted=aborted_versions(contact.catalogue),
             hold_back=(refusal is not None and refusal.code.traits.keeps_lost_jobs)
             or len(request.results) >= MAX_RESULTS,
             now=contact.now,

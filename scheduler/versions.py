@@ -76,7 +76,16 @@ def _has_gpu(plan: PlanClass, host: Host) -> Refusal | None:
     return None
 
 
-CHECKS: tuple[PlanCheck, ...] = (_enough_cpus, _has_gpu, _enough_ram, _right_system)
+_ENGINES = {"docker": ("docker/", "podman/"), "virtualbox": ("virtualbox/",)}  # by need: names in Host.software
+
+
+def _has_software(plan: PlanClass, host: Host) -> Refusal | None:
+    if not plan.needs or any(one.startswith(_ENGINES[plan.needs]) for one in host.software.split()):
+        return None
+    return _refusal(plan, "Docker or Podman" if plan.needs == "docker" else "VirtualBox", host.software or "neither")
+
+
+CHECKS: tuple[PlanCheck, ...] = (_enough_cpus, _has_gpu, _has_software, _enough_ram, _right_system)
 
 
 def _refusal(plan: PlanClass, needed: str, has: str) -> Refusal:

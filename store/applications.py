@@ -10,7 +10,7 @@ from uuid import UUID
 
 import asyncpg
 
-from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.settings import Settings
@@ -24,9 +24,9 @@ from store.settings import is_accelerated, read_acceleration, read_relaxed, with
 
 _plan_class_values = values_of(
     "name ncpus gpu_type gpu_count min_gpu_ram_bytes min_driver_version min_host_ncpus min_host_ram_bytes os_pattern"
-    " cpu_speed_fraction gpu_speed_fraction"
+    " cpu_speed_fraction gpu_speed_fraction needs arguments all_cpus"
 )
-_version_values = values_of("app_id platform version_num plan_class.name api_version deprecated created_at")
+_version_values = values_of("app_id platform version_num plan_class.name api_version created_at")
 _file_columns = columns_of("main_program open_name copy_file executable")
 
 
@@ -98,6 +98,11 @@ class PostgresApplications:
 
         return await self._database.in_transaction(write)
 
+    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None:
+        """Raises NotFoundError."""
+        columns = rows.version_state(state)
+        await self._database.fetch_known("update_app_version", app_version_id, *columns, kind="app version")
+
     async def sign_file(self, name: str, signature: str) -> None:
         """Replace the signature of an app file after a key change."""
         await self._database.fetch_known("sign_file", name, signature, kind="file")
@@ -139,7 +144,9 @@ class PostgresApplications:
 
 async def _insert_version(connection: Connection, version: AppVersion) -> AppVersionId:
     try:
-        version_id = await connection.fetchval(load("insert_app_version"), *_version_values(version))
+        version_id = await connection.fetchval(
+            load("insert_app_version"), *_version_values(version), *rows.version_state(version.state)
+        )
     except asyncpg.ForeignKeyViolationError as error:
         if "plan_class" in str(error.constraint_name):
             raise NotFoundError("plan class", version.plan_class.name) from error

@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 import msgspec
 
 from domain.forecasts import (
+    FIRST_JOBS,
     PART_S,
     REMAINING_FRACTION,
     THIN_AFTER_S,
@@ -45,7 +46,7 @@ class PostgresForecasts(OnDatabase):
         self._claims = BatchClaims(database.dsn)
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
-        waits = (settings.pause_s, settings.timer_s, REMAINING_FRACTION)
+        waits = (settings.pause_s, settings.timer_s, REMAINING_FRACTION, FIRST_JOBS)
         return [_age(row) for row in await self._database.fetch("forecast_ages", now, *waits)]
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:

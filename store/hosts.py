@@ -30,7 +30,7 @@ def computer_of(host: Host) -> Computer:
 said = values_of("rpc_seqno last_rpc_at")  # sent in each request
 DESCRIPTION = (
     "host_cpid domain_name ncpus flop_per_s ram_bytes disk_free_bytes on_fraction active_fraction gpu_active_fraction"
-    " platforms os_name os_version cpu_vendor cpu_model client_version coprocessors clock_skew_s"
+    " platforms os_name os_version cpu_vendor cpu_model client_version coprocessors clock_skew_s software"
 )
 MEASURED = ("flop_per_s", "ram_bytes", "disk_free_bytes", "on_fraction", "active_fraction", "gpu_active_fraction")
 _measured = attrgetter(*MEASURED)

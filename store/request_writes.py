@@ -13,7 +13,6 @@ import asyncpg
 from domain.dispatch import Assignment, AssignmentFate, Report, RequestWrites, TakeOver
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
-from domain.jobs import InstanceState
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, Instant, JobId
 from store import hosts
@@ -166,7 +165,7 @@ _report_columns = columns_of(
     " reported_before_at",
     exit_status=lambda report: None if report.exit_status is None else max(-INT32, min(INT32, report.exit_status)),
     reason=lambda report: storable(report.reason),
-    stderr=lambda report: storable(report.stderr) or None if report.to_state is not InstanceState.REPORTED else None,
+    stderr=lambda report: storable(report.stderr) or None,
 )
 _change_columns = columns_of("in_progress retries reported deadlines_missed")
 

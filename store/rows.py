@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, BatchCounts, Submitter
 from domain.credit import NO_CREDIT, Credit
 from domain.dispatch import Reported, SentJob, Upload
@@ -25,7 +25,7 @@ from domain.jobs import Candidate, Input, InstanceInProgress, JobClass, Output, 
 from domain.ranking import CutPoints
 from domain.settlement import InstanceFacts, JobFacts, TailInstance, TailJob
 from domain.units import Instant, Seconds
-from domain.views import InstanceRow, JobRow, SettingChange
+from domain.views import InstanceRow, JobRow, Returned, SettingChange
 from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 
 
@@ -163,7 +163,19 @@ plan_class = mapper(PlanClass)
 app_file = mapper(AppFile)
 
 
-app_version = mapper(AppVersion, left_out=["plan_class", "files"])
+_STATES = {"leave": VersionState.WITHDRAWN, "abort": VersionState.ABORTED}  # by app_version.withdrawn
+
+
+def _version_state(row: Row) -> VersionState:
+    return _STATES.get(row["withdrawn"], VersionState.DEPRECATED if row["deprecated"] else VersionState.OFFERED)
+
+
+def version_state(state: VersionState) -> tuple[bool, str | None]:
+    """Return the columns `deprecated` and `withdrawn` of a state."""
+    return state is not VersionState.OFFERED, next((text for text, one in _STATES.items() if one is state), None)
+
+
+app_version = mapper(AppVersion, state=_version_state, left_out=["plan_class", "files"])
 cut_points = mapper(CutPoints, left_out=["relaxed"])
 batch = mapper(Batch, counts=mapper(BatchCounts))  # a row of batch_with_counts
 host = mapper(Host, coprocessors=lambda row: msgspec.json.decode(row["coprocessors"], type=tuple[Coprocessor, ...]))
@@ -259,7 +271,13 @@ instance_row = mapper(
     uploads=_uploads,
     copied_because=or_empty("copied_because"),
 )
-job_row = mapper(JobRow, failure=or_empty("failure"), left_out=["instances"])
+job_row = mapper(
+    JobRow,
+    failure=or_empty("failure"),
+    inputs=lambda row: inputs(row["inputs"]) or (),
+    left_out=["instances"],
+)
+returned = mapper(Returned, uploads=_uploads)
 
 
 reported = mapper(Reported, held=held, outputs=lambda row: outputs(row["outputs"]), uploads=_uploads)

@@ -10,7 +10,6 @@ import msgspec
 
 from domain.batches import Batch
 from domain.credit import Credit
-from domain.dispatch import Upload
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -38,6 +37,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    Returned,
     Whose,
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
@@ -162,18 +162,16 @@ class PostgresViews(OnDatabase):
         found = await self._database.fetch_known("job_of_instance", instance_id, kind="instance")
         return await self.job(found["job_id"])
 
-    async def uploads_of(
-        self, batch_id: BatchId, instances: Sequence[InstanceId]
-    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
-        """Return the recorded outputs of each instance in order of name.
+    async def returned(self, batch_id: BatchId, instances: Sequence[InstanceId]) -> Mapping[InstanceId, Returned]:
+        """Return what hosts returned for these instances, with recorded outputs in order of name.
 
         The history is read last, to find an instance that was moved in between.
         """
-        found = list(await self._database.fetch("uploads_of_instances", list(instances)))
+        found = list(await self._database.fetch("returned_instances", list(instances)))
         left = set(instances).difference(row["instance_id"] for row in found)
         if left:
-            found += await self._database.fetch("uploads_of_finished_instances", batch_id, sorted(left))
-        return {row["instance_id"]: rows.uploads(row["uploads"]) for row in found}
+            found += await self._database.fetch("returned_finished_instances", batch_id, sorted(left))
+        return {row["instance_id"]: rows.returned(row) for row in found}
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
         return [rows.host(row) for row in await self._database.fetch("list_hosts", limit, after or 0)]

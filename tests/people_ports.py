@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
-from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
-from domain.dispatch import Upload
 from domain.history import FinishedMonth, OutputPage
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
@@ -32,7 +31,16 @@ from domain.units import (
     TokenId,
     VolunteerId,
 )
-from domain.views import JobRow, ListedInProgress, ProcessReport, SettingChange, Simulation, SimulationState, Whose
+from domain.views import (
+    JobRow,
+    ListedInProgress,
+    ProcessReport,
+    Returned,
+    SettingChange,
+    Simulation,
+    SimulationState,
+    Whose,
+)
 from domain.volunteers import (
     Credentials,
     Outcome,
@@ -188,6 +196,8 @@ class Applications(Protocol):
 
     async def apps(self) -> Sequence[App]: ...
 
+    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None: ...
+
     async def app(self, name: str) -> App: ...
 
     async def set_app(self, app: App) -> None: ...
@@ -250,10 +260,8 @@ class Views(Protocol):
 
     async def job_of_instance(self, instance_id: InstanceId) -> JobRow: ...
 
-    async def uploads_of(
-        self, batch_id: BatchId, instances: Sequence[InstanceId]
-    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
-        """Return the recorded outputs of these instances, by name; no entry for instances without outputs."""
+    async def returned(self, batch_id: BatchId, instances: Sequence[InstanceId]) -> Mapping[InstanceId, Returned]:
+        """Return what hosts returned for these instances, with the recorded outputs by name."""
         ...
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]: ...

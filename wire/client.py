@@ -142,6 +142,10 @@ def _host(host: HostInfo) -> Iterable[str]:
     yield _element("d_free", host.disk_free_bytes)
     yield _element("os_name", host.os_name)
     yield _element("os_version", host.os_version)
+    for name, _, version in (one.partition("/") for one in host.software.split()):
+        yield _element("virtualbox_version" if name == "virtualbox" else "docker_version", version)
+        if name != "virtualbox":
+            yield _element("docker_type", 2 if name == "podman" else 1)
     yield "</host_info>\n"
 
 

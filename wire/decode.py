@@ -8,12 +8,14 @@ at the end. Elements that the server does not use are skipped.
 
 from __future__ import annotations
 
+import re
+
 from domain.apps import ATI, INTEL_GPU, NVIDIA
 from domain.units import DAY_S, Instant, Seconds
 from wire import text
 from wire.messages import CoprocRequest, HeldResult, HostInfo, InProgress, SchedulerRequest
 from wire.reports import decode_results, decode_trickles, fence_results, find_trickles
-from wire.scan import Element, Kind, Part, Tag, names_in, span_of
+from wire.scan import Element, Kind, Part, Tag, names_in, span_of, value_of
 
 MAX_COPROCS = 32  # of generic types; NVIDIA, ATI and Intel have one entry each
 
@@ -89,6 +91,9 @@ MAX_OTHER_RESULTS = 20_000
 MAX_IN_PROGRESS = 20_000
 MAX_STICKY_FILES = 20_000
 MAX_ALTERNATIVE_PLATFORMS = 16
+
+_PODMAN = b"2"  # docker_type
+_VERSION = re.compile(r"[\w.+~-]{1,40}", re.ASCII)
 
 _OPEN = b"<scheduler_request>"
 _CLOSE = b"</scheduler_request>"
@@ -257,7 +262,7 @@ def decode_request(body: bytes) -> SchedulerRequest:
         work_buf_min_s=Seconds(float(buffer_days) * DAY_S),
         disk_project_share_bytes=float(share_bytes) if share_bytes else None,
         disk_project_used_bytes=float(used_bytes),
-        host=_host(host_values),
+        host=_host(host_values, _software(body, start, before)),
         coprocs=() if coprocs is None else decode_coprocs(body, *coprocs),
         results=decode_results(body, fence),
         other_results=_other_results(body, after, end),
@@ -291,8 +296,28 @@ def _platforms(primary: bytes, alternatives: bytes) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _host(values: tuple[bytes, ...]) -> HostInfo:
-    """Decode the host description, except its list of CPU features, an unused kilobyte."""
+def _software(body: bytes, start: int, end: int) -> str:
+    """Return the container engine and VirtualBox of a host; on Windows the first engine inside WSL.
+
+    VirtualBox is left out if the processor's extensions for it are disabled.
+    """
+    if b"<docker_version>" not in body and b"<virtualbox_version>" not in body:
+        return ""
+    host = span_of(body, _HOST, start, end)
+    if host is None:
+        return ""
+    podman = value_of(body, b"<docker_type>", *host) == _PODMAN
+    disabled = value_of(body, b"<p_vm_extensions_disabled>", *host) == b"1"
+    versions = {
+        "podman" if podman else "docker": value_of(body, b"<docker_version>", *host),
+        "virtualbox": None if disabled else value_of(body, b"<virtualbox_version>", *host),
+    }
+    texts = {name: text.line(raw) for name, raw in versions.items() if raw}
+    return " ".join(f"{name}/{found}" for name, found in texts.items() if _VERSION.fullmatch(found))
+
+
+def _host(values: tuple[bytes, ...], software: str) -> HostInfo:
+    """Decode the host description, without its list of CPU features: a kilobyte that is not used."""
     timezone, domain_name, ip_addr, host_cpid, ncpus, vendor, model = values[:7]
     fpops, iops, ram, swap, disk_total, disk_free, os_name, os_version = values[7:]
     return HostInfo(
@@ -311,6 +336,7 @@ def _host(values: tuple[bytes, ...]) -> HostInfo:
         disk_free_bytes=float(disk_free),
         os_name=os_name.decode().strip(),
         os_version=os_version.decode().strip(),
+        software=software,
     )
 
 

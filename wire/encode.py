@@ -199,7 +199,8 @@ def render_app_version(version: AppVersionElement) -> str:
         f"<app_version>\n<app_name>{escape(version.app_name)}</app_name>\n"
         f"<version_num>{version.version_num}</version_num>\n<platform>{escape(version.platform)}</platform>\n"
         f"{_text('plan_class', version.plan_class)}<avg_ncpus>{version.avg_ncpus!r}</avg_ncpus>\n"
-        f"<flops>{version.flop_per_s!r}</flops>\n{_text('api_version', version.api_version)}{coproc}"
+        f"<flops>{version.flop_per_s!r}</flops>\n{_text('api_version', version.api_version)}"
+        f"{_text('cmdline', version.arguments)}{coproc}"
         f"{_shared_file_refs(version.file_refs)}</app_version>\n"
     )
 

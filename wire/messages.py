@@ -93,6 +93,7 @@ class HostInfo:
     disk_free_bytes: float = 0.0
     os_name: str = ""
     os_version: str = ""
+    software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -189,6 +190,7 @@ class AppVersionElement:
     avg_ncpus: float = 1.0
     flop_per_s: float = 1e9
     api_version: str = ""
+    arguments: str = ""
     coproc_type: str = ""
     coproc_count: float = 0.0
     file_refs: tuple[FileRef, ...] = ()

@@ -62,6 +62,15 @@ def valid_file_name(name: str) -> bool:
     return len(name.encode()) <= MAX_FILE_NAME_BYTES
 
 
+def valid_open_name(name: str) -> bool:
+    """Return whether a program can open a file under that name in its folder: file names, joined by slashes.
+
+    >>> [valid_open_name(name) for name in ("out/model.nc", "/etc/passwd", "a//b", "../a")]
+    [True, False, False, False]
+    """
+    return len(name.encode("utf-8", "replace")) <= MAX_FILE_NAME_BYTES and all(map(valid_file_name, name.split("/")))
+
+
 def decode_upload_head(data: bytes) -> UploadStart | None:
     """Decode the header of an upload request from its first bytes.
 

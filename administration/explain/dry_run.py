@@ -186,6 +186,7 @@ def assumed_context(view: RequestView, catalogue: Catalogue, *, now: Instant) ->
     """Return the scheduling context of the assumed request. The view must contain a volunteer and a host."""
     assert view.volunteer is not None and view.host is not None
     host = view.host
+    catalogue = catalogue.on_host(host.ncpus)
     request = assumed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
     wants, in_progress = wants_of(request, host), HeldReview(kept=view.held)

@@ -200,6 +200,18 @@ class SyncClient(LoopThread):
         """Change an application. `more` has the fields of `add_app`, and deprecated."""
         return self._run(self._client.set_app(name, **more))
 
+    def app_versions(self, app: str, *, limit: int | None = 1000) -> list[shapes.VersionShown]:
+        """Return all versions of an application, newest first."""
+        return self._run(self._client.app_versions(app, limit=limit))
+
+    def app_version(self, app_version_id: int) -> shapes.OneVersion:
+        """Return an app version with its files."""
+        return self._run(self._client.app_version(app_version_id))
+
+    def set_app_version(self, app_version_id: int, *, state: str) -> shapes.OneVersion:
+        """Deprecate, withdraw or offer a version; `state`: offered, deprecated, withdrawn or aborted."""
+        return self._run(self._client.set_app_version(app_version_id, state=state))
+
     def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
         """Return plan classes by name."""
         return self._run(self._client.plan_classes(limit=limit))

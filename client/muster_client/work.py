@@ -224,6 +224,20 @@ class Work(Transport):
         found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
         return found
 
+    async def app_versions(self, app: str, *, limit: int | None = 1000) -> list[shapes.VersionShown]:
+        """Return all versions of an application, newest first."""
+        return await self._list(f"apps/{part(app)}/versions", "versions", limit=limit)
+
+    async def app_version(self, app_version_id: int) -> shapes.OneVersion:
+        """Return an app version with its files."""
+        found: shapes.OneVersion = await self._call("GET", f"app-versions/{app_version_id}")
+        return found
+
+    async def set_app_version(self, app_version_id: int, *, state: str) -> shapes.OneVersion:
+        """Deprecate, withdraw or offer a version; `state`: offered, deprecated, withdrawn or aborted."""
+        found: shapes.OneVersion = await self._call("PATCH", f"app-versions/{app_version_id}", {"state": state})
+        return found
+
     async def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
         """Return plan classes by name."""
         return await self._list("plan-classes", "plan_classes", limit=limit)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from domain.acceleration import Acceleration
-from domain.apps import App, AppFile, AppVersion, PlanClass
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
@@ -64,6 +64,12 @@ class MemoryApplications(OnTables):
         self._inherit(app_version_id, version)
         registry.versions[app_version_id] = replace(version, app_version_id=app_version_id)
         return app_version_id
+
+    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None:
+        versions = self._registry.versions
+        if app_version_id not in versions:
+            raise NotFoundError("app version", app_version_id)
+        versions[app_version_id] = replace(versions[app_version_id], state=state)
 
     def _inherit(self, app_version_id: AppVersionId, version: AppVersion) -> None:
         """Copy the predecessor's statistics to the new version with a small weight."""

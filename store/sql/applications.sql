@@ -89,10 +89,11 @@ RETURNING app_id, name, user_friendly_name, beta, deprecated, adaptive_copies, o
 
 -- name: insert_app_version
 -- Purpose: insert an app version.
--- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 deprecated, $7 created_at.
--- Result: app_version_id; no row when it already exists.
-INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, deprecated, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+-- Arguments: $1 app_id, $2 platform, $3 version_num, $4 plan_class, $5 api_version, $6 created_at,
+--   $7 deprecated, $8 withdrawn or null.
+-- Result: app_version_id; no row when it exists already.
+INSERT INTO app_version (app_id, platform, version_num, plan_class, api_version, created_at, deprecated, withdrawn)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (app_id, platform, version_num, plan_class) DO NOTHING
 RETURNING app_version_id;
 
@@ -142,7 +143,7 @@ ORDER BY used.app_version_id, used.position;
 -- Purpose: return every app version.
 -- Arguments: none.
 -- Result: app versions by id.
-SELECT app_version_id, app_id, platform, version_num, plan_class, api_version, deprecated, created_at
+SELECT app_version_id, app_id, platform, version_num, plan_class, api_version, deprecated, withdrawn, created_at
 FROM app_version
 ORDER BY app_version_id;
 
@@ -162,7 +163,7 @@ ORDER BY app_id;
 -- Result: plan classes by name.
 SELECT
     name, ncpus, gpu_type, gpu_count, min_gpu_ram_bytes, min_driver_version, min_host_ncpus, min_host_ram_bytes, os_pattern,
-    cpu_speed_fraction, gpu_speed_fraction
+    cpu_speed_fraction, gpu_speed_fraction, needs, arguments, all_cpus
 FROM plan_class
 ORDER BY name;
 
@@ -192,16 +193,24 @@ WHERE app_id = $1
 RETURNING app_id;
 
 
+-- name: update_app_version
+-- Purpose: offer, deprecate or withdraw an app version.
+-- Arguments: $1 app_version_id, $2 deprecated, $3 withdrawn or null.
+-- Result: app_version_id; no row when there is none.
+UPDATE app_version SET deprecated = $2, withdrawn = $3 WHERE app_version_id = $1 RETURNING app_version_id;
+
+
 -- name: upsert_plan_class
 -- Purpose: insert or replace a plan class.
 -- Arguments: $1 name, $2 ncpus, $3 gpu_type or null, $4 gpu_count, $5 min_gpu_ram_bytes, $6 min_driver_version,
---   $7 min_host_ncpus, $8 min_host_ram_bytes, $9 os_pattern, $10 cpu_speed_fraction, $11 gpu_speed_fraction.
+--   $7 min_host_ncpus, $8 min_host_ram_bytes, $9 os_pattern, $10 cpu_speed_fraction, $11 gpu_speed_fraction, $12 needs,
+--   $13 arguments, $14 all_cpus.
 -- Result: none.
 INSERT INTO plan_class (
     name, ncpus, gpu_type, gpu_count, min_gpu_ram_bytes, min_driver_version, min_host_ncpus, min_host_ram_bytes, os_pattern,
-    cpu_speed_fraction, gpu_speed_fraction
+    cpu_speed_fraction, gpu_speed_fraction, needs, arguments, all_cpus
 )
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 ON CONFLICT (name) DO UPDATE SET
     ncpus = excluded.ncpus,
     gpu_type = excluded.gpu_type,
@@ -212,4 +221,7 @@ ON CONFLICT (name) DO UPDATE SET
     min_host_ram_bytes = excluded.min_host_ram_bytes,
     os_pattern = excluded.os_pattern,
     cpu_speed_fraction = excluded.cpu_speed_fraction,
-    gpu_speed_fraction = excluded.gpu_speed_fraction;
+    gpu_speed_fraction = excluded.gpu_speed_fraction,
+    needs = excluded.needs,
+    arguments = excluded.arguments,
+    all_cpus = excluded.all_cpus;

@@ -47,7 +47,8 @@ ORDER BY batch_with_counts.batch_id;
 -- name: forecast_ages
 -- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, oldest
 --   forecast first.
--- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time for which validations are collected.
+-- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time for which validations are collected,
+--   $5 the number of ended jobs up to which each doubling is due at once.
 -- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over.
 SELECT
     batch.batch_id, last.made_at, batch.completion_at, coalesce(last.jobs_over, 0) AS jobs_over_then,
@@ -64,6 +65,7 @@ WHERE batch.state = 'active' AND (
     OR last.made_at <= $1::double precision - least($3::double precision, greatest(
         $2::double precision, $4::double precision * coalesce(batch.completion_at - last.made_at, 0)
     ))
+    OR (last.jobs_over < $5::int AND total.jobs_over >= greatest(1, 2 * last.jobs_over))
 )
 ORDER BY last.made_at NULLS FIRST, batch.batch_id;
 

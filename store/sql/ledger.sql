@@ -21,15 +21,15 @@ DELETE FROM trickle WHERE (instance_id, trickle_id) IN (
 -- Arguments: $1 volunteer_id, $2 created_at, $3 rpc_seqno, $4 last_rpc_at, $5 host_cpid, $6 domain_name, $7 ncpus,
 --   $8 flop_per_s, $9 ram_bytes, $10 disk_free_bytes, $11 on_fraction, $12 active_fraction, $13 gpu_active_fraction,
 --   $14 platforms, $15 os_name, $16 os_version, $17 cpu_vendor, $18 cpu_model, $19 client_version,
---   $20 coprocessors (JSON), $21 clock_skew_s.
+--   $20 coprocessors (JSON), $21 clock_skew_s, $22 software.
 -- Result: host_id.
 INSERT INTO host (
     volunteer_id, created_at, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes,
     disk_free_bytes, on_fraction, active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor,
-    cpu_model, client_version, coprocessors, clock_skew_s
+    cpu_model, client_version, coprocessors, clock_skew_s, software
 )
 VALUES (
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20::jsonb, $21
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20::jsonb, $21, $22
 )
 RETURNING host_id;
 
@@ -267,16 +267,17 @@ ORDER BY asked.position;
 -- Arguments: arrays, their ids distinct. Of hosts: $1 host_ids, $2 rpc_seqnos, $3 last_rpc_at, then the description, all null
 --   if unchanged: $4 host_cpids, $5 domain_names, $6 ncpus, $7 flop_per_s, $8 ram_bytes, $9 disk_free_bytes,
 --   $10 on_fractions, $11 active_fractions, $12 gpu_active_fractions, $13 platforms (JSON arrays), $14 os_names,
---   $15 os_versions, $16 cpu_vendors, $17 cpu_models, $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s, then
---   $21 why they got no job (JSON), null where they got one or requested none; $22 by how much a request may be
---   overtaken, s. Reports: $23 instance_ids, $24 host_ids, $25 from_states, $26 to_states, $27 reported_at, $28 elapsed_s,
---   $29 cpu_s, $30 exit_statuses or nulls, $31 reasons, $32 turnaround_samples or nulls, $33 standard errors or nulls,
---   $34 reported_before_at or nulls, then the changes of the batch's counters, but for late results: $35 in_progress,
---   $36 retries, $37 reported, $38 deadlines_missed. Instances that detached hosts lost: $39 job_ids, $40 batch_ids.
---   Assignments, in order, one per job and host: $41 instance_ids, $42 host_ids, $43 volunteer_ids, $44 app_version_ids,
---   $45 sent_at, $46 due_at, $47 timeout_at, $48 est_runtime_s, $49 tight, $50 due_terms, $51 job_ids, $52 gated,
---   $53 hr_classes and $54 copies (the same for all of a job), $55 how many before it are of the job and volunteer,
---   $56 whether it is the job's first. $57 whether to count sent instances in their hosts' statistics (not an array).
+--   $15 os_versions, $16 cpu_vendors, $17 cpu_models, $18 client_versions, $19 coprocessors (JSON), $20 clock_skew_s,
+--   $21 software, then
+--   $22 why they got no job (JSON), null where they got one or requested none; $23 by how much a request may be
+--   overtaken, s. Reports: $24 instance_ids, $25 host_ids, $26 from_states, $27 to_states, $28 reported_at, $29 elapsed_s,
+--   $30 cpu_s, $31 exit_statuses or nulls, $32 reasons, $33 turnaround_samples or nulls, $34 standard errors or nulls,
+--   $35 reported_before_at or nulls, then the changes of the batch's counters, but for late results: $36 in_progress,
+--   $37 retries, $38 reported, $39 deadlines_missed. Instances that detached hosts lost: $40 job_ids, $41 batch_ids.
+--   Assignments, in order, one per job and host: $42 instance_ids, $43 host_ids, $44 volunteer_ids, $45 app_version_ids,
+--   $46 sent_at, $47 due_at, $48 timeout_at, $49 est_runtime_s, $50 tight, $51 due_terms, $52 job_ids, $53 gated,
+--   $54 hr_classes and $55 copies (the same for all of a job), $56 how many before it are of the job and volunteer,
+--   $57 whether it is the job's first. $58 whether to count sent instances in their hosts' statistics (not an array).
 -- Result: one row per step made and per assignment that is a sibling: instance_id, fate (reported, sent, sibling),
 --   command_line and inputs (JSON or null) of sent ones.
 WITH hosts AS (
@@ -311,6 +312,7 @@ WITH hosts AS (
         client_version = coalesce(said.client_version, host.client_version),
         coprocessors = coalesce(said.coprocessors, host.coprocessors),
         clock_skew_s = coalesce(said.clock_skew_s, host.clock_skew_s),
+        software = coalesce(said.software, host.software),
         refused_at = CASE WHEN said.refused IS NULL THEN host.refused_at ELSE said.last_rpc_at END,
         refused = coalesce(said.refused, host.refused)
     FROM (
@@ -319,16 +321,16 @@ WITH hosts AS (
             $1::int[], $2::int[], $3::double precision[], $4::text[], $5::text[], $6::int[], $7::double precision[],
             $8::double precision[], $9::double precision[], $10::double precision[], $11::double precision[],
             $12::double precision[], $13::jsonb[], $14::text[], $15::text[], $16::text[], $17::text[], $18::int[], $19::jsonb[],
-            $20::double precision[], $21::jsonb[]
+            $20::double precision[], $21::text[], $22::jsonb[]
         ) AS said (
             host_id, rpc_seqno, last_rpc_at, host_cpid, domain_name, ncpus, flop_per_s, ram_bytes, disk_free_bytes, on_fraction,
             active_fraction, gpu_active_fraction, platforms, os_name, os_version, cpu_vendor, cpu_model, client_version,
-            coprocessors, clock_skew_s, refused
+            coprocessors, clock_skew_s, software, refused
         )
         ORDER BY said.host_id
     ) AS said
     WHERE host.host_id = said.host_id
-        AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $22::double precision)
+        AND (host.last_rpc_at <= said.last_rpc_at OR host.last_rpc_at > said.last_rpc_at + $23::double precision)
     RETURNING host.host_id
 ),
 reported AS (
@@ -343,9 +345,9 @@ reported AS (
     FROM (
         SELECT *
         FROM unnest(
-            $23::bigint[], $24::int[], $25::text[], $26::text[], $27::double precision[], $28::double precision[],
-            $29::double precision[], $30::int[], $31::text[], $32::double precision[], $33::text[],
-            $34::double precision[], $35::int[], $36::int[], $37::int[], $38::int[]
+            $24::bigint[], $25::int[], $26::text[], $27::text[], $28::double precision[], $29::double precision[],
+            $30::double precision[], $31::int[], $32::text[], $33::double precision[], $34::text[],
+            $35::double precision[], $36::int[], $37::int[], $38::int[], $39::int[]
         ) AS report (
             instance_id, host_id, from_state, to_state, reported_at, elapsed_s, cpu_s, exit_status, reason,
             turnaround_sample, stderr, reported_before_at, in_progress, retries, reported, deadlines_missed
@@ -393,9 +395,9 @@ judged AS MATERIALIZED (
             )
         ) AS is_sibling
     FROM unnest(
-        $41::bigint[], $42::int[], $43::int[], $44::int[], $45::double precision[], $46::double precision[],
-        $47::double precision[], $48::double precision[], $49::boolean[], $50::jsonb[], $51::bigint[], $52::boolean[],
-        $53::int[], $54::int[], $55::int[], $56::boolean[]
+        $42::bigint[], $43::int[], $44::int[], $45::int[], $46::double precision[], $47::double precision[],
+        $48::double precision[], $49::double precision[], $50::boolean[], $51::jsonb[], $52::bigint[], $53::boolean[],
+        $54::int[], $55::int[], $56::int[], $57::boolean[]
     ) AS assigned (
         instance_id, host_id, volunteer_id, app_version_id, sent_at, due_at, timeout_at, est_runtime_s, tight,
         due_terms, job_id, gated, hr_class, copies, earlier, leads
@@ -480,7 +482,7 @@ marked AS (
     SELECT marked.job_id, nextval('job_todo_serial')
     FROM (
         SELECT job_id FROM reported
-        UNION SELECT unnest($39::bigint[])
+        UNION SELECT unnest($40::bigint[])
         UNION SELECT job_id FROM noted WHERE is_short
         ORDER BY job_id
     ) AS marked
@@ -516,7 +518,7 @@ counted AS (
             NULL::double precision AS first_dispatch_at
         FROM reported
         UNION ALL
-        SELECT unnest($40::bigint[]), 0, -1, 1, 0, 0, 0, NULL
+        SELECT unnest($41::bigint[]), 0, -1, 1, 0, 0, 0, NULL
         UNION ALL
         SELECT batch_id, -1, 1, 0, 1, 0, 0, first_dispatch_at FROM sent
     ) AS change
@@ -539,7 +541,7 @@ statistics AS (
     FROM (
         SELECT host_id, app_version_id, floor(sent_at / 86400)::int AS day, count(*) AS sent_today
         FROM sent
-        WHERE $57::boolean AND (SELECT count(*) FROM counted) >= 0
+        WHERE $58::boolean AND (SELECT count(*) FROM counted) >= 0
         GROUP BY host_id, app_version_id, day
     ) AS of_day
     ORDER BY host_id, app_version_id, day DESC

@@ -56,7 +56,8 @@ ORDER BY instance_id;
 SELECT
     finished_job.job_id, finished_job.batch_id, finished_job.job_class_id, finished_job.state, finished_job.failure,
     finished_job.canonical_instance_id,
-    coalesce(replace(template.command_line, '{i}', finished_job.number::text), finished_job.command_line) AS command_line
+    coalesce(replace(template.command_line, '{i}', finished_job.number::text), finished_job.command_line) AS command_line,
+    coalesce(template.inputs, finished_job.inputs) AS inputs
 FROM finished_job
 LEFT JOIN job_template AS template ON template.template_id = finished_job.template_id
 WHERE finished_job.job_id = $1;
@@ -95,7 +96,8 @@ ORDER BY instance.instance_id;
 -- Result: the job; no row when there is none.
 SELECT
     job.job_id, job.batch_id, job.job_class_id, job.state, job.failure, job.canonical_instance_id,
-    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line
+    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line,
+    coalesce(template.inputs, job.inputs) AS inputs
 FROM job
 LEFT JOIN job_template AS template ON template.template_id = job.template_id
 WHERE job.job_id = $1;
@@ -129,7 +131,8 @@ LIMIT $1;
 SELECT
     finished_job.job_id, finished_job.batch_id, finished_job.job_class_id, finished_job.state, finished_job.failure,
     finished_job.canonical_instance_id,
-    coalesce(replace(template.command_line, '{i}', finished_job.number::text), finished_job.command_line) AS command_line
+    coalesce(replace(template.command_line, '{i}', finished_job.number::text), finished_job.command_line) AS command_line,
+    coalesce(template.inputs, finished_job.inputs) AS inputs
 FROM finished_job
 LEFT JOIN job_template AS template ON template.template_id = finished_job.template_id
 WHERE
@@ -152,7 +155,8 @@ SELECT * FROM host WHERE host_id > $2 ORDER BY host_id LIMIT $1;
 -- Result: jobs by id.
 SELECT
     job.job_id, job.batch_id, job.job_class_id, job.state, job.failure, job.canonical_instance_id,
-    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line
+    coalesce(replace(template.command_line, '{i}', job.number::text), job.command_line) AS command_line,
+    coalesce(template.inputs, job.inputs) AS inputs
 FROM job
 LEFT JOIN job_template AS template ON template.template_id = job.template_id
 WHERE job.batch_id = $1 AND job.job_id > $3
@@ -160,35 +164,37 @@ ORDER BY job.job_id
 LIMIT $2;
 
 
+-- name: returned_finished_instances
+-- Purpose: return what hosts returned for a batch's instances in the history.
+-- Arguments: $1 batch_id, $2 instance_ids.
+-- Result: instances with host, run times, exit status and uploads (JSON or null).
+SELECT instance_id, host_id, elapsed_s, cpu_s, exit_status, uploads
+FROM finished_instance
+WHERE
+    batch_ended_at = (SELECT ended_at FROM batch WHERE batch.batch_id = $1)
+    AND instance_id = ANY($2::bigint[]);
+
+
+-- name: returned_instances
+-- Purpose: return what hosts returned for instances.
+-- Arguments: $1 instance_ids.
+-- Result: instances with host, run times, exit status and uploads (JSON or null).
+SELECT
+    instance.instance_id, instance.host_id, instance.elapsed_s, instance.cpu_s, instance.exit_status,
+    (
+        SELECT jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name)
+        FROM upload
+        WHERE upload.instance_id = instance.instance_id
+    ) AS uploads
+FROM instance
+WHERE instance.instance_id = ANY($1::bigint[]);
+
+
 -- name: submitter_name
 -- Purpose: return a submitter's name.
 -- Arguments: $1 submitter_id.
 -- Result: the name; no row when there is none.
 SELECT name FROM submitter WHERE submitter_id = $1;
-
-
--- name: uploads_of_finished_instances
--- Purpose: return the uploads of a batch's instances in the history.
--- Arguments: $1 batch_id, $2 instance_ids.
--- Result: instances with uploads, with their uploads (JSON).
-SELECT instance_id, uploads
-FROM finished_instance
-WHERE
-    batch_ended_at = (SELECT ended_at FROM batch WHERE batch.batch_id = $1)
-    AND instance_id = ANY($2::bigint[])
-    AND uploads IS NOT NULL;
-
-
--- name: uploads_of_instances
--- Purpose: return the uploads of instances.
--- Arguments: $1 instance_ids.
--- Result: instances with uploads, with their uploads (JSON).
-SELECT
-    instance_id,
-    jsonb_agg(jsonb_build_object('name', name, 'nbytes', nbytes, 'md5', md5) ORDER BY name) AS uploads
-FROM upload
-WHERE instance_id = ANY($1::bigint[])
-GROUP BY instance_id;
 
 
 -- name: versions_of_hosts

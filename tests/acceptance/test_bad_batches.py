@@ -27,7 +27,7 @@ JOB_FIELDS = (
 )
 KINDS = "one of throughput, long_deadline, afap, short_deadline"
 TEXT = "text of at most 200 characters, without control characters"
-FILE_NAME = "a file name without / \\ % < > & or .., and without a leading dot"
+FILE_NAME = "a file name, with folders or without: no \\ % < > & or .., no leading / or dot"
 HUGE = 10**400
 
 BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [

@@ -72,8 +72,18 @@ app list
 app plan-class set mt --ncpus 4 --os-pattern Linux
 app plan-class set mt --os-pattern (
 app plan-class list
+app new ../pi
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
+app version list pi
+app version list none
+app version show 1
+app version show 99
+= app version deprecate 1
+= app version withdraw 1 --leave
+= app version withdraw 1 --abort
+= app version offer 1
+= app version offer 99
 = volunteer add ada@example.org --name ada
 volunteer add no-address
 = volunteer set ada@example.org --beta --no-gpu --max-jobs 3

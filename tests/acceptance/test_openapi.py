@@ -22,7 +22,7 @@ EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # requests per opera
 FEW = 10
 OF_OTHERS = frozenset({"revoke_token"})
 OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "fetch_outputs", "batch_results", "job_outputs"}
-KNOWN_IDS = {"batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
+KNOWN_IDS = {"app_version_id": 1, "batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
 KNOWN_NAMES = {
     "/apps/{name}": "pi",
     "/apps/{name}/versions": "pi",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import io
 import json
 import os
@@ -75,7 +76,7 @@ def run_the_page(server: LiveServer, folder: Path) -> None:
         home.mkdir()
         subprocess.run(["bash", "-e", "-c", block], cwd=home, env=environment, check=True, timeout=60)
     local, remote, over_http = (folder / f"page {number}" for number in range(3))
-    assert [(home / "results/1/out").read_bytes() for home in (local, remote)] == [RIGHT, RIGHT]
+    assert [(home / "results/0/out").read_bytes() for home in (local, remote)] == [RIGHT, RIGHT]
     assert (over_http / "out").read_bytes() == RIGHT
     with tarfile.open(over_http / "results.tar") as archive:
         members = {one.name: cast(IO[bytes], archive.extractfile(one)).read() for one in archive}
@@ -144,8 +145,13 @@ async def test_results_command_reports_missing_files(server: LiveServer, tmp_pat
     assert (first["files"], first["nbytes"], first["fetched"], first["missing"]) == (1, len(RIGHT), 1, [])
     assert [one["because"] for one in first["without_result"]] == ["it is open", "it is open"]
     for folder in (here, there):
-        assert [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()] == [Path(str(valid)) / "out"]
-        assert (folder / str(valid) / "out").read_bytes() == RIGHT
+        assert [str(path.relative_to(folder)) for path in folder.rglob("*/*") if path.is_file()] == ["0/out"]
+        assert (folder / "0/out").read_bytes() == RIGHT
+        with (folder / "index.csv").open(newline="") as file:
+            [row, *others] = csv.DictReader(file)
+        assert (row["job_id"], row["state"], row["files"], row["exit_status"]) == (str(valid), "valid", "0/out", "0")
+        assert row["host_id"] and float(row["elapsed_s"]) > 0
+        assert [one["because"] for one in others] == ["it is open", "it is open"]
     facts = (
         "1 file of 1 job",
         f"in {here}",
@@ -165,4 +171,4 @@ async def test_results_command_reports_missing_files(server: LiveServer, tmp_pat
         assert (done.exit_code, done.stderr) == (1, "")
         assert not missing(done.stdout, f"job {valid}, output out:", f"no file {stored.name}", f"{len(RIGHT)} bytes")
         assert "0 files of 1 job " in done.stdout and "1 MISSING" in done.stdout
-        assert not any(path.is_file() for path in folder.rglob("*"))
+        assert not any(path.is_file() for path in folder.rglob("*/*"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from domain.apps import DEFAULT_PLAN_CLASS, NVIDIA, AppFile, PlanClass
+from domain.apps import DEFAULT_PLAN_CLASS, NVIDIA, AppFile, PlanClass, VersionState
 from domain.catalogue import Catalogue
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.havs import HavEventKind
@@ -184,7 +184,7 @@ async def test_highest_number_per_platform_and_class_is_current(store: Store) ->
     old = await a_registered_version(store, version_num=100)
     newest = await a_registered_version(store, version_num=103)
     between = await a_registered_version(store, version_num=102)
-    withdrawn = await a_registered_version(store, version_num=104, deprecated=True)
+    withdrawn = await a_registered_version(store, version_num=104, state=VersionState.DEPRECATED)
     cuda = await a_registered_version(store, version_num=90, plan_class=CUDA)
     windows = await a_registered_version(store, version_num=80, platform="windows_x86_64")
     other = await a_registered_app(store, "other")
@@ -276,3 +276,18 @@ async def test_a_host_whose_last_result_failed_inherits_no_valid_ones(store: Sto
     after = (await read(store, host)).havs[new.app_version_id]
     assert (after.consecutive_valid, after.quota_per_day, after.n_error) == (0, 49, 0)
     assert after.failed_last
+
+
+@pytest.mark.parametrize("state", list(VersionState))
+async def test_version_can_be_withdrawn_and_offered_again(store: Store, state: VersionState) -> None:
+    app = await a_registered_app(store)
+    version = await a_registered_version(store, version_num=200)
+
+    await store.applications.set_version_state(version.app_version_id, state)
+
+    catalogue = await store.applications.load_catalogue()
+    assert catalogue.versions[version.app_version_id].state is state
+    is_current = version.app_version_id in [one.app_version_id for one in catalogue.current.get(app.app_id, ())]
+    assert is_current == (state is VersionState.OFFERED)
+    with pytest.raises(NotFoundError, match="no app version 999"):
+        await store.applications.set_version_state(AppVersionId(999), state)

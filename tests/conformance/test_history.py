@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -103,16 +103,22 @@ async def test_uploads_are_found_before_and_after_the_move(store: Store) -> None
     batch, sent = await a_complete_batch(store, host, jobs=3, brought=brought)
     ids = [one.instance_id for one in sent]
     wanted = {
+        ids[0]: (),
         ids[1]: (Upload("a", 7, "c" * 32), Upload("b", 7, "c" * 32)),
         ids[2]: (Upload("c", 7, "c" * 32),),
     }
 
-    assert await store.views.uploads_of(batch.batch_id, ids) == wanted
-    assert await store.views.uploads_of(batch.batch_id, ids[:2]) == {ids[1]: wanted[ids[1]]}
-    assert await store.views.uploads_of(batch.batch_id, []) == {}
+    async def uploads() -> Mapping[InstanceId, tuple[Upload, ...]]:
+        found = await store.views.returned(batch.batch_id, ids)
+        assert {one.host_id for one in found.values()} == {host.host_id}
+        return {instance_id: one.uploads for instance_id, one in found.items()}
+
+    before = await store.views.returned(batch.batch_id, ids)
+    assert await uploads() == wanted
+    assert await store.views.returned(batch.batch_id, []) == {}
 
     assert (await move(store)).jobs == 3
-    assert await store.views.uploads_of(batch.batch_id, ids) == wanted
+    assert await store.views.returned(batch.batch_id, ids) == before
 
 
 async def test_listing_continues_from_busy_jobs_to_history(store: Store) -> None:

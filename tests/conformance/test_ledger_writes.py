@@ -129,6 +129,8 @@ async def test_a_sent_job_brings_its_own_inputs(store: Store) -> None:
     expected = {candidate.ready.instance_id: SentJob(candidate.ready.instance_id, "--n 7", own)}
     assert outcome.sent == expected
     assert await store.ledger.sent_jobs([candidate.ready.instance_id, InstanceId(999)]) == expected
+    [listed] = await store.views.jobs(batch_id, limit=9)
+    assert (listed.inputs, listed.instances) == (own, ())
 
 
 async def test_instance_of_another_host_is_lost(store: Store) -> None:

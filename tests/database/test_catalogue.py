@@ -8,7 +8,7 @@ from dataclasses import replace
 import asyncpg
 import pytest
 
-from domain.apps import DEFAULT_PLAN_CLASS
+from domain.apps import DEFAULT_PLAN_CLASS, VersionState
 from domain.units import AppVersionId
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
@@ -77,7 +77,7 @@ async def test_change_is_read_after_fail_over_undid_previous_one() -> None:
         await other.execute("UPDATE app_version SET api_version = '9.9.9'")
         found = (await store.applications.load_catalogue()).versions[version.app_version_id]
 
-        assert (found.deprecated, found.api_version) == (False, "9.9.9")
+        assert (found.state, found.api_version) == (VersionState.OFFERED, "9.9.9")
         await other.close()
         await store.close()
 
@@ -93,7 +93,7 @@ async def test_unknown_last_change_reloads_everything() -> None:
         await other.execute("SET session_replication_role = replica; UPDATE app_version SET deprecated = true")
         found = (await store.applications.load_catalogue()).versions[version.app_version_id]
 
-        assert found.deprecated
+        assert found.state is VersionState.DEPRECATED
         await other.close()
         await store.close()
 
@@ -111,7 +111,7 @@ async def test_a_table_that_is_altered_meanwhile_is_read_as_it_is_now() -> None:
 
         found = (await store.applications.load_catalogue()).versions
 
-        assert found[version.app_version_id].deprecated
+        assert found[version.app_version_id].state is VersionState.DEPRECATED
         await other.close()
         await store.close()
 
@@ -128,4 +128,4 @@ async def test_a_change_that_is_not_committed_is_read_when_it_is() -> None:
         await other.close()
         await store.close()
 
-    assert [found[version.app_version_id].deprecated for found in (before, after)] == [False, True]
+    assert [found[version.app_version_id].state for found in (before, after)] == ["offered", "deprecated"]

@@ -63,6 +63,6 @@ def read_as_toml(default: str) -> str:
 def test_an_example_is_a_batch(example: str) -> None:
     spec = parse_batch({"submitter": "ada", **tomllib.loads(example)})
     if spec.jobs_csv:
-        spec = with_rows(spec, lambda: [{"command_line": "{i}", "count": ""}, {"command_line": "7", "count": "2"}])
+        spec = with_rows(spec, lambda: [{"site": "a", "count": ""}, {"site": "b", "count": "2"}])
 
     assert size_of(spec).jobs in (10, 300, 3)

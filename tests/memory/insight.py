@@ -9,7 +9,7 @@ from dataclasses import replace
 from math import exp
 
 import store.memory.insight
-from domain.apps import App, spread_of
+from domain.apps import App, VersionState, spread_of
 from domain.batches import BatchState
 from domain.credit import NO_CREDIT, CreditKind
 from domain.dispatch import RequestKey
@@ -60,7 +60,7 @@ class MemoryInsight(store.memory.insight.MemoryInsight):
     def _short(self, batch: StoredBatch, active_since: Instant) -> Short | None:
         app = self._registry.apps[batch.new.app_id]
         versions = self._registry.versions.values()
-        platforms = {one.platform for one in versions if one.app_id == app.app_id and not one.deprecated}
+        platforms = {one.platform for one in versions if one.app_id == app.app_id and one.state is VersionState.OFFERED}
         callers = [one.host for one in self._active(active_since) if not platforms.isdisjoint(one.host.platforms)]
         agreeing = max(app.adaptive_copies, *(one.quorum for one in batch.classes))
         one_per = spread_of(app.one_per_volunteer, one_per_host=app.one_per_host, agreeing=agreeing).one_per

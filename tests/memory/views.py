@@ -8,7 +8,6 @@ from itertools import islice
 import store.memory.insight
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.credit import NO_CREDIT, CreditKind
-from domain.dispatch import Upload
 from domain.errors import NotFoundError
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
@@ -25,6 +24,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    Returned,
     Whose,
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
@@ -60,14 +60,12 @@ class MemoryViews(store.memory.insight.MemoryViews):
             raise NotFoundError("instance", instance_id)
         return await self.job(row.job.job_id)
 
-    async def uploads_of(
-        self, batch_id: BatchId, instances: Sequence[InstanceId]
-    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+    async def returned(self, batch_id: BatchId, instances: Sequence[InstanceId]) -> Mapping[InstanceId, Returned]:
         found = (self._work.instance_of_any_age(one) for one in instances)
         return {
-            one.instance_id: one.uploads
+            one.instance_id: Returned(one.host_id, one.elapsed_s, one.cpu_s, one.exit_status, one.uploads)
             for one in found
-            if one is not None and one.uploads and one.job.batch.batch_id == batch_id
+            if one is not None and one.job.batch.batch_id == batch_id
         }
 
     async def hosts(self, *, limit: int, after: HostId | None = None) -> Sequence[Host]:
@@ -260,6 +258,7 @@ def _job_row(job: StoredJob, instances: tuple[InstanceRow, ...]) -> JobRow:
         job.command_line,
         job.failure,
         job.canonical_instance_id,
+        job.inputs or (),
         instances,
     )
 

@@ -138,6 +138,7 @@ from muster_client.shapes.ordering import (
 )
 from muster_client.shapes.work import (
     AppDetail,
+    AppFileShown,
     AppPage,
     AppShown,
     BatchPage,
@@ -152,6 +153,7 @@ from muster_client.shapes.work import (
     NewVersion,
     OneBatchShown,
     OneInstance,
+    OneVersion,
     OutputShown,
     PlanClassPage,
     PlanClassShown,
@@ -163,6 +165,7 @@ from muster_client.shapes.work import (
     TricklePage,
     TrickleShown,
     UploadShown,
+    VersionPage,
     VersionShown,
 )
 
@@ -174,6 +177,7 @@ __all__ = [
     "ActPage",
     "ActShown",
     "AppDetail",
+    "AppFileShown",
     "AppForecastsShown",
     "AppPage",
     "AppShown",
@@ -238,6 +242,7 @@ __all__ = [
     "NewVolunteer",
     "OneBatchShown",
     "OneInstance",
+    "OneVersion",
     "OrderPreviewed",
     "OrderShown",
     "OutcomeShown",
@@ -303,6 +308,7 @@ __all__ = [
     "UsageReported",
     "UsageReset",
     "UsedShown",
+    "VersionPage",
     "VersionShown",
     "VolunteerPage",
     "VolunteerShown",

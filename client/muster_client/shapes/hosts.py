@@ -35,6 +35,7 @@ class HostShown(TypedDict):
     cpu_vendor: str
     cpu_model: str
     client_version: int
+    software: str
     coprocessors: list[CoprocessorShown]
     labels: list[str]
 

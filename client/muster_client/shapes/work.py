@@ -148,12 +148,21 @@ class OutputShown(TypedDict):
 
 
 class ResultShown(TypedDict):
-    """The outputs of a job's canonical instance. `because` is the reason if there is no result."""
+    """A job and its canonical instance: host, run times, outputs. `because` explains a missing result.
+
+    `inputs` are the names of the job's own input files on the server.
+    """
 
     job_id: int
     batch_id: int
     state: str
+    command_line: str
+    inputs: list[str]
     canonical_instance_id: int | None
+    host_id: int | None
+    elapsed_s: float | None
+    cpu_s: float | None
+    exit_status: int | None
     because: str | None
     outputs: list[OutputShown]
 
@@ -191,15 +200,45 @@ class NewApp(TypedDict):
 
 
 class VersionShown(TypedDict):
-    """A current version of an app."""
+    """A version of an app. `state`: offered, deprecated, withdrawn or aborted."""
 
     app_version_id: int
+    state: str
     platform: str
     version_num: int
     plan_class: str
     processor_type: str
     api_version: str
     files: list[str]
+
+
+class AppFileShown(TypedDict):
+    """A file of an app version. `copy_file`: each job has a copy; otherwise a link under `open_name`."""
+
+    name: str
+    open_name: str
+    nbytes: int
+    md5: str
+    main_program: bool
+    copy_file: bool
+
+
+class OneVersion(TypedDict):
+    app_version_id: int
+    app_id: int
+    state: str
+    platform: str
+    version_num: int
+    plan_class: str
+    processor_type: str
+    api_version: str
+    created_at: float
+    files: list[AppFileShown]
+
+
+class VersionPage(TypedDict):
+    versions: list[VersionShown]
+    next_cursor: str | None
 
 
 class AppDetail(AppShown):
@@ -220,6 +259,9 @@ class PlanClassShown(TypedDict):
     os_pattern: str
     cpu_speed_fraction: float
     gpu_speed_fraction: float
+    needs: str
+    arguments: str
+    all_cpus: bool
 
 
 class PlanClassPage(TypedDict):

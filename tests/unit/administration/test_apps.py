@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from administration.apps import VersionDraft, add_app_version, app_file_name
+from administration.apps import MoreFile, VersionDraft, add_app_version, app_file_name
 from administration.names import checked_shares
 from administration.project import Project, create_project
 from administration.signing import with_project_key
@@ -28,24 +28,15 @@ def a_version(folder: Path) -> VersionDraft:
     return VersionDraft("pi", LINUX, 100, main)
 
 
-def test_file_name_depends_on_all_its_parts() -> None:
-    new, path = VersionDraft("pi", LINUX, 100, Path("main.py")), Path("main.py")
-    names = {
-        app_file_name(new, path, "0" * 32, main=True),
-        app_file_name(new, path, "1" * 32, main=True),
-        app_file_name(new, path, "0" * 32, main=False),
-        app_file_name(replace(new, platform="arm"), path, "0" * 32, main=True),
-        app_file_name(replace(new, version_num=101), path, "0" * 32, main=True),
-        app_file_name(replace(new, plan_class="mt"), path, "0" * 32, main=True),
-    }
+def test_file_name_depends_on_app_and_content() -> None:
+    names = {app_file_name(app, Path("main.py"), digit * 32) for app in ("pi", "e") for digit in "01"}
 
-    assert len(names) == 6
-    assert "pi_1.00_x86_64-pc-linux-gnu__mt_00000000.py" in names
+    assert len(names) == 4 and f"pi_main_{'0' * 32}.py" in names
 
 
 @pytest.mark.parametrize("name", ["a b.dat", "ключ.dat", "../../etc.dat", "a.very-long-ending", "$(x).s;h"])
 def test_file_name_is_safe_for_paths_and_shells(name: str) -> None:
-    made = app_file_name(VersionDraft("pi", LINUX, 100, Path("m")), Path(name), "0" * 32, main=False)
+    made = app_file_name("pi", Path(name), "0" * 32)
 
     assert set(made) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
     assert "/" not in made
@@ -78,7 +69,9 @@ async def a_store() -> MemoryStore:
 async def test_version_is_signed_stored_and_current(project: Project, tmp_path: Path) -> None:
     store, new = await a_store(), a_version(tmp_path)
     (tmp_path / "table.csv").write_text("1,2\n")
-    new = replace(new, more_files=(tmp_path / "table.csv",))
+    new = replace(
+        new, more_files=(MoreFile(tmp_path / "table.csv", "t.csv"), MoreFile(tmp_path / "table.csv", "l", link=True))
+    )
 
     version_id = await add_app_version(
         as_postgres(store).applications, project, new, clock=StillClock(), sign=with_project_key(project)
@@ -87,13 +80,46 @@ async def test_version_is_signed_stored_and_current(project: Project, tmp_path: 
     catalogue = await store.applications.load_catalogue()
     [version] = catalogue.current[catalogue.versions[version_id].app_id]
     assert (version.platform, version.version_num) == (LINUX, 100)
-    main, table = version.files
-    assert (main.main_program, main.open_name, table.main_program, table.open_name) == (True, "", False, "table.csv")
+    main, table, link = version.files
+    assert (main.main_program, main.open_name, table.main_program, table.open_name) == (True, "", False, "t.csv")
+    assert (table.copy_file, link.copy_file, link.open_name, link.name) == (True, False, "l", table.name)
     public_key = parse_public_key_text(keys.CodeSigner(keys.load_keys(project.keys_dir)).public_key_text())
     for file, source in ((main, new.main_program), (table, tmp_path / "table.csv")):
         assert verify(public_key, source.read_bytes(), file.signature)
         assert file.md5 == hashlib.md5(source.read_bytes(), usedforsecurity=False).hexdigest()
         assert [path.read_bytes() for path in project.download_dir.rglob(file.name)] == [source.read_bytes()]
+
+
+async def test_unchanged_file_of_a_new_version_keeps_its_name(project: Project, tmp_path: Path) -> None:
+    store, new = await a_store(), a_version(tmp_path)
+    table = tmp_path / "table.csv"
+    table.write_text("1,2\n")
+    names = []
+    for number in (100, 101):
+        new.main_program.write_text(f"#!/bin/sh\necho {number}\n")
+        draft = replace(new, version_num=number, more_files=(MoreFile(table, "table.csv"),))
+        applications, sign = as_postgres(store).applications, with_project_key(project)
+        version_id = await add_app_version(applications, project, draft, clock=StillClock(), sign=sign)
+        versions = (await store.applications.load_catalogue()).versions
+        names.append([file.name for file in versions[version_id].files])
+
+    assert names[0][1] == names[1][1] and names[0][0] != names[1][0]
+
+
+async def test_two_files_of_one_name_are_refused(project: Project, tmp_path: Path) -> None:
+    store, new = await a_store(), a_version(tmp_path)
+    twice = replace(new, more_files=(MoreFile(Path("a/x"), "x"), MoreFile(Path("b/x"), "x", link=True)))
+
+    with states(InvalidInputError, "file:", "NAME=PATH", "'x'"):
+        await add_app_version(
+            as_postgres(store).applications, project, twice, clock=StillClock(), sign=with_project_key(project)
+        )
+
+
+@pytest.mark.parametrize("text", ["=a", "a/b=c", "..=c", ".=x"])
+def test_file_option_without_a_name_is_refused(text: str) -> None:
+    with states(InvalidInputError, "file:", "NAME=PATH"):
+        MoreFile.parse(text)
 
 
 async def test_duplicate_version_is_refused(project: Project, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import json
 import tarfile
@@ -26,7 +27,7 @@ from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import InstanceState, JobClass, JobState, Output
 from domain.units import BatchId, InstanceId, JobClassId, JobId, SubmitterId
-from domain.views import InstanceRow, JobRow
+from domain.views import InstanceRow, JobRow, Returned
 from muster_client import ApiError, Client, UnreachableError
 from tests.builders import a_job_class
 from tests.facts import missing, states
@@ -49,7 +50,7 @@ def an_instance(instance_id: int, state: InstanceState, *positions: int) -> Inst
 
 def a_job(state: JobState, *instances: InstanceRow, canonical: int | None = None, failure: str = "") -> JobRow:
     found = None if canonical is None else InstanceId(canonical)
-    return JobRow(JobId(7), BatchId(1), JobClassId(3), state, "", failure, found, instances)
+    return JobRow(JobId(7), BatchId(1), JobClassId(3), state, "", failure, found, (), instances)
 
 
 class StoredJobs:
@@ -66,11 +67,9 @@ class StoredJobs:
         self.pages.append(limit)
         return [replace(one, instances=()) for one in self._jobs if one.job_id > (after or 0)][:limit]
 
-    async def uploads_of(
-        self, batch_id: BatchId, instances: Sequence[InstanceId]
-    ) -> Mapping[InstanceId, tuple[Upload, ...]]:
+    async def returned(self, batch_id: BatchId, instances: Sequence[InstanceId]) -> Mapping[InstanceId, Returned]:
         found = (instance for job in self._jobs for instance in job.instances)
-        return {one.instance_id: one.uploads for one in found if one.instance_id in instances}
+        return {one.instance_id: Returned(uploads=one.uploads) for one in found if one.instance_id in instances}
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         return {one: a_job_class(job_class_id=one, outputs=OUTPUTS) for one in ids}
@@ -189,6 +188,8 @@ class FakeSource:
         files = self.held[job_id]
         return {
             "job_id": job_id,
+            "command_line": f"--part {job_id}",
+            "inputs": ["in_0123.txt"],
             "state": "open" if files is None else "valid",
             "because": "it is open" if files is None else None,
             "outputs": [
@@ -227,7 +228,8 @@ def silent(done: int, total: int) -> None:
 
 
 def files_in(folder: Path) -> dict[str, bytes]:
-    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*") if one.is_file()}
+    """Return the files of jobs."""
+    return {str(one.relative_to(folder)): one.read_bytes() for one in folder.rglob("*/*") if one.is_file()}
 
 
 async def test_second_run_fetches_only_new_files(tmp_path: Path) -> None:
@@ -235,21 +237,40 @@ async def test_second_run_fetches_only_new_files(tmp_path: Path) -> None:
     await collect(source, 1, tmp_path, progress=silent)
     source.held = {**source.held, 8: {"out": b"late"}}
     source.fetched.clear()
-    (tmp_path / "9/out").write_bytes(b"cca")  # same size, other content
+    (tmp_path / "2/out").write_bytes(b"cca")  # same size, other content
 
     reported: list[tuple[int, int]] = []
     done = await collect(source, 1, tmp_path, progress=lambda *counts: reported.append(counts))
 
-    assert files_in(tmp_path) == {"7/out": b"a", "7/log": b"bb", "8/out": b"late", "9/out": b"ccc"}
+    assert files_in(tmp_path) == {"0/out": b"a", "0/log": b"bb", "1/out": b"late", "2/out": b"ccc"}
     assert sorted(source.fetched) == [(8, "out"), (9, "out")]
     assert (done.fetched, done.present, done.nbytes, done.valid) == (2, 2, 10, 3)
     assert reported == [(3, 3)]
 
 
 async def test_jobs_beyond_a_page_are_collected(tmp_path: Path) -> None:
-    done = await collect(FakeSource({one: {} for one in range(1, 2501)}), 1, tmp_path, progress=silent)
+    source = FakeSource({one: {"out": b"x"} if one in (1, 2400) else {} for one in range(1, 2501)})
+    done = await collect(source, 1, tmp_path, progress=silent)
 
     assert (done.valid, done.listed) == (2500, 2500)
+    assert files_in(tmp_path) == {"0000/out": b"x", "2399/out": b"x"}
+
+
+async def test_index_has_a_row_per_job_and_replaces_the_last(tmp_path: Path) -> None:
+    source = FakeSource({7: {"out/a.nc": b"a", "log": b"b"}, 9: None})
+    await collect(source, 1, tmp_path, progress=silent)
+    source.gone.add(7)
+    source.held = {**source.held, 9: {"log": b"late"}}
+    await collect(source, 1, tmp_path, progress=silent)
+
+    with (tmp_path / "index.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["i"], row["job_id"], row["command_line"], row["files"]) for row in rows] == [
+        ("0", "7", "--part 7", ""),
+        ("1", "9", "--part 9", "1/log"),
+    ]
+    assert (tmp_path / "0/out/a.nc").read_bytes() == b"a"
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["index.csv"]
 
 
 async def test_differing_file_is_reported_and_removed(tmp_path: Path) -> None:
@@ -281,7 +302,7 @@ def many(count: int = 8) -> FakeSource:
 
 def as_held(source: FakeSource, *left_out: int) -> dict[str, bytes]:
     return {
-        f"{job_id}/{name}": text
+        f"{job_id - 1}/{name}": text
         for job_id, files in source.held.items()
         for name, text in (files or {}).items()
         if job_id not in left_out
@@ -300,7 +321,7 @@ async def test_few_missing_files_come_one_by_one(tmp_path: Path) -> None:
     source = many()
     await collect(source, 1, tmp_path, progress=silent)
     source.archived.clear()
-    (tmp_path / "3/out").unlink()
+    (tmp_path / "2/out").unlink()
     done = await collect(source, 1, tmp_path, progress=silent)
 
     assert files_in(tmp_path) == as_held(source)

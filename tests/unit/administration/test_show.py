@@ -45,7 +45,7 @@ INSTANCE = InstanceRow(
     "",
     (Upload("pi_3_41_77_r0", 10, "0" * 32),),
 )
-JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", InstanceId(77), (INSTANCE,))
+JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", InstanceId(77), (), (INSTANCE,))
 
 
 def test_batch_has_counters_under_their_names() -> None:

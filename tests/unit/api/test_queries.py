@@ -79,7 +79,7 @@ async def test_a_cursor_of_another_list_is_refused(name: str, api: Api) -> None:
     with pytest.raises(MusterError) as caught:
         await route.handler(Ask(request, OPERATOR, params, None))
 
-    assert str(caught.value).startswith(("cursor: expected a next_cursor of", "no batch 1", "no host 1"))
+    assert str(caught.value).startswith(("cursor: expected a next_cursor of", "no batch 1", "no host 1", "no app 1"))
 
 
 @pytest.mark.parametrize("query", ["nonsense=7", "p_tight=high", "deadline.p_tight=2", "grace=1", ""])

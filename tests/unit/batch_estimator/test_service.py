@@ -77,6 +77,8 @@ async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
     await hosts_that_ask(store)
     batch = await a_submitted_batch(store, jobs=5)
     estimator = an_estimator(store, clock, settings=EstimatorSettings(timer_s=Seconds(30 * DAY_S)))
+    for _ in range(2):
+        await validate_one(store, batch.batch_id, clock)
     await estimator.run_once()
     made = await the_last(store, batch.batch_id)
     pause_s = 0.01 * (made.completion_at - NOW)
@@ -90,7 +92,7 @@ async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
 
     assert (len(too_soon.done), len(in_time.done)) == (0, 1)
     assert (await the_last(store, batch.batch_id)).trigger is Trigger.VALIDATION
-    assert (await the_last(store, batch.batch_id)).jobs_validated == 1
+    assert (await the_last(store, batch.batch_id)).jobs_validated == 3
 
 
 async def test_without_a_validation_the_timer_makes_the_next() -> None:
@@ -423,6 +425,23 @@ def due_s(*, left_s: float, dirty: bool, settings: EstimatorSettings = SETTINGS)
 
 def test_a_batch_never_estimated_is_due_at_once() -> None:
     assert refit_at(ForecastAge(BatchId(1), None, None, 0, 0), now=NOW, settings=SETTINGS) == NOW
+
+
+def test_each_doubling_of_the_first_results_is_due_at_once() -> None:
+    def wait_s(before: int, after: int) -> float:
+        return (
+            refit_at(ForecastAge(BatchId(1), NOW, Instant(NOW + HOUR_S), before, after), now=NOW, settings=SETTINGS)
+            - NOW
+        )
+
+    assert [wait_s(*ended) for ended in ((0, 1), (1, 2), (5, 9), (5, 10), (63, 126), (64, 128))] == [
+        0.0,
+        0.0,
+        MINUTE_S,
+        0.0,
+        0.0,
+        MINUTE_S,
+    ]
 
 
 def test_a_validation_counts_after_a_minute() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.apps import CPU, NVIDIA, AppVersion, PlanClass
+from domain.apps import CPU, NVIDIA, AppVersion, PlanClass, VersionState
 from domain.catalogue import Catalogue, current_versions
 from domain.units import AppId, AppVersionId
 from tests.builders import LINUX, an_app_version
@@ -40,19 +40,24 @@ def test_each_platform_and_plan_class_keeps_its_own() -> None:
 
 
 def test_a_deprecated_version_gives_way_to_the_one_before_it() -> None:
-    versions = versions_of(an_app_version(version_num=100), an_app_version(version_num=101, deprecated=True))
+    versions = versions_of(
+        an_app_version(version_num=100), an_app_version(version_num=101, state=VersionState.DEPRECATED)
+    )
 
     assert [version.version_num for version in current_versions(versions)[AppId(1)]] == [100]
 
 
 def test_an_app_with_deprecated_versions_only_has_no_entry() -> None:
-    assert current_versions(versions_of(an_app_version(deprecated=True))) == {}
+    assert current_versions(versions_of(an_app_version(state=VersionState.WITHDRAWN))) == {}
 
 
 VERSIONS = st.lists(
     st.builds(
         lambda app, platform, number, deprecated: an_app_version(
-            app_id=AppId(app), platform=platform, version_num=number, deprecated=deprecated
+            app_id=AppId(app),
+            platform=platform,
+            version_num=number,
+            state=VersionState.DEPRECATED if deprecated else VersionState.OFFERED,
         ),
         st.integers(1, 3),
         st.sampled_from((LINUX, WINDOWS)),
@@ -68,7 +73,7 @@ def test_every_version_in_use_is_current_or_superseded(versions: list[AppVersion
     current = current_versions(versions_of(*versions))
 
     for version in versions:
-        if version.deprecated:
+        if version.state is not VersionState.OFFERED:
             continue
         rivals = [v for v in current[version.app_id] if v.platform == version.platform]
         assert len(rivals) == 1
@@ -81,3 +86,18 @@ def test_an_app_has_the_processor_types_of_its_current_versions() -> None:
 
     assert catalogue.processor_types(AppId(1)) == {CPU, NVIDIA}
     assert catalogue.processor_types(AppId(2)) == frozenset()
+
+
+def test_versions_of_all_cpus_use_those_of_the_host() -> None:
+    wide = an_app_version(plan_class=PlanClass("mt", ncpus=2.0, all_cpus=True))
+    plain = an_app_version(app_version_id=AppVersionId(2))
+    versions = {one.app_version_id: one for one in (wide, plain)}
+    catalogue = Catalogue(versions=versions, current=current_versions(versions))
+
+    def cpus(ncpus: int) -> list[float]:
+        found = catalogue.on_host(ncpus)
+        assert {one.app_version_id: one for one in found.current[wide.app_id]} == found.versions
+        return [found.versions[one.app_version_id].plan_class.ncpus for one in (wide, plain)]
+
+    assert [cpus(number) for number in (1, 16)] == [[2.0, 1.0], [16.0, 1.0]]
+    assert Catalogue(versions={plain.app_version_id: plain}).on_host(16).versions == {plain.app_version_id: plain}

@@ -112,7 +112,7 @@ def test_job_tables_inherit_from_shared_table() -> None:
     assert (first.count, first.job_class.fpops_est_flop, first.job_class.quorum) == (5, 1e12, 2)
     assert (second.count, second.job_class.fpops_est_flop, second.job_class.quorum) == (1, 3e12, 2)
     assert (first.shared_inputs, first.own_inputs) == ((InputSpec("shared", path="shared"),), ())
-    assert (second.shared_inputs, second.own_inputs) == ((), (InputSpec("own", path="own"),))
+    assert (second.shared_inputs, second.own_inputs) == (first.shared_inputs, (InputSpec("own", path="own"),))
 
 
 def test_job_tables_need_no_shared_table() -> None:
@@ -261,9 +261,12 @@ def test_counts_that_add_up_to_too_many_jobs_are_refused() -> None:
         ({"fpops_est": "much"}, ("jobs_csv row 2.fpops_est:", "1 to 1e+21", "'much'")),
         ({"count": "1_0"}, ("jobs_csv row 2.count:", "whole", "1 to 1000000", "'1_0'")),
         ({"cuont": "1"}, ("jobs_csv row 2.cuont:", "command_line", "count")),
-        ({"outputs": "x"}, ("jobs_csv row 2.outputs:", "command_line", "count")),
-        ({None: ["more"]}, ("jobs_csv row 2:", "cells", "header row")),
-        ({"command_line": None}, ("jobs_csv row 2:", "cells", "header row")),
+        ({"outputs": "x"}, ("jobs_csv row 2.outputs:", "list of tables")),
+        ({"input.../in": "a"}, ("jobs_csv row 2.inputs[0].open_name:", "'../in'")),
+        ({"input.in": "a/b"}, ("jobs_csv row 2.inputs[0].name:", "'a/b'")),
+        ({"output.out": "much"}, ("jobs_csv row 2.outputs[0].max_bytes:", "'much'")),
+        ({"output.out": "9", "outputs": [{}]}, ("jobs_csv row 2.outputs:", "not both")),
+        ({"inputs": [{"name": "a"}], "input.in": "b"}, ("jobs_csv row 2.inputs:", "not both")),
     ],
 )
 def test_a_wrong_row_is_named(row: dict[Any, Any], facts: tuple[str, ...]) -> None:

@@ -147,7 +147,7 @@ async def test_shared_inputs_are_in_class_own_inputs_in_job(store: MemoryStore) 
     batch = await submitted(store, a_spec(jobs=shared, job=tables), "shared", "own")
     classes = await store.views.classes_of_batch(batch.batch_id)
     of_class = {job_class.inputs for job_class in classes}
-    assert of_class == {(Input("stored_shared", "shared", 100, "0" * 32, sticky=True),), ()}
+    assert of_class == {(Input("stored_shared", "shared", 100, "0" * 32, sticky=True),)}
     waiting = [candidate.ready.instance_id for candidate in await waiting_of(store, batch.batch_id)]
     sent = await store.ledger.sent_jobs(waiting)
     assert [sent[instance_id].inputs for instance_id in waiting] == [

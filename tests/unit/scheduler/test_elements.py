@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from domain.apps import NVIDIA, AppFile
+from domain.apps import NVIDIA, AppFile, PlanClass
 from domain.catalogue import Catalogue
 from domain.dispatch import SentJob
 from domain.jobs import Input, Output
@@ -115,6 +115,16 @@ def test_inputs_and_outputs_are_copied_own_inputs_come_last() -> None:
     ]
 
 
+def test_folder_of_an_output_is_made_by_a_link_in_it() -> None:
+    """The stock client creates folders only for inputs."""
+    outputs = tuple(Output(name, 10) for name in ("out/a.nc", "out/b.nc", "out/deep/c.nc", "log"))
+    work = described(a_job(job_class=a_job_class(outputs=outputs)))
+
+    program = work.app_versions[0].file_refs[0].file_name
+    links = [FileRef(program, f"{folder}/.folder") for folder in ("out", "out/deep")]
+    assert list(work.workunits[0].file_refs) == links
+
+
 def test_the_due_date_is_rounded_down_and_sizes_are_the_classs() -> None:
     work = described(a_job())
     assert work.results[0].report_deadline == NOW + 86400.0
@@ -164,3 +174,10 @@ def test_more_input_lists_than_the_cache_holds_are_rendered() -> None:
         job_class = a_job_class(inputs=(replace(COMMON, name=f"table_{number}"),))
         work = elements.work_of([a_job(job_class=job_class)], catalogue)
         assert work.workunits[0].file_refs[0].file_name == work.downloads[-1].name == f"table_{number}"
+
+
+def test_arguments_of_a_plan_class_name_the_cpus_of_the_job() -> None:
+    plan = PlanClass("mt", ncpus=4.0, arguments="--nthreads {ncpus}")
+    jobs = [a_job(version=an_app_version(plan_class=plan), job_class=a_job_class(ncpus=n)) for n in (1.0, 8.0)]
+
+    assert [described(job).app_versions[0].arguments for job in jobs] == ["--nthreads 4", "--nthreads 8"]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.apps import AppVersion
+from domain.apps import AppVersion, VersionState
 from domain.catalogue import Catalogue
 from domain.dispatch import Reported
 from domain.havs import HavEventKind
 from domain.jobs import InstanceInProgress, InstanceState
 from domain.units import AppVersionId, HostId, InstanceId, Instant, JobId, Seconds
-from scheduler.held import MOST_STRAYS, HeldReview, review_held, runnable_versions, stray_ids
+from scheduler.held import MOST_STRAYS, HeldReview, aborted_versions, review_held, runnable_versions, stray_ids
 from tests.builders import LINUX, NOW, a_held, a_host, an_app_version
 from tests.unit.scheduler.test_reports import a_reported
 
@@ -30,6 +30,7 @@ def review(
         "strays": {},
         "host_id": HostId(1),
         "runnable": RUNNABLE,
+        "aborted": (),
         "hold_back": False,
         "now": NOW,
     } | changes
@@ -38,6 +39,24 @@ def review(
 
 def numbered(number: int, **changes: Any) -> InstanceInProgress:
     return a_held(instance_id=InstanceId(number), job_id=JobId(number), name=f"pi_1_{number}_{number}", **changes)
+
+
+def test_jobs_of_an_aborted_version_are_aborted_while_listed() -> None:
+    listed, reported, other = numbered(1), numbered(2), numbered(3, app_version_id=AppVersionId(7))
+    names = {listed.name, other.name, reported.name}
+    found = review([listed, reported, other], names, {reported.name}, aborted=RUNNABLE, runnable=())
+
+    assert (found.abort, found.kept, found.ended) == ((listed.name,), (listed, other), ())
+
+
+def test_withdrawn_versions_are_not_sent_again() -> None:
+    states = {AppVersionId(number): state for number, state in enumerate(VersionState, start=1)}
+    versions = {one: an_app_version(app_version_id=one, state=state) for one, state in states.items()}
+    catalogue = Catalogue(versions=versions)
+
+    sent = {states[one] for one in runnable_versions(catalogue, a_host(platforms=(LINUX,)))}
+    assert sent == {VersionState.OFFERED, VersionState.DEPRECATED}
+    assert {states[one] for one in aborted_versions(catalogue)} == {VersionState.ABORTED}
 
 
 def test_a_job_the_client_neither_lists_nor_reports_is_resent() -> None:

@@ -148,6 +148,7 @@ def test_nothing_of_an_earlier_description_survives() -> None:
         coprocessors=(Coprocessor(NVIDIA, 1),),
         clock_skew_s=Seconds(9.0),
         labels=("lab",),
+        software="docker/1",
     )
     after = sanity.described(before, SchedulerRequest("key"), now=NOW)
     kept = {one.name for one in fields(Host) if getattr(before, one.name) == getattr(after, one.name)}

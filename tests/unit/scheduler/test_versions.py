@@ -222,3 +222,22 @@ def test_a_coprocessor_of_any_name_is_matched_by_its_type() -> None:
 def test_a_share_of_no_device_is_refused() -> None:
     host = a_host(coprocessors=(Coprocessor(NVIDIA, 0),))
     assert plan_class_refusal(PlanClass("half", gpu_type=NVIDIA, gpu_count=0.5), host) is not None
+
+
+@pytest.mark.parametrize(
+    ("needs", "software", "fits"),
+    [
+        ("", "", True),
+        ("docker", "", False),
+        ("docker", "docker/24.0.7", True),
+        ("docker", "virtualbox/7.0 podman/4.9.3", True),
+        ("docker", "virtualbox/7.0", False),
+        ("virtualbox", "virtualbox/7.0", True),
+        ("virtualbox", "docker/24.0.7", False),
+    ],
+)
+def test_needed_software_must_be_reported(needs: str, software: str, fits: bool) -> None:
+    found = plan_class_refusal(a_plan_class(needs=needs), a_host(software=software))
+
+    assert (found is None) == fits
+    assert found is None or (found.code is RefusalCode.PLAN_CLASS and (software or "neither") in found.detail)

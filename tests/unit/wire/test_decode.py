@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from domain.units import Instant, Seconds
 from tests.facts import states
 from tests.unit.wire import captured
+from wire.client import encode_request
 from wire.decode import MAX_IN_PROGRESS, decode_request
-from wire.messages import CoprocRequest, HeldResult, InProgress, ProtocolError, SchedulerRequest
+from wire.messages import CoprocRequest, HeldResult, HostInfo, InProgress, ProtocolError, SchedulerRequest
 from wire.reports import MAX_RESULTS
 
 LINUX = "x86_64-pc-linux-gnu"
@@ -503,3 +504,38 @@ def test_a_queue_of_absurd_length_is_refused() -> None:
 
     with states(ProtocolError, "ip_result:", "at most 20000", 20001):
         decode_request(body)
+
+
+WSL = (
+    b"<wsl><distro><distro_name>U</distro_name><docker_version>4.9.3</docker_version><docker_type>2</docker_type>"
+    b"</distro></wsl>"
+)
+
+
+@pytest.mark.parametrize(
+    ("added", "software"),
+    [
+        (b"", ""),
+        (b"<docker_version>24.0.7</docker_version><docker_type>1</docker_type>", "docker/24.0.7"),
+        (b"<virtualbox_version>7.0.8r1</virtualbox_version>", "virtualbox/7.0.8r1"),
+        (WSL + b"<virtualbox_version>6.1</virtualbox_version>", "podman/4.9.3 virtualbox/6.1"),
+        (b"<docker_version>24 or so</docker_version>", ""),
+    ],
+)
+def test_containers_and_virtualbox_are_decoded(added: bytes, software: str) -> None:
+    body = changed(b"</host_info>", added + b"</host_info>")
+    host = decode_request(body).host
+    assert host == replace(decode_request(FIRST_CONTACT).host, software=software)
+
+
+def test_disabled_extensions_hide_virtualbox() -> None:
+    body = changed(b"</host_info>", b"<virtualbox_version>7.0</virtualbox_version></host_info>")
+    old, new = (b"<p_vm_extensions_disabled>%d</p_vm_extensions_disabled>" % one for one in (0, 1))
+    assert old in body
+    assert decode_request(body.replace(old, new)).host.software == ""
+
+
+@pytest.mark.parametrize("software", ["", "docker/24.0.7", "podman/4.9.3 virtualbox/7.0"])
+def test_software_survives_a_round_trip(software: str) -> None:
+    request = SchedulerRequest("key", host=HostInfo(software=software))
+    assert decode_request(encode_request(request)).host.software == software
