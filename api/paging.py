@@ -60,7 +60,7 @@ def page_of(
     key: Callable[[Row], Key],
     show: Callable[[Row], Any] = lambda row: row,
 ) -> Shape:
-    """Return a page of a list with `next_cursor`, None on the last page. `rows` are read with a limit one higher.
+    """Return a page of a list; its `next_cursor` is None on the last page. `rows` has up to `page.limit` + 1 rows.
 
     >>> from muster_client import shapes
     >>> page_of(shapes.BatchPage, [7, 6], Page(limit=2), int)

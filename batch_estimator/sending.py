@@ -68,7 +68,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
 
 
 def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return the number in progress at 57 instants of the last 14 days, the last being `now`; NaN: not ended.
+    """Return the instances in progress at 57 times in the 14 days before `now`. NaN in `ended_at` means not ended.
 
     >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
     >>> float(found.max()), float(found[-1])

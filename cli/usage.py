@@ -37,8 +37,8 @@ async def report(
 ) -> None:
     """Report the usage of returned work, like Slurm's `sreport`: CPU and GPU hours, memory, FLOP and service units.
 
-    Work counts on the day of the ordering pass after its report. Hours are those of a CPU of the reference host. Days
-    older than ordering.keep_usage_s are combined into months.
+    Work is attributed to the day of the first ordering pass after it is reported. CPU hours are hours on the reference
+    host's CPU. Days older than ordering.keep_usage_s are combined into months.
     """
     from administration.ordering.history import as_csv, columns_of
 

@@ -321,7 +321,7 @@ class StorageSettings:
     )
     read_url: str = knob(
         "",
-        "second bucket in which files are looked up while they move to or from it; empty = none",
+        "second bucket to search for files while they are moved to or from it; empty = none",
         pattern=BUCKET_URL,
         expected=_EXPECTED_BUCKET,
     )

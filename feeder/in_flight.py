@@ -53,7 +53,7 @@ class InFlight:
         self._of_batch[taken.ready.batch_id] += 1
 
     def give_back(self, instance_id: InstanceId, now_s: Seconds, *, room: bool) -> Taken | None:
-        """Return the instance given back, None if it is not in flight.
+        """Return the instance given back, or None if it was not in flight.
 
         If the array is full, the instance remains in flight until it is revalidated.
         """

@@ -1,4 +1,4 @@
-"""Common parts of the volunteer pages: the visitor, texts, and refusals in words for volunteers."""
+"""Common parts of the volunteer pages: the visitor, texts, and refusals worded for volunteers."""
 
 from __future__ import annotations
 

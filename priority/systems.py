@@ -77,7 +77,7 @@ def _below(node: Node) -> Iterator[Node]:
 
 
 def _weights_below(node: Node) -> Iterator[tuple[int, Fraction]]:
-    """Yield the weight of each vertex below this one among its siblings, by identity."""
+    """Yield (id, weight) for every vertex below `node`. A weight is relative to the siblings of its vertex."""
     shares = sum((Fraction(child.shares) for child in node.children), Fraction(0))
     usage = sum((_flux_used(child) for child in node.children), Fraction(0))
     for child in node.children:

@@ -62,7 +62,7 @@ class Ledger(Protocol):
 
 
 class SlotGroup(Protocol):
-    """Slots that are equal for all decisions: one class of one batch, with retries separate."""
+    """Interchangeable slots: those of one job class of one batch. Retries form a separate group."""
 
     @property
     def key(self) -> GroupKey: ...

@@ -214,7 +214,7 @@ async def stray_files(
 async def stray_objects(
     database: CheckingSession, bucket: BucketStore, counts: FileCounts, *, deleted_before: Instant = NEVER
 ) -> AsyncIterator[Wrong]:
-    """Yield objects in the place of outputs that are none, or that the cleanup should have deleted."""
+    """Yield objects in the upload area that are not outputs, or that the cleanup should have deleted."""
     async for page in bucket.listed(Area.UPLOAD):
         files = [_found_object(one) for one in page]
         known = await _known_of(database, files)

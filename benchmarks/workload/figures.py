@@ -13,7 +13,7 @@ SLOWDOWN_FROM_S = 10.0  # shorter jobs count as this long, as is usual for bound
 
 
 def fair_parts(wanted: Mapping[LeafId, int], processors: int) -> dict[LeafId, float]:
-    """Return max-min fair parts: at most each submitter's demand, with the rest shared equally among the others.
+    """Return max-min fair shares: at most each submitter's demand, with the rest shared equally among the others.
 
     >>> fair_parts({(1, 1): 1, (2, 1): 8, (3, 1): 9}, 11)
     {(1, 1): 1.0, (2, 1): 5.0, (3, 1): 5.0}
@@ -38,7 +38,7 @@ def jain(values: Sequence[float]) -> float:
 
 
 class Fairness:
-    """Ratios of service to the fair part, sampled while jobs wait. All submitters have equal shares."""
+    """Ratios of service to the fair share, sampled while jobs wait. All submitters have equal shares."""
 
     def __init__(self, processors: int) -> None:
         self._processors = processors
