@@ -379,7 +379,7 @@ class SimulatedVolunteer:
             kind.ask_from_at = now + self._calls.backoff_s(kind.without_work)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
-        """Return new tasks by processor type. The list of a type is empty if the host loses all its tasks on arrival."""
+        """Return new tasks by processor type. The list is empty if the host loses all its tasks on arrival."""
         if not reply.results:
             return {}
         workunits = {workunit.name: workunit for workunit in reply.workunits}

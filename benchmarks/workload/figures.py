@@ -48,7 +48,7 @@ class Fairness:
         self._looks = 0
 
     def look(self, running: Mapping[LeafId, int], waiting: Mapping[LeafId, int]) -> None:
-        """Sample the ratio of running jobs to the fair part for each submitter with demand, and the largest share."""
+        """Sample the ratio of running jobs to the fair share for each submitter with demand, and the largest share."""
         wanted = {leaf: jobs + waiting.get(leaf, 0) for leaf, jobs in running.items() if jobs + waiting.get(leaf, 0)}
         wanted |= {leaf: jobs for leaf, jobs in waiting.items() if leaf not in wanted}
         for leaf, part in fair_parts(wanted, self._processors).items():
@@ -58,7 +58,7 @@ class Fairness:
         self._looks += 1
 
     def figures(self) -> dict[str, float | int]:
-        """Return Jain's index, the mean and the lowest tenth of the submitters' fractions of their fair parts."""
+        """Return Jain's index, the mean and the lowest tenth of the submitters' fractions of their fair shares."""
         got = [self._got[leaf] / due for leaf, due in self._due.items() if due > 0.0]
         return {
             "jain_service": round(jain(got), 4),
