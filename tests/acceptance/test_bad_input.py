@@ -105,7 +105,7 @@ async def test_cloned_computer_becomes_a_new_host(server: LiveServer) -> None:
     assert clone.host_id not in (0, host.host_id)
     [text] = texts(reply)
     assert not missing(
-        text, f"now host {clone.host_id}:", f"host {host.host_id} sent", "number 0 after number 1", *GONE
+        text, f"now host {clone.host_id}:", f"host {host.host_id} sent", "number 0 after request number 1", *GONE
     )
     assert reply.aborts == (task.result.name,)
     [instance] = await server.instances(batch_id)

@@ -130,9 +130,12 @@ host list --show silent --silent-s 0
 host list --silent-s 5
 host show 1
 = host show 99
+= host set 1 --label lab
+= host set 99 --label lab
 host instances 1
 host instances 99
 = unschedulable
+usage report
 hoststats show
 hoststats show --host 1
 hoststats show --host 99

@@ -253,6 +253,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     assert sample["would_take"] == {"hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
     assert shown["order"] == {
         "queue": None,
+        "queue_hosts": None,
         "hold": None,
         "order_tier": 0,
         "order_key": 2.0,

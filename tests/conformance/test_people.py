@@ -93,7 +93,8 @@ async def test_a_volunteer_is_known_by_the_e_mail_in_lower_case(store: Store) ->
     )
 
     email_hash = hashlib.md5(b"ada@example.org").hexdigest()
-    volunteer = Volunteer(volunteer_id, "Ada", NOW, email_hash, "c" * 32, beta=True)
+    external_cpid = hashlib.md5(("c" * 32 + "ada@example.org").encode()).hexdigest()
+    volunteer = Volunteer(volunteer_id, "Ada", NOW, email_hash, "c" * 32, external_cpid=external_cpid, beta=True)
     record = VolunteerRecord(volunteer, "ada@example.org", credentials)
     assert await store.volunteers.volunteer_by_email("ADA@example.ORG") == record
     assert list(await store.volunteers.volunteers()) == [record]

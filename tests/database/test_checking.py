@@ -162,7 +162,7 @@ async def test_outputs_and_files_are_known(project: asyncpg.Connection[asyncpg.R
     assert [one async for page in session.outputs(limit=1) for one in page] == expected
     files = [(name, InstanceId(n)) for name, n in (("pi_1_1_1_r0", 1), ("pi_1_1_1_r1", 1), ("pi_1_1_9_r0", 9))]
     assert sorted(await session.known(files), key=lambda one: one.name) == [
-        KnownFile("pi_1_1_1_r0", "reported", 1, reported_success=True),
+        KnownFile("pi_1_1_1_r0", "reported", 1, reported_success=True, md5="0" * 32),
         KnownFile("pi_1_1_1_r1", "reported", None, reported_success=True),
         KnownFile("pi_1_1_9_r0", None, None),
     ]
@@ -177,7 +177,7 @@ async def test_outputs_of_the_history_are_known(project: asyncpg.Connection[asyn
 
     assert [one.name async for page in session.outputs(limit=1) for one in page] == ["pi_1_1_1_r0"]
     assert await session.known([("pi_1_1_1_r0", InstanceId(1))]) == [
-        KnownFile("pi_1_1_1_r0", "valid", 1, reported_success=True)
+        KnownFile("pi_1_1_1_r0", "valid", 1, reported_success=True, md5="0" * 32)
     ]
     found = await findings(session)
     assert (found["outputs of results"], found["jobs that are over"], found["nothing is there twice"]) == ([], [], [])

@@ -79,8 +79,8 @@ def test_bar_shows_simulated_date_and_finished_runs() -> None:
     assert "run 2: fixed, seed 5" in while_it_runs
     assert not missing(while_it_runs, "Wed 07 Jan 2026 06:00", "day 2.2", "at most 8")
     assert "run 1:" not in while_it_runs  # not started yet
-    assert "0 of 2 over" in while_it_runs
-    assert "1 of 2 over" in shown(console)
+    assert "0 of 2 done" in while_it_runs
+    assert "1 of 2 done" in shown(console)
 
 
 def test_bars_follow_real_runs() -> None:
@@ -88,7 +88,7 @@ def test_bars_follow_real_runs() -> None:
     with Bars([Case(a_scenario(), 1, "fixed")], console=console) as bars:
         run_here([Case(a_scenario(), 1, "fixed")], lambda store, catalogue, clock: [], bars)
 
-    assert "1 of 1 over" in shown(console)
+    assert "1 of 1 done" in shown(console)
 
 
 def test_no_bars_without_a_terminal() -> None:

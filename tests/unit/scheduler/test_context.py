@@ -31,7 +31,7 @@ def test_a_full_host_is_refused_with_both_numbers() -> None:
     context = an_asking(catalogue=a_catalogue(scheduler__in_progress_per_cpu=2), held=held)
     refused = demand_of(a_want(count=2), context, sent=0)
     assert isinstance(refused, Refusal) and refused.code is RefusalCode.IN_PROGRESS_LIMIT
-    assert not missing(refused.detail, "cpu:", "4 jobs", "limit is 4")
+    assert not missing(refused.detail, "cpu:", "4 jobs", "limit 4")
     assert "volunteer" not in refused.detail
 
 
@@ -50,7 +50,7 @@ def test_the_volunteers_wish_is_for_the_whole_host() -> None:
     assert need(demand_of(a_want(), context, sent=1)).jobs == 1
     refused = demand_of(a_want(), context, sent=2)
     assert isinstance(refused, Refusal) and refused.code is RefusalCode.IN_PROGRESS_LIMIT
-    assert not missing(refused.detail, "cpu:", "4 jobs", "volunteer's limit is 4")
+    assert not missing(refused.detail, "cpu:", "4 jobs", "volunteer's limit 4")
 
 
 def test_one_second_asks_for_one_job() -> None:

@@ -193,7 +193,7 @@ async def test_tokens_have_at_most_their_owners_rights() -> None:
     assert (await tokens.person_of(made.value)).rights == frozenset()
     [listed] = await world.store.access.tokens(limit=5)
     assert listed.last_used_at == world.clock.now()
-    with states(InvalidInputError, "scopes:", "some of read", "'operate'"):
+    with states(InvalidInputError, "scopes:", "any of read", "'operate'"):
         await tokens.add("vic", "more", rights=[Right.OPERATE])
     with pytest.raises(NotAllowedError):
         await tokens.revoke(made.token.token_id, by=person_with(vic))

@@ -192,7 +192,7 @@ def test_both_sides_are_simulated_and_compared() -> None:
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
     ]
-    assert not missing(replayed_in_words(found).splitlines()[2], f"{HOSTS} of {HOSTS} hosts")
+    assert not missing(replayed_in_words(found).splitlines()[2], f"{HOSTS} of {HOSTS}", "hosts")
 
 
 def test_separate_process_gives_the_same_result() -> None:
