@@ -79,7 +79,7 @@ def reference_us() -> float:
 
 
 class BenchmarkError(MusterError):
-    """Raised if a measured process did not start, or failed."""
+    """A measured process did not start, or failed."""
 
 
 async def asked(process: asyncio.subprocess.Process, command: dict[str, object]) -> dict[str, Any]:

@@ -50,7 +50,7 @@ Command = Callable[..., None]
 
 
 class NotThroughServerError(MusterError):
-    """Raised if --server is given to a command that works only on the project's own machine."""
+    """The command works only on the project's own machine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ COLUMNS = ["app", "processor", "rows", "ranked", "newcomers", "n", "state", "sco
 
 
 class RunUnderWayError(MusterError):
-    """Raised if another ranking is running, so that nothing was done."""
+    """Another ranking is running; nothing was done."""
 
 
 @click.group()

@@ -64,7 +64,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
 
 
 class NotConfirmedError(MusterError):
-    """Raised if the purge was not confirmed. Nothing was purged."""
+    """Nothing was purged."""
 
 
 @click.command()
@@ -104,7 +104,7 @@ async def purge(run: Run, before: str, dry_run: bool, yes: bool) -> None:
 
 
 class StillServingError(MusterError):
-    """Raised if a process of the project is running."""
+    """A process of the project is running."""
 
 
 @click.command()

@@ -27,7 +27,7 @@ CHANGES = click.argument("values", nargs=-1, required=True, metavar="KEY=VALUE..
 
 
 class SimulationEndedError(MusterError):
-    """Raised if a simulation on a server ended without a result."""
+    """A simulation on a server ended without a result."""
 
 
 @click.group()

@@ -43,7 +43,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
     await expect(page.get_by_text("Climate of small islands")).to_be_visible()
     await page.get_by_role("link", name="Create an account").click()
     await page.get_by_label("E-mail").fill(EMAIL)
-    await page.get_by_label("Password").fill(PASSWORD)
+    await page.locator("input[name=password]").fill(PASSWORD)
     await page.get_by_label("Name (optional)").fill("Ada")
     await page.get_by_role("button", name="Create account").click()
     await expect(page.get_by_text("Your account is ready.")).to_be_visible()

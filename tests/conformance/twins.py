@@ -94,7 +94,8 @@ async def _answer(store: Store, act: Callable[[Store], Awaitable[Seen]]) -> Any:
 
 def assert_equal(mine: object, theirs: object) -> None:
     """Assert equality, except for the last digits of sums; lists equal tuples."""
-    assert list(_differences(mine, theirs, "")) == []
+    found = list(_differences(mine, theirs, ""))
+    assert not found, found
 
 
 def _differences(mine: Any, theirs: Any, where: str) -> Iterator[str]:

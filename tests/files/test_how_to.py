@@ -94,4 +94,4 @@ def test_files_move_to_a_bucket_and_back_without_a_stop(
     a_batch_is_done()
     assert len(server.api("batches")["batches"]) == 6
     assert not re.findall(r"Traceback", server.log())
-    assert len(files_in(server)) == 14  # two programs, and the outputs of six batches
+    assert len(files_in(server)) == 13  # one program, which two versions share, and the outputs of six batches

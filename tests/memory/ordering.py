@@ -10,8 +10,8 @@ from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
-from domain.units import AccountId, BatchId, Instant, Seconds
-from domain.usage import Amounts, DecayedUsage
+from domain.units import AccountId, BatchId, HostId, Instant, Seconds
+from domain.usage import Amounts, DecayedUsage, UsageRow
 from store.memory.ordering import LimitKey, OrderBook
 from store.memory.registry import Registry
 from store.memory.work import Work
@@ -62,6 +62,18 @@ class MemoryOrderingRules:
 
     async def windows(self) -> Sequence[WindowUsage]:
         return [self._book.windows[key] for key in sorted(self._book.windows)]
+
+    async def months_until(self) -> Instant | None:
+        return None
+
+    async def usage_report(self, starts_at: Instant, ends_at: Instant, **_: object) -> Sequence[UsageRow]:
+        return []  # no history is kept in memory
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
+        stored = self._work.hosts.get(host_id)
+        if stored is None:
+            raise NotFoundError("host", host_id)
+        stored.host = replace(stored.host, labels=tuple(labels))
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
         batch = self._work.batches.get(batch_id)

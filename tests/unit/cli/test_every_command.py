@@ -61,7 +61,8 @@ def call_of(words: tuple[str, ...], folder: Path) -> list[str]:
     for parameter in COMMANDS[words].params:
         if parameter.required:
             name = [parameter.opts[0]] if isinstance(parameter, click.Option) else []
-            call += name + something_for(parameter, folder)
+            is_flag = isinstance(parameter, click.Option) and parameter.is_flag
+            call += name if is_flag else name + something_for(parameter, folder)
     return call
 
 
