@@ -185,8 +185,7 @@ class MemoryLedger:
         row.cpu_s = report.cpu_s
         row.exit_status = report.exit_status
         row.reason = report.reason
-        if report.to_state is not InstanceState.REPORTED:
-            row.stderr = report.stderr or row.stderr
+        row.stderr = report.stderr or row.stderr
         if report.turnaround_sample is not None:
             row.turnaround_sample = report.turnaround_sample
         return True
