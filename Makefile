@@ -66,7 +66,7 @@ pictures: setup system
 
 # All of them: nodes and databases are killed again and again, connections are silent for half a minute.
 faults: setup system
-	$(BIN)/pytest -q tests/faults
+	$(BIN)/pytest -q tests/faults tests/files/test_uploads_to_a_bucket.py
 
 test: setup
 	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint docs"

@@ -167,6 +167,7 @@ async def test_a_store_that_is_away_refuses_for_now(tmp_path: Path, s3: S3Server
         await refused_until_thawed(nodes, proxy)
 
 
+@pytest.mark.faults
 async def test_a_silent_store_refuses_after_its_time_limit(tmp_path: Path, s3: S3Server) -> None:
     async with (
         proxied(s3.endpoint) as proxy,
@@ -190,6 +191,7 @@ async def test_a_slow_store_is_waited_for(tmp_path: Path, s3: S3Server) -> None:
         assert (await nodes.stored(), nodes.recorded()) == ([RECORDED], [RECORDED])
 
 
+@pytest.mark.faults
 async def test_a_full_store_refuses_until_it_has_room(tmp_path: Path, s3: S3Server) -> None:
     own = S3Server(tmp_path / "s3")
     own.start()
