@@ -25,7 +25,7 @@ from transfer.files import checked_name
 from transfer.project_files import ProjectFiles
 
 
-class VersionParams(msgspec.Struct, forbid_unknown_fields=True):
+class NewVersionParams(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     platform: str
     version: Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, description="100 is 1.00.")]
@@ -99,7 +99,7 @@ class Files:
         status=201,
         errors=(404, 409),
     )
-    async def add_version(self, ask: Ask[VersionParams, None]) -> shapes.NewVersion:
+    async def add_version(self, ask: Ask[NewVersionParams, None]) -> shapes.NewVersion:
         asked = ask.params
         if not PROGRAM_NAME.fullmatch(asked.file):
             raise InvalidInputError("file", "the program's file name", asked.file)

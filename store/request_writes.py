@@ -13,6 +13,7 @@ import asyncpg
 from domain.dispatch import Assignment, AssignmentFate, Report, RequestWrites, TakeOver
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
+from domain.jobs import InstanceState
 from domain.settings import SchedulerSettings
 from domain.units import HostId, InstanceId, Instant, JobId
 from store import hosts
@@ -136,7 +137,12 @@ async def _write(
 async def _abort_lost(
     connection: Connection, group: GroupWrites, moved: Collection[InstanceId]
 ) -> Sequence[asyncpg.Record]:
-    found = await connection.fetch(load("abort_lost"), list(group.detached), [*group.reports, *moved])
+    reported = [
+        instance_id
+        for instance_id, (report, _) in group.reports.items()
+        if report.host_id in group.detached and report.from_state is InstanceState.IN_PROGRESS
+    ]
+    found = await connection.fetch(load("abort_lost"), list(group.detached), [*reported, *moved])
     return sorted(found, key=itemgetter("instance_id"))
 
 

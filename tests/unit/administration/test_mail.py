@@ -10,7 +10,7 @@ from tests.ports import free_port
 
 
 def a_mailer(**settings: object) -> Mailer:
-    return Mailer(lambda: MailSettings(**settings))  # type: ignore[arg-type]
+    return Mailer(lambda: MailSettings(**settings))  # type: ignore[arg-type]  # by name
 
 
 @pytest.mark.parametrize(
