@@ -29,7 +29,7 @@ from domain.jobs import Input
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
-from domain.views import Whose
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
@@ -132,7 +132,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 raise InvalidInputError(f"jobs_csv row {number}", "a JSON object in one line", str(error)) from None
 
 
-def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
+def batch_as_json(
+    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None
+) -> shapes.BatchShown:
     """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
     return shown(
         shapes.BatchShown,
@@ -258,20 +260,27 @@ class Batches:
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
-        [one] = await self._as_json([await self._store.views.batch(batch_id)])
+        batch = await self._store.views.batch(batch_id)
+        [one] = await self._as_json([batch], await self._store.views.whose([batch_id]))
         ordered = (await self._store.ordering_rules.breakdowns([batch_id])).get(batch_id, {})
         return {**one, "paid_by": str(ordered.get("queue", ""))}
 
-    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
-        """Return batches as JSON, newest first."""
-        return await self._as_json(await self._store.views.batches(limit=limit, before=before))
+    async def listed(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
+        """Return a page of batches as JSON, and its last place; None on the last page."""
+        found = await self._store.listings.batches(choice, sort, after=after, limit=limit + 1)
+        page = [one.batch for one in found[:limit]]
+        last = BatchPlace.of(page[-1], sort) if len(found) > limit else None
+        return await self._as_json(page, {one.batch.batch_id: one for one in found}), last
 
     async def abort(self, batch_id: BatchId) -> None:
         """Abort a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
-    async def _as_json(self, batches: Sequence[Batch]) -> list[shapes.BatchShown]:
-        whose = await self._store.views.whose([batch.batch_id for batch in batches])
+    async def _as_json(
+        self, batches: Sequence[Batch], whose: Mapping[BatchId, Whose | ListedBatch]
+    ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
         short = await self._short(batches)

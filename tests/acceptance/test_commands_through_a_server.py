@@ -113,6 +113,13 @@ submitter set sue --shares -1
 = batch show 1
 = batch show 99
 = batch list
+= batch list --state active --app pi --submitter default --sort -deadline
+batch list --app none
+batch list --sort size
+= batch list --at-risk --blocked --name x
+= batch instances 1 --state unsent
+batch instances 1 --state gone
+= batch instances 99
 = batch set 1 --user-priority -5 --account lab
 batch set 1 --user-priority 5000
 batch set 99 --queue normal

@@ -17,7 +17,14 @@ from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, w
 from web.manual import PLACE
 
 PAGES = (
-    *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
+    *(
+        "/",
+        "/batches",
+        "/batches?sort=order",
+        "/batches?state=at_risk&sort=-deadline&q=a",
+        "/batches/new",
+        "/batches/1",
+    ),
     *("/batches/1/jobs", "/batches/1/jobs?state=failed", "/batches/1/abort"),
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
@@ -33,6 +40,8 @@ WRONG = (  # their last parameter is unknown or invalid
         "/batches?qos=soon",
         "/batches?app=none",
         "/batches?after=7",
+        "/batches?state=complete&sort=deadline",
+        "/batches?as=xml",
         "/batches/1/jobs?state=gone",
     ),
     *(

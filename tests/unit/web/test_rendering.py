@@ -39,7 +39,7 @@ def test_the_page_above_is_the_volunteers_too() -> None:
     assert a_renderer("/muster/console").inside("/muster/") == "/muster/console/"
 
 
-@pytest.mark.parametrize("name", ["batch", "batches", "overview", "unschedulable"])
+@pytest.mark.parametrize("name", ["batch", "overview", "unschedulable"])
 def test_sortable_tables_in_live_parts_have_ids(name: str) -> None:
     loader = environment().loader
     assert loader is not None
