@@ -132,6 +132,9 @@ job show 99999
 !
 = host list
 host list --show slow
+host list --sort -last_contact --platform x86_64-pc-linux-gnu
+host list --sort size
+host list --show slow --label lab
 host list --show failing --limit 1
 host list --show silent --silent-s 0
 host list --silent-s 5
