@@ -163,16 +163,16 @@ class Batches:
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None
-    ) -> shapes.Submitted:
-        """Submit a batch and return its id and forecast, which is None if the forecast failed.
+    ) -> tuple[shapes.Submitted, bool]:
+        """Submit a batch and return its id and forecast, which is None if the forecast failed, and True.
 
-        A repeated `key` returns the earlier reply. Raises ConflictError if it was used for a different batch.
+        A repeated `key` returns the earlier reply and False. Raises ConflictError if it was used for a different batch.
         """
         settings = await self._settings()
         if key is not None:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
-                return _earlier_reply(earlier, key)
+                return _earlier_reply(earlier, key), False
         async with self._checked(values, settings) as batch:
             try:
                 batch_id = await self._write(batch, settings, key)
@@ -182,7 +182,7 @@ class Batches:
                 )
                 if key is None or earlier is None:
                     raise
-                return _earlier_reply(earlier, key)  # a concurrent request submitted it
+                return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
                 forecast = await self._preview(batch)
             except Exception:
@@ -191,7 +191,7 @@ class Batches:
         answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
             await self._store.submissions.note_answer(key, answer)
-        return answer
+        return answer, True
 
     async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""

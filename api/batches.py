@@ -22,7 +22,7 @@ from administration.results import Result, Results, result_as_json, sees_results
 from administration.show import job_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
-from api.table import Ask, File, NoParams, operation, reply
+from api.table import REPLAYED, Ask, File, NoParams, operation, reply
 from domain.access import Right, Role
 from domain.batches import BatchState, QoS
 from domain.errors import MusterError
@@ -191,7 +191,9 @@ class BatchesApi:
         if ask.params.preview:
             return reply({"forecast": await self._batches.preview(values)})
         key = submission_key(ask.request, ask.person, values)
-        return await self._batches.submit_and_preview(values, key=key)
+        answer, is_new = await self._batches.submit_and_preview(values, key=key)
+        ask.request[REPLAYED] = not is_new
+        return answer
 
     async def _fill_in_submitter(self, person: Person, values: dict[str, Any]) -> None:
         """Fill in the caller's submitter. Raises NotAllowedError for another submitter, except for operators."""

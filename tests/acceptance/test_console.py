@@ -90,7 +90,6 @@ class Browser:
         async with self.http.post(self.root + path, data={"csrf": token, **fields}) as response:
             return response.status, response.url.path_qs, await response.text()
 
-
     async def post_many(self, chosen: list[tuple[str, str]], fields: dict[str, str]) -> tuple[int, str, str]:
         """Send the form around the list of batches with some of them selected."""
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', (await self.get("/batches"))[1])
