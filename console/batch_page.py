@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -12,6 +12,7 @@ from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, terms_in_words
 from administration.results import sees_results
+from administration.show import job_as_json
 from console.charts import Chart, Trace, at_ms, band, bar_of, line, time_axis, upright
 from console.places import sentence, standings
 from domain.access import Role
@@ -22,7 +23,9 @@ from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds
+from muster_client import shapes
 from priority.charging import queues
+from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
 from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
@@ -278,20 +281,38 @@ class BatchPages(Pages[PageServices]):
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
-    @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
-    async def jobs(self, request: web.Request) -> RenderedPage:
+    @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))
+    async def jobs(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """List the batch's jobs in order of id, all or in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
         if state not in STATES:
             raise InvalidInputError("state", "one of " + ", ".join(STATES), state)
         batch = await self._services.store.views.batch(batch_id)
+        if is_csv(request.query):
+            columns = [name for name in shapes.JobShown.__annotations__ if name != "instances"]
+            return await send_csv(request, f"batch-{batch_id}-jobs", columns, self._pages(batch_id, state))
         after = whole_number(request.query["after"], "after", 1, LARGEST_ID) if "after" in request.query else None
-        values: dict[str, object] = {"batch": batch, "state": state, "states": STATES}
+        counts = batch.counts
+        counted = {"all": counts.jobs_total, "valid": counts.jobs_validated, "failed": counts.jobs_failed}
+        if batch.ended_at is None:
+            counted["open"] = counts.jobs_open
+        values: dict[str, object] = {
+            "batch": batch,
+            "state": state,
+            "tabs": [(one, counted.get(one)) for one in STATES],
+        }
         values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
         name = batch.name or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         return RenderedPage("jobs.html", "Jobs", "batches", crumbs, values)
+
+    async def _pages(self, batch_id: BatchId, state: str) -> AsyncIterator[Sequence[shapes.JobShown]]:
+        """Yield the batch's jobs in one state, or all."""
+        after: JobId | None = None
+        while found := await self._services.store.views.jobs(batch_id, limit=LOOK, after=after):
+            yield [job_as_json(job) for job in found if state in ("all", job.state.value)]
+            after = found[-1].job_id
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
         """Return a page of jobs. With a state filter, at most LOOK jobs are read, and the next page continues there."""

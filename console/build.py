@@ -16,6 +16,7 @@ from administration.thresholds.service import Thresholds
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
+from console.batch_selection import SelectedBatches
 from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
 from console.ordering_page import OrderingPages
@@ -86,7 +87,8 @@ def build_console(
     pages = (
         OverviewPage(services),
         BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
-        BatchListPage(services),
+        BatchListPage(services, batches),
+        SelectedBatches(services, batches),
         BatchPages(services, f"{prefix}/api/v1"),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),

@@ -37,6 +37,7 @@ from domain.settings import meaning_of
 from domain.units import BatchId
 from muster_client import shapes
 from priority.policies import POLICIES
+from web.csv_export import is_csv
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
@@ -343,9 +344,7 @@ class OrderingPages(Pages[PageServices]):
         """Show the history of usage, by default of this month by account, or send it as CSV."""
         asked = {key: text for key in REPORT if (text := request.query.get(key, "").strip())}
         found = await self._reports.report(**asked)
-        if (form := request.query.get("as", "")) not in ("", "csv"):
-            raise InvalidInputError("as", "csv, or no value for the page", form)
-        if form:
+        if is_csv(request.query):
             name = f"usage-{found['first_day']}-{found['last_day']}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return web.Response(text=as_csv(found), content_type="text/csv", headers=headers)

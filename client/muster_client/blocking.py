@@ -39,9 +39,13 @@ class SyncClient(LoopThread):
         """Return a batch with its job counts."""
         return self._run(self._client.batch(batch_id))
 
-    def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; all batches if `limit` is None."""
-        return self._run(self._client.batches(limit=limit))
+    def batches(self, *, limit: int | None = 100, **chosen: object) -> list[shapes.BatchShown]:
+        """Return batches, newest first; all batches if `limit` is None.
+
+        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, q (a part of the name) and sort, as the
+        API's `list_batches` defines them.
+        """
+        return self._run(self._client.batches(limit=limit, **chosen))
 
     def abort(self, batch_id: int) -> shapes.BatchShown:
         """Abort a batch and return it."""
@@ -88,6 +92,12 @@ class SyncClient(LoopThread):
     ) -> list[shapes.JobShown]:
         """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return self._run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
+
+    def instances(
+        self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.ListedInstanceShown]:
+        """Return a batch's instances, retries first, in one `state` or all."""
+        return self._run(self._client.instances(batch_id, state=state, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:
         """Return a job with its instances."""
@@ -151,10 +161,18 @@ class SyncClient(LoopThread):
         return self._run(self._client.explain(kind, identifier))
 
     def hosts(
-        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
+        self,
+        *,
+        limit: int | None = 1000,
+        show: HostListKind | None = None,
+        silent_s: float | None = None,
+        **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
-        return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+
+        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        """
+        return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s, **chosen))
 
     def host(self, host_id: int) -> shapes.HostDetail:
         """Return a host with its statistics per app version."""

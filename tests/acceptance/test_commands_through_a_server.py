@@ -113,6 +113,13 @@ submitter set sue --shares -1
 = batch show 1
 = batch show 99
 = batch list
+= batch list --state active --app pi --submitter default --sort -deadline
+batch list --app none
+batch list --sort size
+= batch list --at-risk --blocked --name x
+= batch instances 1 --state unsent
+batch instances 1 --state gone
+= batch instances 99
 = batch set 1 --user-priority -5 --account lab
 batch set 1 --user-priority 5000
 batch set 99 --queue normal
@@ -125,6 +132,9 @@ job show 99999
 !
 = host list
 host list --show slow
+host list --sort -last_contact --platform x86_64-pc-linux-gnu
+host list --sort size
+host list --show slow --label lab
 host list --show failing --limit 1
 host list --show silent --silent-s 0
 host list --silent-s 5

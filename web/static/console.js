@@ -124,6 +124,18 @@ function filterRows(table) {
   found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
 }
 
+// ------------------------------------------------ selecting all rows of a page
+function picking(root) {
+  for (const all of root.querySelectorAll("input[data-pick-all]")) {
+    const boxes = [...all.closest("table").querySelectorAll("td.pick input")];
+    all.hidden = boxes.length === 0;
+    const show = () => (all.checked = boxes.length > 0 && boxes.every((box) => box.checked));
+    all.addEventListener("change", () => boxes.forEach((box) => (box.checked = all.checked)));
+    for (const box of boxes) box.addEventListener("change", show);
+    show();
+  }
+}
+
 // ------------------------------------------------ live parts: fetched with the page, replaced if different
 let fetching = null;
 
@@ -138,9 +150,10 @@ async function fetchPage(address) {
 function take(fresh) {
   for (const part of document.querySelectorAll("[data-live]")) {
     const other = fresh.getElementById(part.id);
-    if (!other || part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
+    if (!other || part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), select, textarea")) continue;
     const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
     const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
+    const picked = new Set([...part.querySelectorAll("td.pick input:checked")].map((box) => box.value));
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
     for (const figure of other.querySelectorAll("figure.chart[id]")) {
       const old = document.getElementById(figure.id);
@@ -156,6 +169,8 @@ function take(fresh) {
     }
     part.replaceChildren(...other.childNodes);
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
+    for (const box of part.querySelectorAll("td.pick input")) box.checked = picked.has(box.value);
+    picking(part);
     sortable(part);
     filterable(part);
     for (const [id, states, words] of kept) {
@@ -253,6 +268,7 @@ function themes() {
 
 refreshTimes(document);
 setInterval(() => refreshTimes(document), 5000);
+picking(document);
 sortable(document);
 filterable(document);
 filters();

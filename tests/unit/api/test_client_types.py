@@ -21,6 +21,7 @@ OPERATIONS = {
     "abort": "abort_batch",
     "order": "priorities",
     "wait": "batch",
+    "instances": "list_instances",
     "setting_details": "settings",
 }
 NO_REPLY = (
