@@ -58,6 +58,7 @@ class JobFacts:
     instances: tuple[InstanceFacts, ...]
     tail_copies: int = 0  # extra copies made because the batch waited for this job
     more_instances: int = 0  # how much those copies raised its max_instances
+    retried_after: InstanceId = InstanceId(0)  # instances up to this id count towards no limit: the job was retried
 
     @property
     def max_instances(self) -> int:

@@ -118,6 +118,10 @@ class Listings(Protocol):
         ...
 
 
+class Repeating(Protocol):
+    async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
+
+
 class CheckedViews(Views, Protocol):
     """Every store can also recount its counters."""
 
@@ -197,6 +201,8 @@ class Store(Protocol):
     def insight(self) -> Insight: ...
     @property
     def tails(self) -> TailWork: ...
+    @property
+    def repeating(self) -> Repeating: ...
     @property
     def notes(self) -> AnyNotes: ...
     @property
