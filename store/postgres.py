@@ -27,6 +27,7 @@ from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
+from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
@@ -103,6 +104,7 @@ class PostgresStore:
         self.ledger = PostgresLedger(database, self._scheduler_settings)
         self.waiting = PostgresWaitingWork(database)
         self.submissions = PostgresSubmissions(database)
+        self.repeating = PostgresRepeating(database)
         self.unsettled = PostgresUnsettledJobs(database, self._scheduler_settings)
         self.overdue = PostgresOverdueWork(database, self._scheduler_settings)
         self.outages = PostgresOutages(database)

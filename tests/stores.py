@@ -11,13 +11,14 @@ from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
-from domain.units import BatchId, HostId, InstanceId, VolunteerId
+from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
+    FailedInstance,
     InstancePlace,
     ListedBatch,
     ListedInProgress,
@@ -28,6 +29,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
     AccelerationNotes,
+    BatchJobs,
     EndedWork,
     OrderedWork,
     Outages,
@@ -121,6 +123,12 @@ class Listings(Protocol):
         ...
 
 
+class Repeating(BatchJobs, Protocol):
+    async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
+
+    async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
+
+
 class CheckedViews(Views, Protocol):
     """Every store can also recount its counters."""
 
@@ -200,6 +208,8 @@ class Store(Protocol):
     def insight(self) -> Insight: ...
     @property
     def tails(self) -> TailWork: ...
+    @property
+    def repeating(self) -> Repeating: ...
     @property
     def notes(self) -> AnyNotes: ...
     @property

@@ -9,6 +9,7 @@ from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistor
 from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
+from tests.memory.repeating import MemoryRepeating
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
@@ -38,6 +39,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
         self.people = MemoryPeople(registry, work, book)
+        self.repeating = MemoryRepeating(registry, work, book)
         self.settings = MemorySettings(registry, work)
         self.uploads = MemoryUploads(registry, work)
         self.views = MemoryViews(registry, work)
