@@ -28,6 +28,7 @@ from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
 from store.reserving import PostgresReserving
+from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -132,6 +133,7 @@ class PostgresStore:
         self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
+        self.samples = PostgresSamples(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)

@@ -48,6 +48,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    Samples,
     SettingStore,
     Simulations,
     Views,
@@ -220,6 +221,8 @@ class Store(Protocol):
     def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
+    @property
+    def samples(self) -> Samples: ...
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...

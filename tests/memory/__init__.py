@@ -9,7 +9,7 @@ from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistor
 from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
-from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
+from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
 __all__ = ["AllShards", "MemoryStore"]
@@ -50,6 +50,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.listings = MemoryListings(registry, work)
         self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
+        self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
 
     async def close(self) -> None:
