@@ -194,7 +194,7 @@ def escape(value: object) -> str:
     return str(markupsafe.escape(value))
 
 
-def tag(name: str, body: str = "", **attributes: object) -> str:
+def tag(name: str, body: str = "", /, **attributes: object) -> str:
     """Return an element. Attribute values are escaped; `body` is markup."""
     said = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(value)}"' for key, value in attributes.items())
     return f"<{name}{said}>{body}</{name}>"
@@ -292,9 +292,8 @@ class Plot:
         }
 
     def _scales(self) -> tuple[Scale, Scale]:
-        across = [at for part in (*self.lines, *self.bands) for at in part.x] + [one.x for one in self.marks]
-        if self.bins:
-            across += self.bins.edges
+        across = [at for line in self.lines for at in line.x] + [at for band in self.bands for at in band.x]
+        across += [mark.x for mark in self.marks] + (list(self.bins.edges) if self.bins else [])
         x = scale(self.x, across)
         pairs = [pair for line in self.lines for pair in zip(line.x, line.y, strict=True)]
         pairs += [
@@ -400,10 +399,10 @@ class Columns:
             ]
         thick = 0.8 / groups / max(1, len(self.series))
         for row, bars in enumerate(self.series):
-            for place, value in enumerate(bars.values):
-                if value is None:
+            for place, known in enumerate(bars.values):
+                if known is None:
                     continue
-                tall = round(self.height * y.at(value), 1)
+                tall = round(self.height * y.at(known), 1)
                 begin = (place + 0.1) / groups + row * thick
                 box = {
                     "x": _across(begin),
@@ -411,7 +410,7 @@ class Columns:
                     "y": round(bottom - tall, 1),
                     "height": tall,
                 }
-                said = f"{bars.name}, {self.labels[place]}: {_read(self.y, value)}"
+                said = f"{bars.name}, {self.labels[place]}: {_read(self.y, known)}"
                 area.append(tag("rect", tag("title", escape(said)), class_=f"bar {bars.hue}", **box))
                 if any(bars.cut[place : place + 1]):
                     area.append(tag("rect", fill=f"url(#hatch-{self.key})", class_="hatched", **box))
