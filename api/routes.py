@@ -73,7 +73,7 @@ class Api:
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, clock),
+                ArrayApi(store.process_reports, store.samples, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, authenticator, clock),

@@ -29,6 +29,7 @@ from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
 from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
+from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -134,6 +135,7 @@ class PostgresStore:
         self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
+        self.samples = PostgresSamples(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)

@@ -16,6 +16,7 @@ from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, Permission, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.samples import Sample
 from domain.units import (
     AccountId,
     AppId,
@@ -307,6 +308,20 @@ class ProcessReports(Protocol):
     async def failures_of_gone(self, since: Instant, *, before: Instant) -> Sequence[Mapping[str, object]]: ...
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]: ...
+
+
+class Samples(Protocol):
+    """Samples of the project's figures over time."""
+
+    async def write(self, step_s: int, at: Instant, figures: Mapping[str, float]) -> None: ...
+
+    async def last(self, step_s: int, until: Instant) -> Instant | None: ...
+
+    async def between(self, step_s: int, from_at: Instant, to_at: Instant) -> Sequence[Sample]: ...
+
+    async def delete(self, step_s: int, *, before: Instant, after: Instant) -> None: ...
+
+    async def active_hosts(self, since: Instant) -> int: ...
 
 
 class OrderingRules(Protocol):

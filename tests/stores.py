@@ -51,6 +51,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    Samples,
     SettingStore,
     Simulations,
     Views,
@@ -233,6 +234,8 @@ class Store(Protocol):
     def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
+    @property
+    def samples(self) -> Samples: ...
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...

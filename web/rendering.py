@@ -24,7 +24,6 @@ from web.manual import help_address
 
 KEEP = "public, max-age=31536000, immutable"
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-LEVEL = 6  # gzip level; higher levels take seconds for the chart library and save 1 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +41,12 @@ def read_asset(name: str, source: Traversable) -> Asset:
     """Read and compress the file. Slow."""
     plain = source.read_bytes()
     kind = KINDS[name.rpartition(".")[2]]
-    return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, LEVEL, mtime=0))
+    return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, mtime=0))
 
 
 def sources() -> dict[str, Traversable]:
     """Return the location of each file."""
-    own = {entry.name: entry for entry in files("web").joinpath("static").iterdir()}
-    return own | {"plotly.min.js": files("plotly").joinpath("package_data", "plotly.min.js")}
+    return {entry.name: entry for entry in files("web").joinpath("static").iterdir()}
 
 
 class Assets:
@@ -85,11 +83,7 @@ class Assets:
         return self._kept[name]
 
     def _version(self, name: str) -> str:
-        """Return a string that changes with the file: a digest, or the release of the large chart library."""
-        if name == "plotly.min.js":
-            from plotly import __version__  # noqa: PLC0415  slow, and not all pages have charts
-
-            return str(__version__)
+        """Return a string that changes with the file."""
         return hashlib.sha256(self._sources[name].read_bytes()).hexdigest()[:12]
 
 

@@ -109,6 +109,8 @@ def _pages(scene: Scene) -> list[str]:
     large, job = scene.large, scene.job
     return [
         "/",
+        "/?range=day",
+        "/?range=year",
         "/sign-in",
         "/password",
         "/batches",
@@ -120,6 +122,7 @@ def _pages(scene: Scene) -> list[str]:
         "/batches/new",
         "/batches/upload",
         f"/batches/{large}",
+        f"/batches/{large}?range=hour",
         f"/batches/{scene.small}",
         f"/batches/{large}/jobs",
         f"/batches/{large}/instances",
@@ -217,6 +220,8 @@ def _calls(scene: Scene) -> list[str]:
         f"/explain/job/{scene.job}",
         f"/explain/instance/{scene.unsent}",
         "/processes",
+        "/samples",
+        "/samples?range=year",
         "/unschedulable",
         "/settings",
         "/settings/changes",

@@ -232,6 +232,15 @@ class SyncClient(LoopThread):
         """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return self._run(self._client.processes(limit=limit))
 
+    def samples(
+        self, *series: str, over: str | None = None, from_at: float | None = None, to_at: float | None = None
+    ) -> shapes.SamplesShown:
+        """Return the project's figures over time, all if no `series` is named.
+
+        `over` is hour (the default), day, week, month or year; `from_at` and `to_at` choose a part instead.
+        """
+        return self._run(self._client.samples(*series, over=over, from_at=from_at, to_at=to_at))
+
     def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
         """Return all applications with their current versions."""
         return self._run(self._client.apps(limit=limit))

@@ -259,6 +259,21 @@ class Work(Transport):
         """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return await self._list("processes", "processes", limit=limit)
 
+    async def samples(
+        self,
+        *series: str,
+        over: str | None = None,
+        from_at: float | None = None,
+        to_at: float | None = None,
+    ) -> shapes.SamplesShown:
+        """Return the project's figures over time, all if no `series` is named.
+
+        `over` is hour (the default), day, week, month or year; `from_at` and `to_at` choose a part instead.
+        """
+        query = {"series": ",".join(series) or None, "range": over, "from_at": from_at, "to_at": to_at}
+        found: shapes.SamplesShown = await self._call("GET", "samples", query=query)
+        return found
+
     async def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
         """Return all applications with their current versions."""
         return await self._list("apps", "apps", limit=limit)

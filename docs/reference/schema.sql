@@ -986,6 +986,12 @@ CREATE TABLE process_report (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE sample (
+    step_s integer NOT NULL,
+    at double precision NOT NULL,
+    figures jsonb NOT NULL
+);
+
 CREATE TABLE schema_version (
     version integer NOT NULL,
     name text NOT NULL,
@@ -1393,6 +1399,9 @@ ALTER TABLE ONLY plan_class
 
 ALTER TABLE ONLY process_report
     ADD CONSTRAINT process_report_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY sample
+    ADD CONSTRAINT sample_pkey PRIMARY KEY (step_s, at);
 
 ALTER TABLE ONLY schema_version
     ADD CONSTRAINT schema_version_pkey PRIMARY KEY (version);

@@ -79,8 +79,10 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
+        "overview-day": "/?range=day",
         "batches": "/batches",
         "batch": f"/batches/{ids['due']}",
+        "batch-hour": f"/batches/{ids['due']}?range=hour",
         "batch-new": "/batches/new",
         "batch-upload": "/batches/upload",
         "batch-why": f"/batches/{ids['huge']}/why",
@@ -130,7 +132,11 @@ async def test_everything_can_be_done_without_scripts(server: LiveServer, chromi
     await tab.page.goto(f"{tab.root}/sign-in")
     await tab.sign_in()
     await tab.page.goto(f"{tab.root}/batches/{ids['rush']}")
-    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()  # data of a chart
+    assert await tab.page.locator("#chart-forecasts svg path").first.is_visible()
+    await tab.page.get_by_text("Data: forecast history").click()
+    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()
+    await tab.page.get_by_role("link", name="hour", exact=True).click()
+    assert await tab.page.locator("#chart-progress svg path").first.is_visible()
     await tab.page.goto(f"{tab.root}/batches")
     await tab.page.get_by_label("Name contains").fill("cens")
     await tab.page.get_by_role("button", name="Show").click()

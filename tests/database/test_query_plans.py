@@ -53,6 +53,7 @@ LARGE = {
     "credit",
     "participation",
     "team",
+    "sample",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -77,6 +78,10 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
+    # figures over time
+    "delete_samples": {"sample_pkey"},
+    "last_sample": {"sample_pkey"},
+    "list_samples": {"sample_pkey"},
     # the history of usage
     "last_usage_month": {"usage_history_pkey"},
     "thin_usage_days": {"usage_history_pkey"},
@@ -324,6 +329,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "exported_teams": "once a day, for the statistics export",
     "exported_volunteers": "once a day, for the statistics export",
     "count_active": "once per submission if batches are limited: counts the active ones",
+    "count_active_hosts": "every ten minutes, for the samples of figures",
     "reference_host": "once an hour: medians over the hosts",
     "alike_hosts": "once an hour, while jobs with homogeneous redundancy wait: their classes",
     "redundant_batches": "once an hour: the classes of waiting batches",
@@ -529,6 +535,7 @@ SMALL = {  # reads no large table
     "upsert_app_forecast",
     "upsert_plan_class",
     "upsert_setting",
+    "write_sample",
     "add_percentile_table",
     "attach_percentile_table",
     "broken_generations",
@@ -608,6 +615,7 @@ SIGNED_IN = """
     INSERT INTO team (name, founder_id, created_at) SELECT 'team ' || id, id, id FROM generate_series(1, 500) AS id;
     INSERT INTO participation (volunteer_id, team_id, joined_at, export_consent_at)
     SELECT id, id % 500 + 1, 0, 0 FROM generate_series(1, 5000) AS id;
+    INSERT INTO sample (step_s, at, figures) SELECT 10 * (1 + id % 3), id, '{}' FROM generate_series(1, 5000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """
 

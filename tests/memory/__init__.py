@@ -11,6 +11,7 @@ from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
 from tests.memory.repeating import MemoryRepeating
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
+from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
 __all__ = ["AllShards", "MemoryStore"]
@@ -52,6 +53,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.listings = MemoryListings(registry, work)
         self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
+        self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
 
     async def close(self) -> None:

@@ -155,18 +155,6 @@ function take(fresh) {
     const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
     const picked = new Set([...part.querySelectorAll("td.pick input:checked")].map((box) => box.value));
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
-    for (const figure of other.querySelectorAll("figure.chart[id]")) {
-      const old = document.getElementById(figure.id);
-      if (!old) continue;
-      const changed = old.dataset.chart !== figure.dataset.chart;
-      old.dataset.chart = figure.dataset.chart;
-      for (const kind of [".summary", "table"]) {
-        const [from, to] = [figure.querySelector(kind), old.querySelector(kind)];
-        if (from && to && from.innerHTML !== to.innerHTML) to.innerHTML = from.innerHTML;
-      }
-      figure.replaceWith(old);
-      if (changed) old.dispatchEvent(new CustomEvent("chart", { bubbles: true }));
-    }
     part.replaceChildren(...other.childNodes);
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
     for (const box of part.querySelectorAll("td.pick input")) box.checked = picked.has(box.value);
@@ -185,7 +173,6 @@ function take(fresh) {
     }
     if (focus) follow(part, focus)?.focus();
   }
-  document.dispatchEvent(new CustomEvent("chart-new"));
   refreshTimes(document);
 }
 
@@ -209,7 +196,7 @@ function live() {
   const mark = document.getElementById("live-mark");
   let failures = 0;
   const again = async () => {
-    if (!document.hidden) {
+    if (!document.hidden && !document.querySelector(".plot .wide")) { // not while a part of a chart is selected
       try {
         take(await fetchPage(location.href));
         failures = 0;
@@ -259,7 +246,6 @@ function themes() {
     event.preventDefault();
     page.dataset.theme = chosen;
     for (const one of form.querySelectorAll("button")) one.setAttribute("aria-pressed", String(one.value === chosen));
-    document.dispatchEvent(new CustomEvent("theme"));
     const body = new URLSearchParams(new FormData(form));
     body.set("theme", chosen);
     await fetch(form.action, { method: "POST", body });

@@ -362,6 +362,16 @@ class ProcessShown(TypedDict):
     report: Json
 
 
+class SamplesShown(TypedDict):
+    """Figures over time. `at` is the start of each step of `step_s`; values are null where there is no sample."""
+
+    from_at: float
+    to_at: float
+    step_s: int
+    at: list[float]
+    series: dict[str, list[float | None]]
+
+
 class ProcessPage(TypedDict):
     processes: list[ProcessShown]
     next_cursor: str | None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,8 +10,9 @@ from administration.cursors import cursor_of
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
+from console.drawing import Plot, Rows
 from console.ordering_page import contributions_chart, instants_chart
-from console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
+from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
@@ -40,7 +40,6 @@ def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
         "per_s": {"requests": 2.0, "sent": 1.0, "reports": 0.5},
         "took_s": 0.01,
         "refusals": {"disk": 3},
-        "history": [[NOW, 0, 0, 0], [NOW + 10.0, 20, 10, 0]],
         "slots": 300,
         "slots_most": 1000,
         "partitions": [{"app": "pi", "processor_type": "cpu", "urgent": 1, "fresh": 299, "asked": 2.0}],
@@ -90,14 +89,6 @@ def test_shared_task_is_shown_from_the_holder_that_is_behind() -> None:
         assert (found.where, found.done_at, found.failures) == ("b", later(NOW, -60.0), 2)
     [found] = duties_of([late, never, fresh])
     assert (found.where, found.done_at) == ("c", None)
-
-
-def test_the_chart_of_rates_needs_two_looks() -> None:
-    assert rates_chart([a_worker(history=[[NOW, 5, 5, 0]])]) is None
-    chart = rates_chart([a_worker(), a_worker("b")])
-    assert chart is not None
-    assert [row[1:] for row in chart.rows] == [("4.00", "2.00")]
-    assert json.loads(chart.document)["traces"][0]["y"] == [4.0]
 
 
 def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
@@ -153,8 +144,8 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     rows = {str(row[0]): row[1:] for row in chart.rows}
     assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
     assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
-    drawn = json.loads(chart.document)
-    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
+    assert isinstance(chart.drawing, Plot) and chart.drawing.bins is not None
+    assert sum(chart.drawing.bins.y) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
 
 
@@ -192,8 +183,8 @@ def test_ordering_times_are_relative_to_now() -> None:
 
     assert chart is not None
     assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
-    drawn = json.loads(chart.document)
-    assert (drawn["traces"][0]["x"], drawn["layout"]["xaxis"]["title"]["text"]) == ([3.0, -1.0], "hours from now")
+    assert isinstance(chart.drawing, Rows)
+    assert (chart.drawing.series[0].values, chart.drawing.x.title) == ([-1.0, 3.0], "hours from now")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Logical end"
 
