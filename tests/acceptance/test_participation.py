@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
 
 import aiohttp
-from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from administration.statistics import StatisticsExport
 from domain.credit import credit_of
 from domain.units import Flop, HostId, TeamId, VolunteerId
 from tests.acceptance.host import Host
+from tests.acceptance.receivers import Inbox, smtp_server
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser
 from tests.browser.scene import OPERATOR, add_operator
-from tests.ports import free_port
 from wire.attach import password_hash
 
 PASSWORD = "correct horse"
@@ -87,42 +82,16 @@ async def a_valid_result(server: LiveServer, visitor: Visitor, email: str = ADA)
     return host
 
 
-class Inbox:
-    """The handler of an SMTP server: keeps what arrives."""
-
-    def __init__(self) -> None:
-        self.mails = list[EmailMessage]()
-        self.arrived = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's
-        assert isinstance(envelope.content, bytes)
-        mail = message_from_bytes(envelope.content, policy=policy.default)
-        assert isinstance(mail, EmailMessage)
-        self.mails.append(mail)
-        self._loop.call_soon_threadsafe(self.arrived.set)
-        return "250 OK"
-
-    async def next(self) -> EmailMessage:
-        await asyncio.wait_for(self.arrived.wait(), 20)
-        self.arrived.clear()
-        return self.mails[-1]
-
-
 @asynccontextmanager
 async def an_inbox(server: LiveServer) -> AsyncIterator[Inbox]:
     """Run an SMTP server, and set it in the project's settings."""
-    inbox, port = Inbox(), free_port()
-    controller = Controller(inbox, hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
+    inbox = Inbox()
+    async with smtp_server(inbox) as port:
         settings = {"server": "127.0.0.1", "port": port, "tls": "none", "sender": "project@example.org"}
         for name, value in settings.items():
             await server.api("PUT", f"/settings/mail.{name}", json={"value": value, "why": "test"})
         await server.feed()
         yield inbox
-    finally:
-        controller.stop()
 
 
 async def test_forgotten_password_is_replaced_by_mail_once(server: LiveServer) -> None:
