@@ -217,15 +217,19 @@ RETURNING subscription_id;
 -- Arguments: $1 person_id (null: of everyone), $2 delivery_id before which to continue, $3 limit, $4 subscription_id (null: any).
 -- Result: deliveries with the channel, the address and the number of events.
 SELECT
-    delivery.*, subscription.channel, subscription.address,
-    (SELECT count(*) FROM notification WHERE notification.delivery_id = delivery.delivery_id) AS events
-FROM delivery
-JOIN subscription ON subscription.subscription_id = delivery.subscription_id
-WHERE delivery.delivery_id < $2
-    AND ($1::int IS NULL OR subscription.person_id = $1)
-    AND ($4::int IS NULL OR delivery.subscription_id = $4)
-ORDER BY delivery.delivery_id DESC
-LIMIT $3;
+    latest.*, subscription.channel, subscription.address,
+    (SELECT count(*) FROM notification WHERE notification.delivery_id = latest.delivery_id) AS events
+FROM (
+    SELECT *
+    FROM delivery
+    WHERE delivery_id < $2
+        AND ($4::int IS NULL OR subscription_id = $4)
+        AND ($1::int IS NULL OR subscription_id IN (SELECT subscription_id FROM subscription WHERE person_id = $1))
+    ORDER BY delivery_id DESC
+    LIMIT $3
+) AS latest
+JOIN subscription ON subscription.subscription_id = latest.subscription_id
+ORDER BY latest.delivery_id DESC;
 
 
 -- name: list_subscriptions
