@@ -100,6 +100,7 @@ def _own_pages(scene: Scene) -> list[str]:
         "/teams?q=a",
         "/forgotten",
         "/reset",
+        "/verify",
         "/preferences",
         "/account",
     ]

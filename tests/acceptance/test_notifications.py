@@ -202,7 +202,14 @@ async def test_work_that_every_host_refuses_is_an_event(told: LiveServer) -> Non
         await subscribe(told, hook.url)
         batch_id = await told.submit()
         now = told.clock.now()
-        row = {"batch_id": batch_id, "job_class_id": 1, "urgent": False, "waiting": 3, "hosts": 2, "rotated_out": False}
+        row: dict[str, Any] = {
+            "batch_id": batch_id,
+            "job_class_id": 1,
+            "urgent": False,
+            "waiting": 3,
+            "hosts": 2,
+            "rotated_out": False,
+        }
         row |= {"codes": {"disk": 2}, "since_at": now}
         await told.store.process_reports.note(
             "a", "worker", {"unrunnable": [row | {"more_hosts": 3, "more_s": 9.0}]}, now=now

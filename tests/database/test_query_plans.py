@@ -624,7 +624,8 @@ SIGNED_IN = """
     INSERT INTO subscription (person_id, channel, address, kinds, project_wide, interval_s, created_at)
     SELECT id, 'webhook', 'https://example.org', '{batch_done}', true, 0, 0 FROM generate_series(1, 100) AS id;
     INSERT INTO delivery (subscription_id, made_at, state, next_at)
-    SELECT id % 100 + 1, id, CASE WHEN id % 100 = 0 THEN 'waiting' ELSE 'sent' END, id FROM generate_series(1, 5000) AS id;
+    SELECT id % 100 + 1, id, CASE WHEN id % 100 = 0 THEN 'waiting' ELSE 'sent' END, id
+    FROM generate_series(1, 5000) AS id;
     INSERT INTO notification (subscription_id, event_id, delivery_id)
     SELECT id % 100 + 1, id, CASE WHEN id % 100 > 0 THEN id END FROM generate_series(1, 5000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
