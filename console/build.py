@@ -10,6 +10,7 @@ from aiohttp import web
 from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
 from administration.batches import Batches
+from administration.notifications.subscriptions import Subscriptions
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
@@ -19,6 +20,7 @@ from console.batch_page import BatchPages
 from console.batch_selection import SelectedBatches
 from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
+from console.notifications import NotificationPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
@@ -77,6 +79,7 @@ def build_console(
     results: Results,
     runs: SimulationRuns,
     thresholds: Thresholds,
+    subscriptions: Subscriptions,
     authenticator: Authenticator,
     clock: Clock,
     array: JobArray | None = None,
@@ -103,6 +106,7 @@ def build_console(
         OrderingPages(services),
         SimulatePages(services, runs),
         NewsPages(services),
+        NotificationPages(services, subscriptions),
         SettingPages(services),
         EntryPages(services),
         Manual(),  # must precede the files, whose route would match its pages

@@ -19,6 +19,7 @@ from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
+from store.notifications import PostgresNotifications
 from store.ordering import PostgresOrdering, PostgresOrderingRules
 from store.outputs import PostgresTrickles, PostgresUploads
 from store.participation import PostgresParticipation
@@ -125,6 +126,7 @@ class PostgresStore:
         self.generations = PostgresGenerations(database)
         self.tails = PostgresTails(database)
         self.notes = PostgresNotes(database)
+        self.notifications = PostgresNotifications(database)
         self.forecasting = PostgresForecasting(database)
         self.forecasts = PostgresForecasts(database)
         self.ordering = PostgresOrdering(database)

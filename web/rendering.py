@@ -100,6 +100,7 @@ SECTIONS = (  # address, name, description
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
     ("news", "News", "What volunteers' clients show as notices"),
+    ("notifications", "Notifications", "Messages by e-mail and webhook about batches and apps"),
     ("settings", "Settings", "All settings and their history"),
 )
 
@@ -116,6 +117,9 @@ SAID = {  # messages by result code of the last form
     "reset": "The setting has been reset to its default.",
     "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation has been stopped.",
+    "asked": "A message to the address asks to confirm it. The subscription starts then.",
+    "subscription": "Saved.",
+    "tested": "A test message follows within seconds. Reload the page to see its outcome.",
     "published": "Published. Clients show it within a day.",
     "withdrawn": "The news is deleted. Clients that have shown it keep it.",
     "password": "Your password has been changed. Your other sessions are signed out.",

@@ -21,6 +21,7 @@ LEFT_OUT = {
     f"{CONSOLE}/static/manual/{{page}}": "a file of the manual",
     f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
     SITE: "leads to the same with a slash",
+    f"{CONSOLE}/subscription/{{id}}/{{code}}": "the benchmark's project has no subscriptions",
     f"{SITE}/teams/{{id}}": "the benchmark's volunteers have no teams",
 }
 
@@ -99,6 +100,7 @@ def _own_pages(scene: Scene) -> list[str]:
         "/teams?q=a",
         "/forgotten",
         "/reset",
+        "/verify",
         "/preferences",
         "/account",
     ]
@@ -158,6 +160,7 @@ def _pages(scene: Scene) -> list[str]:
         f"/simulate/{scene.simulation}",
         f"/simulate/{scene.replay}",
         "/news",
+        "/notifications",
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",
@@ -245,4 +248,6 @@ def _calls(scene: Scene) -> list[str]:
         "/people",
         "/tokens",
         "/audit",
+        "/subscriptions",
+        "/deliveries",
     ]

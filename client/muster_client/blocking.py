@@ -591,3 +591,53 @@ class SyncClient(LoopThread):
     def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
         """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
         return self._run(self._client.audit(limit=limit))
+
+    def subscriptions(self, *, limit: int | None = 1000) -> list[shapes.SubscriptionShown]:
+        """Return the caller's subscriptions to notifications, or all of them if the caller is an operator."""
+        return self._run(self._client.subscriptions(limit=limit))
+
+    def add_subscription(
+        self,
+        channel: str,
+        address: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        project_wide: bool = False,
+        interval_s: float = 300.0,
+        person: str | None = None,
+    ) -> shapes.NewSubscriptionShown:
+        """Subscribe an address of the channel `email` or `webhook`. The secret of a webhook is shown only once."""
+        return self._run(
+            self._client.add_subscription(
+                channel, address, kinds=kinds, project_wide=project_wide, interval_s=interval_s, person=person
+            )
+        )
+
+    def set_subscription(
+        self,
+        subscription_id: int,
+        *,
+        kinds: Sequence[str] | None = None,
+        interval_s: float | None = None,
+        paused: bool | None = None,
+    ) -> shapes.SubscriptionShown:
+        """Change a subscription's events and interval, or pause it; None keeps a value."""
+        return self._run(
+            self._client.set_subscription(subscription_id, kinds=kinds, interval_s=interval_s, paused=paused)
+        )
+
+    def delete_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Delete a subscription."""
+        return self._run(self._client.delete_subscription(subscription_id))
+
+    def rotate_secret(self, subscription_id: int) -> shapes.NewSubscriptionShown:
+        """Make a new secret of a webhook; for a day, messages are also signed with the previous one."""
+        return self._run(self._client.rotate_secret(subscription_id))
+
+    def test_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Send a test message."""
+        return self._run(self._client.test_subscription(subscription_id))
+
+    def deliveries(self, *, subscription_id: int | None = None, limit: int | None = 100) -> list[shapes.DeliveryShown]:
+        """Return deliveries of notifications, newest first, with the outcome of their last attempt."""
+        return self._run(self._client.deliveries(subscription_id=subscription_id, limit=limit))

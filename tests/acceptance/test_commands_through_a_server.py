@@ -226,6 +226,19 @@ token add nightly --person vic --scope operate
 token list
 token revoke 1
 token revoke 99
+notify add https://example.org/hook --person vic --project
+notify add https://example.org/hook --person ada
+operator set vic --role operator
+notify add https://example.org/hook --person vic --project --kind batch_done
+notify add vic@example.org --person vic --project
+notify list
+notify set 1 --pause --interval-s 60
+notify set 99 --resume
+notify test 1
+notify rotate 1
+notify deliveries
+notify delete 1
+notify delete 1
 batch abort 1
 batch abort 99
 """

@@ -54,6 +54,9 @@ LARGE = {
     "participation",
     "team",
     "sample",
+    "event",
+    "notification",
+    "delivery",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -141,6 +144,21 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_team": {"team_pkey", "credit_pkey"},
     "forget_volunteer": {"volunteer_pkey", "participation_pkey", "web_session_by_volunteer", "host_by_volunteer"},
     "rename_volunteer": {"volunteer_pkey"},
+    # notifications
+    "app_failures": {"instance_failed", "batch_count_pkey", "batch_watch_pkey", "batch_pkey"},
+    "bound_notifications": {"notification_of_delivery"},
+    "claim_deliveries": {"delivery_to_send", "delivery_pkey"},
+    "endangered_batches": {"batch_by_deadline", "batch_count_pkey", "forecast_pkey", "event_key_key"},
+    "ended_batches": {"batch_pkey", "batch_count_pkey", "event_key_key"},
+    "end_attempt_at_delivery": set(),
+    "events_of_deliveries": {"notification_of_delivery", "event_pkey"},
+    "forget_deliveries": {"delivery_by_time"},
+    "forget_events": {"event_by_time"},
+    "list_deliveries": {"delivery_pkey", "notification_of_delivery"},
+    "make_deliveries": {"notification_of_delivery", "delivery_by_subscription"},
+    "watch_active_batches": {"batch_pkey"},
+    "watch_results": {"batch_count_pkey"},
+    "watch_no_ended_batches": {"batch_pkey", "event_key_key"},
     "set_volunteer_email": {"volunteer_pkey"},
     "volunteer_by_id": {"volunteer_pkey", "volunteer_authenticator_hash_key"},
     "job_classes": {"job_class_pkey"},
@@ -374,6 +392,15 @@ READS_ALL = {  # query -> why it may scan a large table
 
 SMALL = {  # reads no large table
     "add_mail_code",
+    "add_event",
+    "confirm_subscription",
+    "delete_subscription",
+    "insert_subscription",
+    "list_subscriptions",
+    "raise_events",
+    "rotate_subscription",
+    "set_subscription",
+    "subscriptions_with",
     "add_news",
     "drop_news",
     "insert_team",
@@ -616,6 +643,15 @@ SIGNED_IN = """
     INSERT INTO participation (volunteer_id, team_id, joined_at, export_consent_at)
     SELECT id, id % 500 + 1, 0, 0 FROM generate_series(1, 5000) AS id;
     INSERT INTO sample (step_s, at, figures) SELECT 10 * (1 + id % 3), id, '{}' FROM generate_series(1, 5000) AS id;
+    INSERT INTO event (key, kind, raised_at, detail)
+    SELECT 'batch_done ' || id, 'batch_done', id, '{}' FROM generate_series(1, 5000) AS id;
+    INSERT INTO subscription (person_id, channel, address, kinds, project_wide, interval_s, created_at)
+    SELECT id, 'webhook', 'https://example.org', '{batch_done}', true, 0, 0 FROM generate_series(1, 100) AS id;
+    INSERT INTO delivery (subscription_id, made_at, state, next_at)
+    SELECT id % 100 + 1, id, CASE WHEN id % 100 = 0 THEN 'waiting' ELSE 'sent' END, id
+    FROM generate_series(1, 5000) AS id;
+    INSERT INTO notification (subscription_id, event_id, delivery_id)
+    SELECT id % 100 + 1, id, CASE WHEN id % 100 > 0 THEN id END FROM generate_series(1, 5000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """
 

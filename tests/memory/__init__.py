@@ -7,6 +7,7 @@ from store.memory import AllShards
 from store.memory.ledger import MemoryLedger
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
 from tests.memory.insight import MemoryHostLists, MemoryInsight
+from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
 from tests.memory.repeating import MemoryRepeating
@@ -55,6 +56,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.process_reports = MemoryProcessReports()
         self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
+        self.notifications = MemoryNotifications(self.access)
 
     async def close(self) -> None:
         """There is nothing to close."""
