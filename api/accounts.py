@@ -124,7 +124,15 @@ class AccountsApi:
             lambda one: account_as_json(one, names),
         )
 
-    @operation("POST", "/accounts", "Add an account.", right=Right.OPERATE, status=201, errors=(404, 409))
+    @operation(
+        "POST",
+        "/accounts",
+        "Add an account.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+        subject="account {name}",
+    )
     async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> shapes.NewAccount:
         body = ask.body
         account = await self._people.add_account(
@@ -146,7 +154,15 @@ class AccountsApi:
             lambda one: submitter_as_json(one, accounts),
         )
 
-    @operation("POST", "/submitters", "Add a submitter.", right=Right.OPERATE, status=201, errors=(404, 409))
+    @operation(
+        "POST",
+        "/submitters",
+        "Add a submitter.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+        subject="submitter {name}, account {account}",
+    )
     async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> shapes.NewSubmitter:
         body = ask.body
         submitter = await self._people.add_submitter(
@@ -191,6 +207,7 @@ class AccountsApi:
         "Change an account's shares, parent or name, and the permissions of all submitters in or below it.",
         right=Right.OPERATE,
         errors=(404, 409),
+        subject="account {name}, account {new_name}",
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body, name = ask.body, ask.params.name
@@ -217,6 +234,7 @@ class AccountsApi:
         "Change a submitter's shares, accounts, permissions or name.",
         right=Right.OPERATE,
         errors=(404, 409),
+        subject="submitter {name}, submitter {new_name}, account {account}",
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body, name = ask.body, ask.params.name

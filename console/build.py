@@ -13,6 +13,7 @@ from administration.batches import Batches
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
+from console.audit_page import AuditPage
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
@@ -20,9 +21,11 @@ from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
+from console.people_pages import PeoplePages
 from console.percentiles import PercentilePages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
+from console.token_pages import TokenPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
@@ -98,6 +101,9 @@ def build_console(
         SimulatePages(services, runs),
         NewsPages(services),
         SettingPages(services),
+        PeoplePages(services),
+        TokenPages(services),
+        AuditPage(services),
         EntryPages(services),
         Manual(),  # must precede the files, whose route would match its pages
         assets,

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes
+from administration.changes import Changes, subject_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
@@ -405,7 +405,7 @@ class OrderingPages(Pages[PageServices]):
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
         await self._priorities.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_ordering", ", ".join(changes), why=why, values=dict(changes)
+            request, "set_ordering", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("ordering", "order")
 
