@@ -211,11 +211,10 @@ class AccountsApi:
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body, name = ask.body, ask.params.name
-        if body.parent is not None:
-            await self._people.move_account(name, parent=body.parent or None)
-        if body.name is not None:
-            await self._people.rename("account", name, checked_name(body.name))
-        return await self._sharing.set_account(body.name or name, shares=body.shares, permissions=body.permissions)
+        new_name = None if body.name is None else checked_name(body.name)
+        return await self._sharing.change_account(
+            name, shares=body.shares, permissions=body.permissions, parent=body.parent, new_name=new_name
+        )
 
     @operation(
         "DELETE",
@@ -238,10 +237,9 @@ class AccountsApi:
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body, name = ask.body, ask.params.name
-        if body.name is not None:
-            await self._people.rename("submitter", name, checked_name(body.name))
-        return await self._sharing.set_submitter(
-            body.name or name, shares=body.shares, account=body.account, permissions=body.permissions
+        new_name = None if body.name is None else checked_name(body.name)
+        return await self._sharing.change_submitter(
+            name, shares=body.shares, account=body.account, permissions=body.permissions, new_name=new_name
         )
 
     @operation(

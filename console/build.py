@@ -13,6 +13,7 @@ from administration.batches import Batches
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
+from console.account_pages import AccountPages
 from console.audit_page import AuditPage
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
@@ -102,6 +103,7 @@ def build_console(
         NewsPages(services),
         SettingPages(services),
         PeoplePages(services),
+        AccountPages(services),
         TokenPages(services),
         AuditPage(services),
         EntryPages(services),

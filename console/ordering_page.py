@@ -19,12 +19,9 @@ from administration.ordering.priorities import (
     KEYS,
     SECTION,
     Priorities,
-    grant_as_json,
-    limit_as_json,
     ordering_changes,
     weights_in_force,
 )
-from administration.ordering.rules import Rules
 from administration.ordering.sharing import Sharing
 from console.charts import Chart, Trace, bars, colour
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
@@ -301,7 +298,6 @@ class OrderingPages(Pages[PageServices]):
         super().__init__(services)
         self._priorities = Priorities(services.store, services.clock)
         self._sharing = Sharing(services.store, services.clock)
-        self._rules = Rules(services.store, services.clock)
         self._reports = UsageReports(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
@@ -332,8 +328,6 @@ class OrderingPages(Pages[PageServices]):
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
             **_form((await self._priorities.settings()).as_mapping(), {}),
-            "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
-            "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))

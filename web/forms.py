@@ -38,12 +38,16 @@ class FormError:
                 return 404
             case NotAllowedError():
                 return 403
+            case ConflictError():
+                return 409
             case _:
                 return status_of(self.error)
 
 
 def form_error(form: str, fields: Fields, error: MusterError) -> FormError:
-    """Return a form's error, at the field that it names: `name` for a name that is taken, the kind for an unknown one.
+    """Return a form's error at its field: the name that is taken, or the field that contains an unknown name.
+
+    An unknown `name` concerns the whole form: it is the object of the page, or is looked up under several kinds.
 
     >>> form_error("add", {"name": "ada"}, AlreadyExistsError("person", "ada")).field
     'name'
@@ -54,7 +58,7 @@ def form_error(form: str, fields: Fields, error: MusterError) -> FormError:
         case AlreadyExistsError():
             field = "new_name" if "new_name" in fields else "name"
         case NotFoundError():
-            field = error.kind
+            field = next((name for name, value in fields.items() if value == error.key and name != "name"), "")
         case _:
             field = ""
     return FormError(form, fields, error, field if field in fields else "")
