@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from administration.access.authentication import Authenticator
-from administration.access.who import NotAllowedError
 from administration.show import shown
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
 from domain.access import Act, Right, Role, Token
-from domain.errors import InvalidInputError
-from domain.units import PersonId, TokenId
+from domain.units import TokenId
 from muster_client import shapes
 
 RoleName = Literal["viewer", "submitter", "operator"]
@@ -49,9 +46,6 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     scopes: list[ScopeName] | None = None
     days: Annotated[int, msgspec.Meta(ge=1, le=3660)] | None = None
     person: str | None = None
-
-
-MOST = 10_000
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
@@ -88,6 +82,7 @@ class AccessApi:
         "/people",
         "Add an operator, submitter or viewer account. The one-time password is shown only once.",
         right=Right.OPERATE,
+        subject="person {name}",
         status=201,
         errors=(404, 409),
     )
@@ -99,10 +94,10 @@ class AccessApi:
     @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
-        if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
-            raise NotAllowedError("you cannot restrict your own account: ask another operator")
         role = None if body.role is None else Role(body.role)
-        changed = await self._authenticator.people.set(name, role=role, submitter=body.submitter, active=body.active)
+        changed = await self._authenticator.people.set(
+            name, role=role, submitter=body.submitter, active=body.active, by=ask.person.name
+        )
         return shown(shapes.PersonShown, changed)
 
     @operation(
@@ -124,7 +119,7 @@ class AccessApi:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
         rows = await self._authenticator.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
-        names = await self._names()
+        names = await self._authenticator.store.person_names(one.person_id for one in rows)
         return page_of(
             shapes.TokenPage,
             rows,
@@ -136,30 +131,21 @@ class AccessApi:
     @operation("POST", "/tokens", "Create a token. Its value is shown only once.", status=201, errors=(404,))
     async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> shapes.NewTokenShown:
         """Create a token with at most the scopes of the token that authenticates this request."""
-        body, person = ask.body, ask.person
-        owner = person.name if body.person is None else body.person
-        if owner != person.name and not person.may(Role.OPERATOR):
-            raise NotAllowedError(f"{person.name} may create tokens only for {person.name}")
-        if person.person_id is None and body.person is None:
-            raise InvalidInputError("person", "the owner of the token", "nothing")
+        body = ask.body
         rights = None if body.scopes is None else [Right(one) for one in body.scopes]
-        if owner == person.name:
-            rights = sorted(person.rights) if rights is None else rights
-            if not person.rights.issuperset(rights):
-                raise NotAllowedError(f"a new token may have at most the scopes of the caller: {sorted(person.rights)}")
-        made = await self._authenticator.tokens.add(owner, body.name, rights=rights, days=body.days)
+        owner, made = await self._authenticator.tokens.add_by(
+            ask.person, body.name, owner=body.person, rights=rights, days=body.days
+        )
         await self._authenticator.note(
-            ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name
+            ask.request, "add_token", f"token {made.token.token_id}, person {owner}", name=body.name
         )
         return shown(shapes.NewTokenShown, made, token=token_as_json(made.token, owner))
 
     @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
         revoked = await self._authenticator.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
-        return token_as_json(revoked, (await self._names())[revoked.person_id])
-
-    async def _names(self) -> Mapping[PersonId, str]:
-        return {one.person_id: one.name for one in await self._authenticator.store.people(limit=MOST)}
+        names = await self._authenticator.store.person_names([revoked.person_id])
+        return token_as_json(revoked, names[revoked.person_id])
 
     @operation(
         "GET",

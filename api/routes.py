@@ -79,7 +79,7 @@ class Api:
                 ArrayApi(store.process_reports, store.samples, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
-                OrderingApi(store, authenticator, clock),
+                OrderingApi(store, clock),
                 AccountsApi(store, keys, clock),
                 AccessApi(authenticator),
                 NotificationsApi(self.subscriptions),

@@ -5,6 +5,7 @@ Errors are reported as application/problem+json, never as a traceback.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -69,7 +70,7 @@ class Table:
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
-        target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
+        target = subject_of(route, ask) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)
@@ -101,17 +102,44 @@ def with_iso(value: Any) -> Any:  # Any: a JSON document
             return value
 
 
-def _made(answer: object) -> str:
-    """Return the reply's first `*_id` as the target of the audit entry.
+def subject_of(route: Route[Any, Any], ask: Ask[Any, Any]) -> str:
+    """Return what an operation changes, as in the pages' audit entries: kind and name, such as "batch 7".
 
-    >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
-    ('batch_id 7', '')
+    By default, the path gives both. Parts of `route.subject` whose values are missing are omitted.
     """
-    if isinstance(answer, Mapping):
-        for key, value in answer.items():
-            if str(key).endswith("_id"):
-                return f"{key} {value}"
-    return ""
+    given = [msgspec.structs.asdict(one) for one in (ask.body, ask.params) if isinstance(one, msgspec.Struct)]
+    values = {f"new_{key}": value for key, value in given[0].items()} if len(given) > 1 else {}
+    values |= {key: value for one in given for key, value in one.items()}
+    parts = route.subject.split(", ") if route.subject else subjects_in(route.path)
+    kept = [part for part in parts if all(values.get(key) is not None for key in re.findall(r"{(\w+)}", part))]
+    return ", ".join(part.format_map(values) for part in kept)
+
+
+KINDS = {"people": "person", "batches": "batch", "plan-classes": "plan class"}
+
+
+def subjects_in(path: str) -> list[str]:
+    """Return the subjects that a path names.
+
+    >>> subjects_in("/app-versions/{app_version_id}"), subjects_in("/people/{name}/password"), subjects_in("/grants")
+    (['app version {app_version_id}'], ['person {name}'], [])
+    """
+    found = re.findall(r"/([\w-]+)/{(\w+)}", path)
+    return [f"{KINDS.get(one) or one.removesuffix('s').replace('-', ' ')} {{{key}}}" for one, key in found]
+
+
+def _made(answer: object) -> str:
+    """Return the subject that a reply names: the changed settings, or its first `*_id`.
+
+    >>> _made({"batch_id": 7, "forecast": None}), _made({"changed": [{"key": "deadline.p_tight"}]}), _made({})
+    ('batch 7', 'setting deadline.p_tight', '')
+    """
+    if not isinstance(answer, Mapping):
+        return ""
+    changed = answer.get("changed")
+    settings = [f"setting {one['key']}" for one in changed] if isinstance(changed, list) else []
+    made = [f"{key.removesuffix('_id').replace('_', ' ')} {answer[key]}" for key in answer if key.endswith("_id")]
+    return ", ".join(settings or made[:1])
 
 
 def allowed(request: web.Request, right: Right) -> Person:

@@ -13,18 +13,15 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes
+from administration.changes import Changes, subject_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
     SECTION,
     Priorities,
-    grant_as_json,
-    limit_as_json,
     ordering_changes,
     weights_in_force,
 )
-from administration.ordering.rules import Rules
 from administration.ordering.sharing import Sharing
 from console.charts import Chart, hue
 from console.drawing import Axis, Bars, Rows
@@ -291,7 +288,6 @@ class OrderingPages(Pages[PageServices]):
         super().__init__(services)
         self._priorities = Priorities(services.store, services.clock)
         self._sharing = Sharing(services.store, services.clock)
-        self._rules = Rules(services.store, services.clock)
         self._reports = UsageReports(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
@@ -322,8 +318,6 @@ class OrderingPages(Pages[PageServices]):
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
             **_form((await self._priorities.settings()).as_mapping(), {}),
-            "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
-            "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
@@ -393,7 +387,7 @@ class OrderingPages(Pages[PageServices]):
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
         await self._priorities.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_ordering", ", ".join(changes), why=why, values=dict(changes)
+            request, "set_ordering", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("ordering", "order")
 

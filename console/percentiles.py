@@ -9,7 +9,7 @@ from math import exp
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes, with_changes
+from administration.changes import Changes, subject_of, with_changes
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
@@ -161,7 +161,7 @@ class PercentilePages(Pages[PageServices]):
         changes = self._asked(fields)
         await self._thresholds.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes)
+            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("percentiles", "thresholds")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
+from domain.access import Act, ActChoice, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
 from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
@@ -53,7 +53,7 @@ from domain.volunteers import (
     VolunteerRecord,
 )
 from hoststats.ports import Table
-from store.people import Kind
+from store.people import ALL_ACTS, Kind
 
 
 class SignInPeople(Protocol):
@@ -73,6 +73,8 @@ class SignInPeople(Protocol):
     async def person(self, name: str) -> PersonRecord: ...
 
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]: ...
+
+    async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]: ...
 
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
@@ -135,7 +137,11 @@ class AccessStore(SignInPeople, Sessions, Tokens, Protocol):
 
     async def note_act(self, act: Act) -> None: ...
 
-    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]: ...
+    async def acts(
+        self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
+    ) -> Sequence[Act]: ...
+
+    async def act_range(self, choice: ActChoice) -> tuple[int, int]: ...
 
 
 class People(Protocol):

@@ -18,6 +18,7 @@ import jinja2
 from aiohttp import web
 
 from administration.access.who import csrf_of, person_of
+from domain.access import Role
 from domain.clock import Clock
 from web import moments
 from web.manual import help_address
@@ -104,6 +105,13 @@ SECTIONS = (  # address, name, description
     ("settings", "Settings", "All settings and their history"),
 )
 
+PROJECT = (  # address, name, description, required role
+    ("people", "People", "Who may sign in, with roles and sessions", Role.OPERATOR),
+    ("accounts", "Accounts", "Shares, usage, grants and limits of accounts and submitters", Role.VIEWER),
+    ("tokens", "Tokens", "Credentials of programs that use the API", Role.VIEWER),
+    ("audit", "Audit trail", "Who changed what, and when", Role.OPERATOR),
+)
+
 SAID = {  # messages by result code of the last form
     "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
     "request.",
@@ -123,6 +131,11 @@ SAID = {  # messages by result code of the last form
     "published": "Published. Clients show it within a day.",
     "withdrawn": "The news is deleted. Clients that have shown it keep it.",
     "password": "Your password has been changed. Your other sessions are signed out.",
+    "saved": "Saved.",
+    "sessions": "All sessions of this user have ended.",
+    "deleted": "Deleted.",
+    "revoked": "The token has been revoked. Programs that use it are refused from now on.",
+    "usage": "The recorded usage has been reset. The next ordering starts from 0.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 
@@ -161,6 +174,7 @@ class PageStyle:
     first: tuple[str, str] = ("", "Overview")
     above: bool = False
     sections: Sequence[tuple[str, str, str]] = SECTIONS
+    project: Sequence[tuple[str, str, str, Role]] = PROJECT  # sections that administer the project
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.running import BenchmarkError
 
+NAME = "grace"  # of the operator who fetches the pages
 CONSOLE, API, SITE = "/console", "/api/v1", "/volunteers"
 AREAS = (CONSOLE, API, SITE)
 
@@ -164,6 +165,15 @@ def _pages(scene: Scene) -> list[str]:
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",
+        "/people",
+        f"/people/person?name={NAME}",
+        "/accounts",
+        "/accounts/account?name=default",
+        "/accounts/submitter?name=default",
+        "/accounts/limits",
+        "/tokens",
+        "/audit",
+        "/audit?who=api&what=submit_batch&subject=batch+1&first_day=2026-01-01",
         # a dry run of the decision, which evaluates each of the latest hosts
         f"/hosts/{scene.ranked}/why",
         f"/batches/{large}/why",

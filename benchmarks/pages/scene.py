@@ -14,7 +14,7 @@ from administration.project import Project
 from administration.simulations.rules import RequestedComparison, checked
 from administration.simulations.runs import RequestedRun, SimulationRuns
 from administration.thresholds.replay import replay
-from benchmarks.pages.addresses import Scene
+from benchmarks.pages.addresses import NAME, Scene
 from benchmarks.populations import APPS, NEWCOMER_FRACTION, ROWS, versions
 from benchmarks.running import say
 from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
@@ -29,7 +29,7 @@ from transfer.keys import load_keys
 from transfer.project_files import ProjectFiles
 from wire.attach import password_hash
 
-NAME, PASSWORD = "grace", "a password for one benchmark"
+PASSWORD = "a password for one benchmark"
 SMALL = 10  # jobs in each other batch
 RESULTS = 10  # per host, or fewer so that at most half of the jobs have results
 OWN_HOSTS, OWN_RESULTS = 10, 20_000  # for the volunteer who fetches pages

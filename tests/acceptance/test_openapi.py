@@ -75,7 +75,7 @@ async def test_valid_requests_get_documented_replies(busy: LiveServer) -> None:
     assert questions.asked > len(others) * len(questions.document["paths"])
     acts = [act for act in await busy.store.access.acts(limit=100_000) if act.who in {one.name for one in others}]
     assert {act.what for act in acts if act.who != "sue"} <= {"add_token", "revoke_token"}
-    assert "batch_id 1" not in {act.target for act in acts}
+    assert "batch 1" not in {act.target for act in acts}
 
 
 async def test_invalid_requests_get_documented_refusals(busy: LiveServer) -> None:

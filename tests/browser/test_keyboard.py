@@ -87,7 +87,21 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     page, keys = tab.page, tab.page.keyboard
 
     # Every stop is visible, in the order of the page; the first one skips the menu.
-    for path in ("/", "/batches", "/batches/new", "/hosts/1", "/percentiles", "/ordering", "/settings?q=p_", "/hosts"):
+    for path in (
+        "/",
+        "/batches",
+        "/batches/new",
+        "/hosts/1",
+        "/percentiles",
+        "/ordering",
+        "/settings?q=p_",
+        "/people",
+        "/tokens",
+        "/audit",
+    ):
+        await tab.open(path)
+        await check_stops(page)
+    for path in ("/accounts/account?name=default", "/hosts"):
         await tab.open(path)
         await check_stops(page)
     await page.set_viewport_size({"width": 390, "height": 800})  # or zoomed in

@@ -80,6 +80,8 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_known_networks": {"known_network_by_time", "known_network_pkey"},
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
+    "act_range": {"act_pkey"},
+    "person_names": {"person_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
     # figures over time
     "delete_samples": {"sample_pkey"},
