@@ -30,8 +30,8 @@ from console.percentiles import PercentilePages
 from console.repeating import RepeatingPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
-from console.upload import UploadPages
 from console.token_pages import TokenPages
+from console.upload import UploadPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock

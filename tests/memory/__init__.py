@@ -11,7 +11,6 @@ from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
 from tests.memory.repeating import MemoryRepeating
-from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
