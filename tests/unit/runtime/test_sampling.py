@@ -28,7 +28,11 @@ def test_rates_are_differences_of_counts() -> None:
     rates = rates.after(a_report(10.0, 120, refused={"disk": 10, "cpus": 1}))
 
     assert rates.rates == {
-        "requests": 2.0, "sent": 1.0, "reports": 0.0, "failed": 0.0, "busy": pytest.approx(0.02),
+        "requests": 2.0,
+        "sent": 1.0,
+        "reports": 0.0,
+        "failed": 0.0,
+        "busy": pytest.approx(0.02),
         "refused.disk": 0.5,
     }
     assert rates.after(a_report(10.0, 120)) is rates
