@@ -286,7 +286,7 @@ class Insight(Protocol):
     """Read-only queries about calling hosts and waiting work. Takes no locks."""
 
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]: ...
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]: ...
