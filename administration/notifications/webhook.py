@@ -63,7 +63,6 @@ class Permitted(AbstractResolver):
     def __init__(self, private: Networks, *, encrypted: bool) -> None:
         self._private = private
         self._encrypted = encrypted
-        self._resolver = ThreadedResolver()
 
     def check(self, address: str) -> None:
         """Raise RefusedAddressError for an address that is neither public, with TLS, nor listed in the setting."""
@@ -73,13 +72,13 @@ class Permitted(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
+        found = await ThreadedResolver().resolve(host, port, family)
         for one in found:
             self.check(one["host"])
         return found
 
     async def close(self) -> None:
-        await self._resolver.close()
+        """There is nothing to close."""
 
 
 class Webhooks:

@@ -63,4 +63,6 @@ CREATE TABLE batch_watch (
 );
 
 -- A code for a new e-mail address also holds the address, with the password's hash for it.
-ALTER TABLE mail_code ADD COLUMN email text, ADD COLUMN password_salt bytea, ADD COLUMN password_hash bytea;
+ALTER TABLE mail_code ADD COLUMN email text;             -- null: the code is for a new password
+ALTER TABLE mail_code ADD COLUMN password_salt bytea;
+ALTER TABLE mail_code ADD COLUMN password_hash bytea;
