@@ -24,6 +24,8 @@ HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other 
     "simulate.html": "console#simulations",
     "simulation.html": "console#simulations",
     "password.html": "console#roles",
+    "people.html": "console#roles",
+    "person.html": "console#roles",
 }
 
 

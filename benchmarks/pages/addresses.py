@@ -235,4 +235,5 @@ def _calls(scene: Scene) -> list[str]:
         "/people",
         "/tokens",
         "/audit",
+        "/audit?subject=batch+1&since=1",
     ]
