@@ -8,11 +8,13 @@ from typing import Annotated, Literal
 import msgspec
 
 from administration.access.authentication import Authenticator
+from administration.access.trail import trail_page
+from administration.names import checked_text
 from administration.show import shown
-from api.paging import Page, key_of, page_of
+from api.paging import Page, cursor_of, key_of, page_of
 from api.table import Ask, NoParams, operation
-from domain.access import Act, Right, Role, Token
-from domain.units import TokenId
+from domain.access import Act, ActChoice, Right, Role, Token
+from domain.units import Instant, TokenId
 from muster_client import shapes
 
 RoleName = Literal["viewer", "submitter", "operator"]
@@ -46,6 +48,19 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     scopes: list[ScopeName] | None = None
     days: Annotated[int, msgspec.Meta(ge=1, le=3660)] | None = None
     person: str | None = None
+
+
+LAST = 1e12  # s
+
+
+class AuditParams(Page, kw_only=True):
+    """Empty texts match all entries. Times in seconds since 1970."""
+
+    who: Annotated[str, msgspec.Meta(max_length=200, description="Only changes by this user.")] = ""
+    what: Annotated[str, msgspec.Meta(max_length=200, description="Only this action, such as abort_batch.")] = ""
+    subject: Annotated[str, msgspec.Meta(max_length=200, description="Only this subject, such as `batch 7`.")] = ""
+    since: Annotated[float, msgspec.Meta(ge=0.0, le=LAST, description="Only from this time on.")] = 0.0
+    until: Annotated[float, msgspec.Meta(ge=0.0, le=LAST, description="Only before this time.")] = LAST
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
@@ -150,10 +165,19 @@ class AccessApi:
     @operation(
         "GET",
         "/audit",
-        "The audit trail, newest first. Changes of settings are under /settings/changes.",
+        "The audit trail, newest first. A page of chosen entries may be short or empty: follow `next_cursor`.",
         right=Right.OPERATE,
     )
-    async def audit(self, ask: Ask[Page, None]) -> shapes.ActPage:
-        before = key_of(ask.params.cursor, "acts", int)
-        rows = await self._authenticator.store.acts(limit=ask.params.limit + 1, before=before)
-        return page_of(shapes.ActPage, rows, ask.params, lambda act: act.act_id, act_as_json)
+    async def audit(self, ask: Ask[AuditParams, None]) -> shapes.ActPage:
+        asked = ask.params
+        choice = ActChoice(
+            checked_text(asked.who, "who"),
+            checked_text(asked.what, "what"),
+            checked_text(asked.subject, "subject"),
+            Instant(asked.since),
+            Instant(asked.until),
+        )
+        before = key_of(asked.cursor, "acts", int)
+        found = await trail_page(self._authenticator.store, choice, before=before, limit=asked.limit)
+        after = None if found.next_before is None else cursor_of("acts", found.next_before)
+        return {"acts": [act_as_json(one) for one in found.acts], "next_cursor": after}

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, time, timedelta
 from math import inf
 from urllib.parse import urlencode
 
+import msgspec
 from aiohttp import web
 
 from administration.access.trail import LOOKED_AT, trail_csv, trail_page
@@ -61,6 +62,23 @@ def address_of(subject: str) -> str:
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
+def written(value: object) -> str:
+    """Return a recorded value as text: lists as words, objects as JSON.
+
+    >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0)
+    ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5')
+    """
+    match value:
+        case float():
+            return f"{value:.12g}"
+        case list() if all(isinstance(one, str) for one in value):
+            return ", ".join(value) or "(none)"
+        case list() | dict():
+            return msgspec.json.encode(value).decode()
+        case _:
+            return str(value) or "(empty)"
+
+
 class AuditPage(Pages[PageServices]):
     """The list of audit entries. Only operators may read it, as over the API."""
 
@@ -80,6 +98,7 @@ class AuditPage(Pages[PageServices]):
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
             "address_of": address_of,
+            "written": written,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
             "next": "?" + urlencode({**kept, "after": found.next_before}) if found.next_before else None,

@@ -29,6 +29,8 @@ HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other 
     "simulation.html": "console#simulations",
     "notifications.html": "how-to/get-notified",
     "password.html": "console#roles",
+    "people.html": "console#roles",
+    "person.html": "console#roles",
 }
 
 

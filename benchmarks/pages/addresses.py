@@ -260,4 +260,5 @@ def _calls(scene: Scene) -> list[str]:
         "/audit",
         "/subscriptions",
         "/deliveries",
+        "/audit?subject=batch+1&since=1",
     ]

@@ -173,6 +173,11 @@ async def test_trail_has_the_same_subjects_from_pages_and_api(server: LiveServer
         assert page.count("set setting</a>") == 1
         _, page = await grace.get("/audit?last_day=2000-01-01")
         assert "No matching entries" in page
+        asked = {"what": "set_setting", "subject": "setting feeder.slots", "since": 0, "until": 9e9}
+        found = await server.create("GET", "/audit", params={**asked, "limit": 1})
+        rest = await server.create("GET", "/audit", params={**asked, "cursor": found["next_cursor"]})
+        assert [one["who"] for one in (*found["acts"], *rest["acts"])] == ["api", OPERATOR]
+        assert (await server.create("GET", "/audit", params={"until": 1.0}))["acts"] == []
         async with grace.http.get(f"{grace.root}/audit?what=set_setting&as=csv") as answer:
             lines = (await answer.text()).splitlines()
             assert answer.content_type == "text/csv" and "Content-Security-Policy" in answer.headers

@@ -121,7 +121,7 @@ async def test_html_in_names_of_users_and_accounts_is_text(server: LiveServer, t
         assert await tab.page.locator(INJECTED).count() == 0, page
         assert await tab.page.locator("h1").inner_text() == PICTURE
         await tab.page.get_by_role("link", name="in the audit trail").click()
-        assert await tab.page.locator("tbody tr").count() >= 2, page
+        assert await tab.page.locator("tbody tr").count() >= 1, page
     assert await tab.page.title() != "1"
     assert tab.complaints == []
 

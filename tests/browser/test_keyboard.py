@@ -31,7 +31,8 @@ FOCUSED = """() => {
     label: one.labels?.[0]?.textContent.trim() ?? "",
     outlined: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2,
     seen: Boolean(there) && one.contains(there),
-    inOrder: !before || Boolean(before.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING),
+    inOrder: !before || before === one  // the next part of a date
+      || Boolean(before.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING),
   };
 }"""
 
