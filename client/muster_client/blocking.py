@@ -588,9 +588,18 @@ class SyncClient(LoopThread):
         """Revoke a token."""
         return self._run(self._client.revoke_token(token_id))
 
-    def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
-        return self._run(self._client.audit(limit=limit))
+    def audit(
+        self,
+        *,
+        limit: int | None = 100,
+        who: str | None = None,
+        what: str | None = None,
+        subject: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[shapes.ActShown]:
+        """Return the audit trail, newest first: changes by a user, of an action, of a subject such as "batch 7"."""
+        return self._run(self._client.audit(limit=limit, who=who, what=what, subject=subject, since=since, until=until))
 
     def subscriptions(self, *, limit: int | None = 1000) -> list[shapes.SubscriptionShown]:
         """Return the caller's subscriptions to notifications, or all of them if the caller is an operator."""

@@ -13,7 +13,18 @@ from api.routes import Api
 from api.table import File, Route
 from muster_client import Client, SyncClient, shapes
 
-LISTS = ("batches", "jobs", "hosts", "apps", "accounts", "submitters", "volunteers", "people", "tokens")
+LISTS = (
+    "batches",
+    "jobs",
+    "hosts",
+    "apps",
+    "accounts",
+    "submitters",
+    "volunteers",
+    "people",
+    "tokens",
+    "subscriptions",
+)
 OPERATIONS = {
     **{name: f"list_{name}" for name in LISTS},
     "submit": "submit_batch",
@@ -24,6 +35,7 @@ OPERATIONS = {
     "order": "priorities",
     "wait": "batch",
     "instances": "list_instances",
+    "deliveries": "list_deliveries",
     "setting_details": "settings",
 }
 NO_REPLY = (
