@@ -138,13 +138,13 @@ MORE_COLUMNS = {
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
-    HostKind.ALL: ("all", "Volunteers' computers, newest first."),
+    HostKind.ALL: ("all", "Volunteers' computers."),
     HostKind.SLOW: (
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
     HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
-    HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
+    HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
 
 
