@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 from urllib.parse import urlencode
@@ -138,13 +138,13 @@ MORE_COLUMNS = {
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
-    HostKind.ALL: ("all", "Volunteers' computers, newest first."),
+    HostKind.ALL: ("all", "Volunteers' computers."),
     HostKind.SLOW: (
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
     HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
-    HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
+    HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
 
 
@@ -222,7 +222,9 @@ class HostListPage(Pages[PageServices]):
         )
         if is_csv(request.query):
             columns = [*CSV_COLUMNS, *MORE_COLUMNS.get(asked.kind, ())]
-            return await send_csv(request, f"{asked.kind}-hosts", columns, self._pages(choice))
+            return await send_csv(
+                request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
+            )
         found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
@@ -242,7 +244,7 @@ class HostListPage(Pages[PageServices]):
         return RenderedPage("hosts.html", "Hosts", "hosts", values=values)
 
     async def _pages(self, choice: HostChoice) -> AsyncIterator[Sequence[Mapping[str, object]]]:
-        """Yield the whole list, as the API shows it."""
+        """Yield the whole list, as the API shows it. Other orders than by id would read all hosts for each page."""
         after = None
         while True:
             found = await self._services.store.host_lists.hosts(choice, after=after, limit=PER_READ)
