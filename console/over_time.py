@@ -20,7 +20,7 @@ CODES = 6  # refusals drawn one by one
 
 def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
     """Return the part of the time axis in an address. Raises InvalidInputError."""
-    from_at, to_at = [number_of(query, name, low=0.0, high=LATEST_AT) for name in ASKS[1:]]
+    from_at, to_at = (number_of(query, name, low=0.0, high=LATEST_AT) for name in ASKS[1:])
     return window_of(query.get("range", usual), from_at, to_at, now)
 
 

@@ -32,7 +32,7 @@ from scheduler.runtime import runtime_behind_s
 
 NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
-Passes = tuple[bool | tuple[TypeOf, float], ...]  # whether gates are strict, and thresholds by type
+Passes = tuple[bool, frozenset[tuple[TypeOf, float]]]  # whether gates are strict, and thresholds by type
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +218,7 @@ class HostPopulationView:
 
         A newcomer on several processor types of an app sends one request, so only the type with most newcomers counts.
         """
-        key = (self._strict, *sorted(thresholds.items()))  # gates often share a threshold
+        key = (self._strict, frozenset(thresholds.items()))  # gates often share a threshold
         found = self._passed.get(key)
         if found is None:
             found = self._passed[key] = passing(
