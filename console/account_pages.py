@@ -13,6 +13,7 @@ from aiohttp import web
 from administration.access.who import admit
 from administration.names import checked_name, checked_shares
 from administration.ordering.accounts import AccountNode, account_tree
+from administration.ordering.priorities import limit_as_json
 from administration.ordering.rules import QUANTITIES, Rules
 from administration.ordering.sharing import Sharing
 from domain.access import Role
@@ -263,9 +264,8 @@ class AccountPages(Pages[PageServices]):
         return await self._handled(request, "set", self._limits, act)
 
     async def _limits(self, request: web.Request, fields: Fields, wrong: FormError | None) -> RenderedPage:
-        tree = await account_tree(self._services.store, self._services.clock)
         values: dict[str, object] = {
-            "limits": tree.limits,
+            "limits": [limit_as_json(one) for one in await self._rules.limits()],
             "asked": fields,
             "scopes": [(one.value, one.value) for one in Scope],
             "quantities": [(name, one.value) for name, one in QUANTITIES.items()],

@@ -82,8 +82,8 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
         assert (change["by"], change["to"], change["why"]) == ("ola", 0.8, "they waited")
         acts = [(act["who"], act["what"], act["target"]) for act in await operator.audit()]
         assert acts[:2] == [
-            ("ola", "set_setting", "key deadline.p_tight"),
-            ("ola", "abort_batch", f"batch_id {others}"),
+            ("ola", "set_setting", "setting deadline.p_tight"),
+            ("ola", "abort_batch", f"batch {others}"),
         ]
         [mine] = [one for one in await operator.tokens() if one["last_used_at"] is not None and one["person_id"] == 3][
             -1:
