@@ -164,7 +164,9 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short),
             "because": lambda row: because(row.standing.breakdown, self._services.clock.now()),
             "may": lambda batch: (
-                batch.ended_at is None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
+                (batch.ended_at is None or batch.counts.jobs_failed)
+                and person.may(Role.SUBMITTER)
+                and person.owns(batch.submitter_id)
             ),
             "query": {key: query[key] for key in FILTERS if query.get(key)},
             "link": lambda **changes: kept_of(query, **changes),

@@ -1,4 +1,4 @@
-"""Ends the batches selected in the list, or changes their importance. Each batch gets its own audit entry."""
+"""Ends, changes or retries the batches selected in the list. Each batch gets its own audit entry."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from web.handlers import LARGEST_ID, Pages, PageServices, fields_of, post, whole
 from web.rendering import Crumb, RenderedPage
 
 MOST = 200  # batches per form; a page of the list has 50
-END, CHANGE = "end", "change"
+END, CHANGE, RETRY = "end", "change", "retry"
+ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
+SAID = {END: "ended", CHANGE: "importance", RETRY: "retried"}
 
 
 class SelectedBatches(Pages[PageServices]):
@@ -32,34 +34,37 @@ class SelectedBatches(Pages[PageServices]):
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
         admit(request, Role.SUBMITTER)
-        fields, batches = await fields_of(request), await self._selected(request)
-        if (what := fields.get("what")) not in (END, CHANGE):
-            raise InvalidInputError("what", f"{END} or {CHANGE}", what)
+        fields = await fields_of(request)
+        if (what := fields.get("what", "")) not in ACTS:
+            raise InvalidInputError("what", "one of " + ", ".join(ACTS), what)
+        batches = await self._selected(request, ended=what == RETRY)
         if what == END and not fields.get("sure"):
             return _page("End these batches?", batches, {})
         changes = _changes(fields) if what == CHANGE else {}
         failed: dict[BatchId, str] = {}
         for batch in batches:
             try:
-                await self._one(request, batch.batch_id, changes)
+                await self._one(request, what, batch.batch_id, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
         if failed:
             left = [batch for batch in batches if batch.batch_id in failed]
             return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
-        return self._services.go("batches", "ended" if what == END else "importance")
+        return self._services.go("batches", SAID[what])
 
-    async def _one(self, request: web.Request, batch_id: BatchId, changes: Mapping[str, int | str]) -> None:
-        """Change one batch, or end it if there are no `changes`, and record that."""
-        if changes:
+    async def _one(self, request: web.Request, what: str, batch_id: BatchId, changes: Mapping[str, int | str]) -> None:
+        """Change, end or retry one batch, and record that."""
+        told: Mapping[str, object] = changes
+        if what == CHANGE:
             await set_importance(self._services.store, batch_id, **changes)  # type: ignore[arg-type]  # by _changes
+        elif what == RETRY:
+            told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
         else:
             await self._batches.abort(batch_id)
-        act = "set_importance" if changes else "abort_batch"
-        await self._services.authenticator.note(request, act, f"batch {batch_id}", **changes)
+        await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)
 
-    async def _selected(self, request: web.Request) -> Sequence[Batch]:
-        """Return the selected active batches. Raises InvalidInputError, NotAllowedError."""
+    async def _selected(self, request: web.Request, *, ended: bool) -> Sequence[Batch]:
+        """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
             raise InvalidInputError("batch", f"1 to {MOST} selected batches", len(given))
@@ -67,7 +72,7 @@ class SelectedBatches(Pages[PageServices]):
         found = await self._services.store.views.batches_with(ids)
         for batch in found:
             admit_owner(request, batch.submitter_id)
-        return [batch for batch in found if batch.ended_at is None]
+        return [batch for batch in found if ended or batch.ended_at is None]
 
 
 def _changes(fields: Mapping[str, str]) -> dict[str, int | str]:

@@ -252,14 +252,18 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
         assert [one.user_priority for one in batches] == [-7, -7, 0]
         status, _, page = await grace.post_many(chosen, {"what": "change", "level": "expedite"})
         assert status == 409 and "expedite" in page  # the submitter lacks the permission
+        status, where, _ = await grace.post_many(chosen, {"what": "retry"})
+        assert (status, urlsplit(where).query) == (200, "said=retried")
         status, _, page = await grace.post_many(chosen, {"what": "end"})
         assert status == 200 and 'name="sure"' in page
         assert [(await server.batch(one))["state"] for one in ids] == ["active"] * 3
         await grace.post_many(chosen, {"what": "end", "sure": "yes"})
+        status, _, page = await grace.post_many(chosen, {"what": "retry"})
+        assert status == 409 and "#1: " in page and "#2: " in page  # aborted batches stay so
 
     assert [(await server.batch(one))["state"] for one in ids] == ["aborted", "aborted", "active"]
     acts = [(one.what, one.target) for one in await server.store.access.acts(limit=50)]
-    for what in ("set_importance", "abort_batch"):
+    for what in ("set_importance", "retry_batch", "abort_batch"):
         assert [target for act, target in acts[::-1] if act == what] == [f"batch {one}" for one in ids[:2]]
 
 
