@@ -18,11 +18,12 @@ from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
-from api.table import Ask, Route, reply
+from api.table import REPLAYED, Ask, Route, reply
 from domain.access import Act, Right
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
 from web import problems as told
+from web.moments import iso
 
 SECRET = frozenset({"password", "old_password", "new_password"})
 DETAIL_CHARS = 2000
@@ -48,9 +49,13 @@ class Table:
             answer = await route.handler(ask)
             if isinstance(answer, web.StreamResponse):
                 return answer
-            if route.right is not Right.READ:
+            if route.right is not Right.READ and not request.get(REPLAYED):
                 await self._note(route, ask, answer)
-            made = reply(answer, status=route.status)
+            iso_wanted = ISO_TIMES in request.headers.get("Prefer", "").replace(" ", "").split(",")
+            made = reply(with_iso(answer) if iso_wanted else answer, status=route.status)
+            made.headers[hdrs.VARY] = "Prefer"
+            if iso_wanted:
+                made.headers["Preference-Applied"] = ISO_TIMES
             if route.leads_to:
                 made.headers[hdrs.LOCATION] = self._address(request, route.leads_to, answer)
             return made
@@ -71,6 +76,30 @@ class Table:
             await self._authenticator.store.note_act(act)
         except UnavailableError as error:
             log.warning("audit trail entry lost", who=act.who, what=act.what, target=target, why=str(error))
+
+
+ISO_TIMES = "times=iso"  # a preference (RFC 7240)
+LAST_S = 253_402_300_799.0  # the end of the year 9999
+
+
+def with_iso(value: Any) -> Any:  # Any: a JSON document
+    """Return a reply with `NAME_at_iso` beside each time `NAME_at`.
+
+    >>> with_iso({"batches": [{"created_at": 0.0, "ended_at": None}]})
+    {'batches': [{'created_at': 0.0, 'created_at_iso': '1970-01-01T00:00:00Z', 'ended_at': None}]}
+    """
+    match value:
+        case Mapping():
+            made: dict[str, Any] = {}
+            for key, one in value.items():
+                made[key] = with_iso(one)
+                if str(key).endswith("_at") and isinstance(one, (int, float)) and 0.0 <= one <= LAST_S:
+                    made[f"{key}_iso"] = iso(one)
+            return made
+        case list() | tuple():
+            return [with_iso(one) for one in value]
+        case _:
+            return value
 
 
 def subject_of(route: Route[Any, Any], ask: Ask[Any, Any]) -> str:

@@ -28,6 +28,9 @@ Body = TypeVar("Body")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, whose type the signature states
 
 
+REPLAYED = web.RequestKey("replayed", bool)  # a repeated request, which changed nothing
+
+
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
     """A route without path or query parameters."""
 

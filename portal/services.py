@@ -176,6 +176,7 @@ SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
     "preferences": "Saved. Each computer applies the preferences to new work at its next contact.",
     "email": "Your e-mail address has been changed. Use the new address to sign in.",
+    "verify": "A link was sent to the new address. Open it within an hour; the old address stays until then.",
     "deleted": "Your account has been deleted. Also remove the project in your BOINC client.",
     "mailed": "If there is an account with this address, a message with a link has been sent to it.",
     "reset": "Your password has been changed. Sign in with the new password.",

@@ -16,6 +16,7 @@ from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, Permission, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.samples import Sample
 from domain.units import (
     AccountId,
     AppId,
@@ -285,7 +286,7 @@ class Insight(Protocol):
     """Read-only queries about calling hosts and waiting work. Takes no locks."""
 
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]: ...
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]: ...
@@ -315,6 +316,20 @@ class ProcessReports(Protocol):
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]: ...
 
 
+class Samples(Protocol):
+    """Samples of the project's figures over time."""
+
+    async def write(self, step_s: int, at: Instant, figures: Mapping[str, float]) -> None: ...
+
+    async def last(self, step_s: int, until: Instant) -> Instant | None: ...
+
+    async def between(self, step_s: int, from_at: Instant, to_at: Instant) -> Sequence[Sample]: ...
+
+    async def delete(self, step_s: int, *, before: Instant, after: Instant) -> None: ...
+
+    async def active_hosts(self, since: Instant) -> int: ...
+
+
 class OrderingRules(Protocol):
     """Grants, limits, usage, and the breakdown of each batch's place."""
 
@@ -327,6 +342,8 @@ class OrderingRules(Protocol):
     async def drop_grant(self, account_id: AccountId) -> None: ...
 
     async def limits(self) -> Sequence[Limit]: ...
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None: ...
 
     async def put_limit(self, limit: Limit) -> None: ...
 

@@ -242,9 +242,11 @@ RETURNING volunteer_id;
 
 
 -- name: update_volunteer_password
--- Purpose: set a volunteer's password; the account key stays, so that clients stay attached.
+-- Purpose: set a volunteer's password; the account key stays, so that clients stay attached. Codes sent by mail end, because
+--   one for a new address holds the old password's hash.
 -- Arguments: $1 volunteer_id, $2 password_salt, $3 password_hash.
 -- Result: volunteer_id; no row when there is none.
+WITH codes AS (DELETE FROM mail_code WHERE mail_code.volunteer_id = $1)
 UPDATE volunteer SET password_salt = $2, password_hash = $3
 WHERE volunteer_id = $1
 RETURNING volunteer_id;

@@ -116,20 +116,17 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await keys.press("Tab")
     assert (await page.evaluate(FOCUSED))["text"] == "Help"  # the first element of the page
 
-    # A table: sorted ascending, descending, and filtered.
+    # A list: sorted by the server, ascending and descending.
     await tab_to(page, text="Host")
     column = page.get_by_role("columnheader", name="Host")
     numbers = page.locator("tbody tr:visible th a")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "ascending")
     assert await numbers.first.inner_text() == "1"
-    await keys.press("Space")
+    await tab_to(page, text="Host")
+    await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert await numbers.first.inner_text() == str(HOSTS)
-    await keys.press("Shift+Tab")
-    assert (await page.evaluate(FOCUSED))["label"] == "Filter rows"
-    await keys.type("Linux nowhere")
-    await expect(numbers).to_have_count(0)
 
     # The menu, then a threshold: changed, previewed and saved.
     await tab.open("/")

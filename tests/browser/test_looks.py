@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
 
+from administration.accounts import AccountKeys
+from domain.notifications import KINDS, Channel, DeliveryState, EventKind
+from domain.units import Seconds
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.routes import pages_left_out
 from tests.browser.scene import OPERATOR, furnish
+from transfer.keys import load_keys
 
 SERIOUS = {"serious", "critical"}
 PHONE = {"viewport": {"width": 390, "height": 800}}
@@ -86,6 +91,25 @@ async def begin_a_simulation(server: LiveServer) -> int:
     return found
 
 
+async def subscribe(server: LiveServer) -> str:
+    """Add subscriptions with deliveries; return the path of the page behind the link in a message."""
+    store, now = server.store.notifications, server.clock.now()
+    person_id = (await server.store.access.person(OPERATOR)).person_id
+    hook = f"https://hooks.example.org/services/{'T0123456789/' * 4}secret"
+    options: dict[str, Any] = {"project_wide": True, "interval_s": Seconds(300.0), "now": now}
+    first = await store.add(person_id, Channel.WEBHOOK, hook, kinds=KINDS, confirmed_at=now, **options)
+    mail = await store.add(person_id, Channel.EMAIL, "grace@example.org", kinds=KINDS[:2], confirmed_at=None, **options)
+    for one in (first, mail):
+        await store.send(one.subscription_id, EventKind.TEST, f"test {one.subscription_id}", now=now)
+    for delivery, subscription, _ in await store.due_deliveries(now, 2):
+        state, outcome = DeliveryState.WAITING, "HTTP status 307: redirects are not followed"
+        if subscription.channel is Channel.EMAIL:
+            state, outcome = DeliveryState.SENT, "accepted by the mail server"
+        await store.end_attempt(delivery.delivery_id, state, outcome, now=now)
+    keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
+    return f"/subscription/{mail.subscription_id}/{keys.subscription_code(mail.subscription_id, mail.address)}"
+
+
 @pytest.mark.timeout(600)
 async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chromium: Browser) -> None:
     ids = await furnish(server)
@@ -97,11 +121,17 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
+        "overview-day": "/?range=day",
         "batches": "/batches",
         "batch": f"/batches/{ids['due']}",
+        "batch-hour": f"/batches/{ids['due']}?range=hour",
         "batch-new": "/batches/new",
+        "batch-upload": "/batches/upload",
         "batch-why": f"/batches/{ids['huge']}/why",
         "batch-abort": f"/batches/{ids['rush']}/abort",
+        "batch-clone": f"/batches/{ids['due']}/clone",
+        "batch-retry": f"/batches/{ids['due']}/retry",
+        "batch-errors": f"/batches/{ids['due']}/errors",
         "jobs": f"/batches/{ids['huge']}/jobs",
         "instances": f"/batches/{ids['due']}/instances",
         "job": "/jobs/1",
@@ -132,6 +162,8 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "limits": "/accounts/limits",
         "tokens": "/tokens",
         "audit": "/audit",
+        "notifications": "/notifications",
+        "subscription": await subscribe(server),
         "password": "/password",
         "error": "/batches/999",
     }
@@ -152,7 +184,11 @@ async def test_everything_can_be_done_without_scripts(server: LiveServer, chromi
     await tab.page.goto(f"{tab.root}/sign-in")
     await tab.sign_in()
     await tab.page.goto(f"{tab.root}/batches/{ids['rush']}")
-    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()  # data of a chart
+    assert await tab.page.locator("#chart-forecasts svg path").first.is_visible()
+    await tab.page.get_by_text("Data: forecast history").click()
+    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()
+    await tab.page.get_by_role("link", name="hour", exact=True).click()
+    assert await tab.page.locator("#chart-progress svg path").first.is_visible()
     await tab.page.goto(f"{tab.root}/batches")
     await tab.page.get_by_label("Name contains").fill("cens")
     await tab.page.get_by_role("button", name="Show").click()
