@@ -416,7 +416,8 @@ class PostgresAccess(OnDatabase):
     ) -> Sequence[Act]:
         """Return acts by who, what and subject, newest first, with act_ids from `first` to below `before`."""
         asked = (choice.who, choice.what, choice.targets)
-        return [_act(row) for row in await self._database.fetch("list_acts", limit, before or LAST_ID, first, *asked)]
+        end = LAST_ID if before is None else before
+        return [_act(row) for row in await self._database.fetch("list_acts", limit, end, first, *asked)]
 
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         """Return the first act_id of the chosen time, and the first one after it."""

@@ -273,3 +273,5 @@ async def test_empty_trail_has_an_empty_range(store: Store) -> None:
     first, end = await store.access.act_range(ActChoice())
     assert first == end
     assert list(await store.access.acts(limit=9, before=end, first=first)) == []
+    await store.access.note_act(Act(NOW, "ada", "abort_batch"))
+    assert list(await store.access.acts(limit=9, before=0)) == []

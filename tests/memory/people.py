@@ -403,7 +403,7 @@ class MemoryAccess:
     async def acts(
         self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
     ) -> Sequence[Act]:
-        found = self._acts if before is None else self._acts[: before - 1]
+        found = self._acts if before is None else self._acts[: max(0, before - 1)]
         return [one for one in reversed(found) if one.act_id >= first and _chosen(one, choice)][:limit]
 
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
