@@ -31,6 +31,7 @@ from api.hosts import HostsApi
 from api.notifications import NotificationsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
+from api.repeating import RepeatingApi
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.simulations import SimulationsApi
@@ -68,16 +69,17 @@ class Api:
         self.table = Table(
             operations_of(
                 BatchesApi(store, batches, ForecastViews(store, clock), results),
+                RepeatingApi(store, batches, results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications),
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, clock),
+                ArrayApi(store.process_reports, store.samples, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
-                OrderingApi(store, authenticator, clock),
+                OrderingApi(store, clock),
                 AccountsApi(store, keys, clock),
                 AccessApi(authenticator),
                 NotificationsApi(self.subscriptions),

@@ -189,7 +189,7 @@ SAID = {
     "statistics": "Saved. The change takes effect in the next daily export of the statistics.",
     "password": "Your password has been changed. Your computers stay attached; other browsers are signed out.",
 }
-LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
+LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, (), SAID, volunteer_of)
 
 
 @dataclass(frozen=True, slots=True)

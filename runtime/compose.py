@@ -60,6 +60,7 @@ from runtime.project_api import build_project_api
 from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
 from runtime.rate_limits.requests import AREA as MALFORMED
 from runtime.rate_limits.requests import MalformedRequests, RequestLimits
+from runtime.sampling import SAMPLE_EVERY_S, Sampler
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
 from store.locks import DutyLocks, PostgresShards
@@ -303,6 +304,7 @@ async def build_background(
         )
         object_cleaner = ObjectCleaner(files, store.restoring, clock, lambda: catalogue.catalogue().settings.storage)
         exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
+        sampler = Sampler(store, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
@@ -340,6 +342,7 @@ async def build_background(
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
+                ("samples", sampler.run_once, lambda: SAMPLE_EVERY_S),
                 ("events", watch.run_once, lambda: WATCH_EVERY_S),
                 ("notifications", deliverer.run_once, lambda: DELIVER_EVERY_S),
             )

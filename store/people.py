@@ -12,6 +12,7 @@ from domain.access import (
     FORGOTTEN_AFTER_S,
     KNOWN_FOR_S,
     Act,
+    ActChoice,
     Attempts,
     Guess,
     PersonRecord,
@@ -258,6 +259,7 @@ class PostgresVolunteers(OnDatabase):
 
 FORGET_AT_ONCE = 1000  # number of expired rows
 LAST_ID = 2**62
+ALL_ACTS = ActChoice()
 
 
 class PostgresAccess(OnDatabase):
@@ -287,6 +289,10 @@ class PostgresAccess(OnDatabase):
 
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [person(row) for row in await self._database.fetch("list_people", limit, after or 0)]
+
+    async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]:
+        found = await self._database.fetch("person_names", sorted(set(person_ids)))
+        return {row["person_id"]: row["name"] for row in found}
 
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
@@ -405,10 +411,17 @@ class PostgresAccess(OnDatabase):
             "insert_act", act.acted_at, act.who, act.what, act.target, rows.encoded(act.detail), act.address
         )
 
-    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
-        """Return the acts, newest first. `before` is the act_id at which a listing continues."""
-        found = await self._database.fetch("list_acts", limit, before or LAST_ID)
-        return [_act(row) for row in found]
+    async def acts(
+        self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
+    ) -> Sequence[Act]:
+        """Return acts by who, what and subject, newest first, with act_ids from `first` to below `before`."""
+        asked = (choice.who, choice.what, choice.targets)
+        return [_act(row) for row in await self._database.fetch("list_acts", limit, before or LAST_ID, first, *asked)]
+
+    async def act_range(self, choice: ActChoice) -> tuple[int, int]:
+        """Return the first act_id of the chosen time, and the first one after it."""
+        row = await self._database.fetch_first("act_range", choice.since, choice.until)
+        return row["first_id"], row["end_id"]
 
 
 _attempts = mapper(Attempts)

@@ -28,7 +28,9 @@ from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
+from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
+from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -104,6 +106,7 @@ class PostgresStore:
         self.ledger = PostgresLedger(database, self._scheduler_settings)
         self.waiting = PostgresWaitingWork(database)
         self.submissions = PostgresSubmissions(database)
+        self.repeating = PostgresRepeating(database)
         self.unsettled = PostgresUnsettledJobs(database, self._scheduler_settings)
         self.overdue = PostgresOverdueWork(database, self._scheduler_settings)
         self.outages = PostgresOutages(database)
@@ -134,6 +137,7 @@ class PostgresStore:
         self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
+        self.samples = PostgresSamples(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)

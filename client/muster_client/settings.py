@@ -219,9 +219,19 @@ class Administration(Transport):
         found: shapes.TokenShown = await self._call("DELETE", f"tokens/{token_id}")
         return found
 
-    async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
-        return await self._list("audit", "acts", limit=limit)
+    async def audit(
+        self,
+        *,
+        limit: int | None = 100,
+        who: str | None = None,
+        what: str | None = None,
+        subject: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[shapes.ActShown]:
+        """Return the audit trail, newest first: changes by a user, of an action, of a subject such as "batch 7"."""
+        query = {"who": who, "what": what, "subject": subject, "since": since, "until": until}
+        return await self._list("audit", "acts", limit=limit, query=query)
 
     async def subscriptions(self, *, limit: int | None = 1000) -> list[shapes.SubscriptionShown]:
         """Return the caller's subscriptions to notifications, or all of them if the caller is an operator."""

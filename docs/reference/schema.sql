@@ -776,6 +776,7 @@ CREATE TABLE job (
     more_instances smallint DEFAULT 0 NOT NULL,
     template_id bigint,
     number integer,
+    retried_after bigint,
     CONSTRAINT job_check CHECK (((state = 'valid'::text) = (canonical_instance_id IS NOT NULL))),
     CONSTRAINT job_check1 CHECK (((state = 'failed'::text) = (failure IS NOT NULL))),
     CONSTRAINT job_check2 CHECK (((state = 'open'::text) = (ended_at IS NULL))),
@@ -1040,6 +1041,12 @@ CREATE TABLE process_report (
     CONSTRAINT process_report_kind_check CHECK ((kind = ANY (ARRAY['worker'::text, 'background'::text])))
 )
 WITH (fillfactor='50');
+
+CREATE TABLE sample (
+    step_s integer NOT NULL,
+    at double precision NOT NULL,
+    figures jsonb NOT NULL
+);
 
 CREATE TABLE schema_version (
     version integer NOT NULL,
@@ -1492,6 +1499,9 @@ ALTER TABLE ONLY plan_class
 
 ALTER TABLE ONLY process_report
     ADD CONSTRAINT process_report_pkey PRIMARY KEY (name);
+
+ALTER TABLE ONLY sample
+    ADD CONSTRAINT sample_pkey PRIMARY KEY (step_s, at);
 
 ALTER TABLE ONLY schema_version
     ADD CONSTRAINT schema_version_pkey PRIMARY KEY (version);

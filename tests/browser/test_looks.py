@@ -65,6 +65,23 @@ async def fail_some(server: LiveServer) -> None:
     await host.call()
 
 
+async def administer(server: LiveServer) -> None:
+    """Add accounts with a submitter, a grant and limits, tokens of two users, and audit entries."""
+    for name, parent in (("lab", None), ("lab north", "lab")):
+        await server.create("POST", "/accounts", json={"name": name, "parent": parent, "shares": 2.0})
+    await server.create("POST", "/submitters", json={"name": "ada", "account": "lab", "shares": 3.0})
+    await server.create("PUT", "/permissions", json={"kind": "submitter", "name": "ada", "permissions": ["raise"]})
+    await server.create("PUT", "/grants", json={"account": "lab", "granted_su": 5000.0, "period_s": 30 * 86400.0})
+    await server.create("PUT", "/limits", json={"scope": "account", "quantity": "jobs", "name": "lab", "hard": 200.0})
+    await server.create("PUT", "/limits", json={"scope": "submitter", "quantity": "batches", "soft": 5.0, "hard": 20.0})
+    await server.create("POST", "/people", json={"name": "ada", "role": "submitter", "submitter": "ada"})
+    token = {"name": "nightly builds", "person": OPERATOR, "scopes": ["read", "submit"], "days": 30}
+    await server.create("POST", "/tokens", json=token)
+    made = await server.create("POST", "/tokens", json={"name": "old laptop", "person": "ada", "scopes": ["read"]})
+    await server.create("DELETE", f"/tokens/{made['token']['token_id']}")
+    await server.create("PUT", "/thresholds", json={"values": {"p_tight": 0.85}, "why": "late jobs waited"})
+
+
 async def begin_a_simulation(server: LiveServer) -> int:
     """Start a simulation; finished ones are covered by the test that runs one."""
     asked = {"scenario": "small", "rules": ["muster", "fixed"], "seeds": 3, "changes": {"population.hosts": 80}}
@@ -97,17 +114,24 @@ async def subscribe(server: LiveServer) -> str:
 async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chromium: Browser) -> None:
     ids = await furnish(server)
     await fail_some(server)
+    await administer(server)
     simulation = await begin_a_simulation(server)
     text = "From Monday on, jobs need about 4 GB of memory.\nThank you for computing with us."
     await server.store.participation.add_news("Larger jobs from Monday", text, by=OPERATOR, now=server.clock.now())
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
+        "overview-day": "/?range=day",
         "batches": "/batches",
         "batch": f"/batches/{ids['due']}",
+        "batch-hour": f"/batches/{ids['due']}?range=hour",
         "batch-new": "/batches/new",
+        "batch-upload": "/batches/upload",
         "batch-why": f"/batches/{ids['huge']}/why",
         "batch-abort": f"/batches/{ids['rush']}/abort",
+        "batch-clone": f"/batches/{ids['due']}/clone",
+        "batch-retry": f"/batches/{ids['due']}/retry",
+        "batch-errors": f"/batches/{ids['due']}/errors",
         "jobs": f"/batches/{ids['huge']}/jobs",
         "instances": f"/batches/{ids['due']}/instances",
         "job": "/jobs/1",
@@ -130,6 +154,14 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "settings": "/settings?q=deadline",
         "setting": "/settings/deadline.p_tight",
         "news": "/news",
+        "people": "/people",
+        "person": f"/people/person?name={OPERATOR}",
+        "accounts": "/accounts",
+        "account": "/accounts/account?name=lab",
+        "submitter": "/accounts/submitter?name=ada",
+        "limits": "/accounts/limits",
+        "tokens": "/tokens",
+        "audit": "/audit",
         "notifications": "/notifications",
         "subscription": await subscribe(server),
         "password": "/password",
@@ -152,7 +184,11 @@ async def test_everything_can_be_done_without_scripts(server: LiveServer, chromi
     await tab.page.goto(f"{tab.root}/sign-in")
     await tab.sign_in()
     await tab.page.goto(f"{tab.root}/batches/{ids['rush']}")
-    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()  # data of a chart
+    assert await tab.page.locator("#chart-forecasts svg path").first.is_visible()
+    await tab.page.get_by_text("Data: forecast history").click()
+    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()
+    await tab.page.get_by_role("link", name="hour", exact=True).click()
+    assert await tab.page.locator("#chart-progress svg path").first.is_visible()
     await tab.page.goto(f"{tab.root}/batches")
     await tab.page.get_by_label("Name contains").fill("cens")
     await tab.page.get_by_role("button", name="Show").click()
