@@ -84,7 +84,7 @@ _PLAN_CLASSES: Mapping[str, str] = {  # how it is defined
 }
 _FILES: Mapping[str, str] = {
     "script": "--main program.sh",
-    "wrapper": "--main wrapper --file job.xml --file worker=worker.sh",
+    "wrapper": "--main wrapper --file job.xml --link worker=worker.sh",
     "docker": "--main docker_wrapper --file Dockerfile --file main.sh --file job.toml --plan-class docker",
     "gpu": "--main program.sh --plan-class cuda",
 }

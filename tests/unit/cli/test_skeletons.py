@@ -25,7 +25,7 @@ def test_new_application_has_a_valid_batch_and_every_named_file(template: str, t
     batch = tomllib.loads((folder / "batch.toml").read_text())
     assert size_of(parse_batch({"submitter": "ada", **batch})).jobs == 10
     script = (folder / "add.sh").read_text()
-    named = {name.rpartition("=")[2] for name in re.findall(r"--(?:main|file) (\S+)", script)}
+    named = {name.rpartition("=")[2] for name in re.findall(r"--(?:main|file|link) (\S+)", script)}
     files = {one.name for one in folder.iterdir()}
     assert named - {WRAPPERS.get(template)} == files - {"add.sh", "batch.toml"}
     assert os.access(folder / "add.sh", os.X_OK)
