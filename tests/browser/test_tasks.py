@@ -91,6 +91,11 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
         tab.page.get_by_role("row", name=re.compile("deadline.p_tight.*grace.*late jobs waited"))
     ).to_be_visible()
     assert (await server.store.settings.settings())["deadline.p_tight"] == pytest.approx(0.6)
+    # the worker has not loaded the new settings yet, but chart and fields show them
+    assert server.workers[0].parts.catalogue.catalogue().settings.deadline.p_tight == pytest.approx(0.9)
+    await expect(tab.page.locator("[name='deadline.p_tight']")).to_have_value("0.6")
+    await expect(tab.page.get_by_role("row", name=re.compile(r"p_tight 0\.6"))).to_be_visible()
+    await expect(tab.page.locator("figure.chart").get_by_text("p_tight 0.6").first).to_be_visible()
 
     await tab.open("/simulate")
     await tab.page.get_by_role("radio", name=re.compile("startup")).check()
