@@ -228,7 +228,7 @@ async def _today(
 def _sent(row: InstanceRow) -> str:
     """Return the outcome of an instance that does not wait, as one sentence."""
     where = "" if row.host_id is None else f" on host {row.host_id}"
-    because = f": {row.reason or row.because}" if row.reason or row.because else ""
+    because = f": {row.reason}" if row.reason else ""
     late = ""
     if row.reported_at is not None and row.due_at is not None:
         by_s = row.due_at - row.reported_at
