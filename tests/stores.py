@@ -11,12 +11,14 @@ from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
-from domain.units import BatchId, HostId, InstanceId, VolunteerId
+from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
+    ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
+    FailedInstance,
     InstancePlace,
     ListedBatch,
     ListedInProgress,
@@ -27,6 +29,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
     AccelerationNotes,
+    BatchJobs,
     EndedWork,
     OrderedWork,
     Outages,
@@ -48,6 +51,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    Samples,
     SettingStore,
     Simulations,
     Views,
@@ -96,8 +100,10 @@ class Listings(Protocol):
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        """Newest first, or active batches in order, or active batches by deadline."""
+        """Return all batches by id, or active batches in another order."""
         ...
+
+    async def counts(self) -> ActiveCounts: ...
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         """Return the names of these batches; unknown ones are left out."""
@@ -116,6 +122,12 @@ class Listings(Protocol):
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         """Return the host's instances in progress, by due date."""
         ...
+
+
+class Repeating(BatchJobs, Protocol):
+    async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
+
+    async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
 
 
 class CheckedViews(Views, Protocol):
@@ -198,6 +210,8 @@ class Store(Protocol):
     @property
     def tails(self) -> TailWork: ...
     @property
+    def repeating(self) -> Repeating: ...
+    @property
     def notes(self) -> AnyNotes: ...
     @property
     def forecasting(self) -> ForecastTables: ...
@@ -220,6 +234,8 @@ class Store(Protocol):
     def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
+    @property
+    def samples(self) -> Samples: ...
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...
