@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from administration.explain.verdict import counted
 from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.clock import Clock
@@ -48,6 +49,14 @@ class RefusedByAll:
     @property
     def is_certain(self) -> bool:
         return not self.more_hosts or self.more_s <= 0.0
+
+    @property
+    def verdict(self) -> str:
+        """Return one sentence: how many hosts refuse how many instances, by reason."""
+        whys = ((count, traits_of(code), code) for code, count in self.codes)
+        reasons = ", ".join(f"{count} {code if traits is None else traits.of_hosts}" for count, traits, code in whys)
+        hosts = f"{'At least' if self.at_least else 'All'} {counted(self.hosts, 'host')}"
+        return f"{hosts} refuse {counted(self.waiting, 'waiting instance')}{f': {reasons}' if reasons else ''}."
 
     @property
     def advice(self) -> str:
@@ -146,6 +155,27 @@ def is_cut(workers: Sequence[ProcessReport]) -> bool:
     [False, True]
     """
     return any(one.report.get("taken_cut") for one in workers)
+
+
+def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
+    """Return one sentence about all groups, with the reason for the largest.
+
+    >>> disk = RefusedByAll(BatchId(7), 1, False, 5, 3, (("disk", 3),), Instant(0.0), False)
+    >>> conclusion_of([disk])
+    '5 instances of 1 batch find no host: 3 of 3 hosts have too little disk space.'
+    >>> conclusion_of([])
+    'Some host takes each kind of waiting work.'
+    """
+    if not refused:
+        return "Some host takes each kind of waiting work."
+    largest = max(refused, key=lambda one: one.waiting)
+    batches = counted(len({one.batch_id for one in refused}), "batch", "batches")
+    found = f"{counted(sum(one.waiting for one in refused), 'instance')} of {batches} find no host"
+    traits = traits_of(largest.codes[0][0]) if largest.codes else None
+    if traits is None:
+        return f"{found}."
+    most = "" if len(refused) == 1 else f"; for most of them, batch {largest.batch_id}"
+    return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of_hosts}."
 
 
 def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:

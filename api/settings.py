@@ -10,7 +10,7 @@ from administration.access.who import Person
 from administration.names import checked_text
 from administration.ordering.priorities import checked_setting
 from administration.show import change_as_json, setting_as_json
-from administration.thresholds.keys import FORESEEN, changes_of
+from administration.thresholds.keys import FORESEEN, changes_of, checked_reason
 from administration.thresholds.service import Thresholds
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
@@ -34,7 +34,9 @@ class ResetParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SettingBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`by` names the author if the request uses the project's own token; otherwise it is ignored."""
+    """`why` may be empty unless the setting is a threshold. `by` names the author if the request uses the project's own
+    token; otherwise it is ignored.
+    """
 
     value: Any
     why: str = ""
@@ -86,18 +88,24 @@ class SettingsApi:
         return setting_as_json(key, settings.as_mapping()[key])
 
     @operation(
-        "PUT", "/settings/{key}", "Change a setting. Running services apply it within seconds.", right=Right.OPERATE
+        "PUT",
+        "/settings/{key}",
+        "Change a setting. Running services apply it within seconds. A threshold requires `why`.",
+        right=Right.OPERATE,
     )
     async def set_setting(self, ask: Ask[SettingParams, SettingBody]) -> shapes.SettingSet:
-        key, why = ask.params.key, checked_text(ask.body.why, "why")
+        key = ask.params.key
         value = await checked_setting(self._store.settings, key, ask.body.value)
+        why = checked_reason(key, ask.body.why)
         who = checked_text(who_of(ask.person, ask.body.by), "by")
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}
 
-    @operation("DELETE", "/settings/{key}", "Reset a setting to its default.", right=Right.OPERATE)
+    @operation(
+        "DELETE", "/settings/{key}", "Reset a setting to its default. A threshold requires `why`.", right=Right.OPERATE
+    )
     async def reset_setting(self, ask: Ask[ResetParams, None]) -> shapes.SettingSet:
-        key, why = ask.params.key, checked_text(ask.params.why, "why")
+        key, why = ask.params.key, checked_reason(ask.params.key, ask.params.why)
         if key not in await self._store.settings.settings():
             _known(key)
         who = checked_text(who_of(ask.person, ask.params.by), "by")

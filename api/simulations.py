@@ -54,14 +54,11 @@ class SimulationsApi:
     )
     async def simulate_thresholds(self, ask: Ask[NoParams, TriedBody]) -> shapes.SimulationShown:
         """Start a simulation. Submitters may do this, because it uses a CPU but changes no project data."""
-        from administration.thresholds.replay import replay  # noqa: PLC0415  the simulator, with it
+        from administration.thresholds.replay import start_replay  # noqa: PLC0415  the simulator, with it
 
         body = ask.body
         changes = changes_of(body.values.items())
-        await self._runs.check_free()
-        seeds = range(1, body.seeds + 1)
-        work = await replay(self._store, self._clock, changes, seeds=seeds, most_hosts=body.hosts, days=body.days)
-        simulation_id = await self._runs.start(work, who=ask.person.name)
+        simulation_id = await start_replay(self._store, self._clock, self._runs, changes, body, who=ask.person.name)
         return self._shown(await self._store.simulations.simulation(simulation_id))
 
     @operation("GET", "/simulations/{simulation_id}", "The progress and result of a simulation.", errors=(404,))

@@ -118,6 +118,7 @@ async def unschedulable(run: Run) -> None:
             f"batch {one['batch_id']}: {one['waiting']} slots, refused by {one['hosts']} hosts since {since} "
             f"({as_text(one['codes'])})"
         )
+        lines.append(f"  {one['verdict']}")
         if one["more_hosts"] and one["more_s"]:
             lines.append(f"  not certain yet: {one['more_hosts']} more hosts or {in_words(one['more_s'])} are needed")
         lines += [f"  {one['advice']}"] if one["advice"] else []

@@ -46,7 +46,7 @@ async def show_setting(run: Run, key: str) -> None:
 @setting.command("set")
 @click.argument("key")
 @click.argument("value")
-@click.option("--why", default="", help="Reason, for the audit trail.")
+@click.option("--why", default="", help="Reason, for the audit trail; required for thresholds.")
 @command
 async def set_setting(run: Run, key: str, value: str, why: str) -> None:
     """Change a setting; running services apply it within seconds."""
@@ -58,7 +58,7 @@ async def set_setting(run: Run, key: str, value: str, why: str) -> None:
 
 @setting.command("reset")
 @click.argument("key")
-@click.option("--why", default="", help="Reason, for the audit trail.")
+@click.option("--why", default="", help="Reason, for the audit trail; required for thresholds.")
 @command
 async def reset_setting(run: Run, key: str, why: str) -> None:
     """Reset a setting to its default."""

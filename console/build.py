@@ -93,19 +93,20 @@ def build_console(
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     services = PageServices(source, clock, authenticator, renderer, store, array)
+    batch_pages = BatchPages(services, f"{prefix}/api/v1")
     pages = (
         OverviewPage(services),
         UploadPages(services, batches),
-        BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
+        BatchForms(services, batches, batch_pages),  # must precede the list, where batches/{id} would match batches/new
         BatchListPage(services, batches),
         SelectedBatches(services, batches),
-        BatchPages(services, f"{prefix}/api/v1"),
+        batch_pages,
         RepeatingPages(services, batches),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),
         HostPages(services),
-        PercentilePages(services, thresholds),
+        PercentilePages(services, thresholds, runs),
         UnschedulablePage(services),
         OrderingPages(services),
         SimulatePages(services, runs),

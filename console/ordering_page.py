@@ -298,7 +298,7 @@ class OrderingPages(Pages[PageServices]):
         found = await self._priorities.show(batch_id, limit=SHOWN)
         names = await self._names([one.batch_id for one in found.breakdowns])
         tree = await self._sharing.show()
-        settings = self._services.catalogue.settings
+        settings = await self._priorities.settings()
         order = order_chart(found.breakdowns, names, now)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
@@ -317,12 +317,12 @@ class OrderingPages(Pages[PageServices]):
             "term": term,
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
-            **_form((await self._priorities.settings()).as_mapping(), {}),
+            **_form(settings.as_mapping(), {}),
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
 
-    @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"))
+    @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:
         """Show the history of usage, by default of this month by account, or send it as CSV."""
         asked = {key: text for key in REPORT if (text := request.query.get(key, "").strip())}
@@ -343,12 +343,12 @@ class OrderingPages(Pages[PageServices]):
         crumbs = (Crumb("ordering", "Ordering"),)
         return RenderedPage("usage.html", "Usage", "ordering", crumbs, values)
 
-    @get("/ordering/preview", "ordering_preview", asks=KEYS)
+    @get("/ordering/preview", "ordering_preview", asks=KEYS, form="show")
     async def preview(self, request: web.Request) -> RenderedPage | web.Response:
         """Preview changes given in the URL, which can be shared. Without changes, redirect to the order."""
         return await self._preview(request, request.query) if request.query else self._services.go("ordering")
 
-    @post("/ordering/preview", "ordering_preview_of_form")
+    @post("/ordering/preview", "ordering_preview_of_form", form="show")
     async def preview_of_form(self, request: web.Request) -> RenderedPage:
         """Preview changes from a form, because these may exceed the length of a URL. Saves nothing."""
         return await self._preview(request, await fields_of(request))
@@ -379,7 +379,7 @@ class OrderingPages(Pages[PageServices]):
         crumbs = (Crumb("ordering", "Ordering"),)
         return RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
 
-    @post("/ordering", "ordering_save")
+    @post("/ordering", "ordering_save", form="preview_of_form")
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)

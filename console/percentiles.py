@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from math import exp
 
 from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import Changes, subject_of, with_changes
+from administration.simulations.rules import MOST_SEEDS
+from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
@@ -20,14 +23,31 @@ from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
-from domain.settings import DeadlineSettings
-from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reason_of
+from domain.settings import DeadlineSettings, Settings
+from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS
+from web.handlers import (
+    Fields,
+    Pages,
+    PageServices,
+    fields_of,
+    get,
+    number_of,
+    post,
+    reason_of,
+    whole_number,
+)
 from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
 BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
+LEAST_DAYS = 0.1
+SIZES = (  # fields of the simulation: name, label, value, bounds
+    ("hosts", "Simulated hosts, at most", SOME_HOSTS, 1, MOST_HOSTS),
+    ("days", "Simulated days", SOME_DAYS, LEAST_DAYS, MOST_DAYS),
+    ("seeds", "Runs with different seeds", SOME_SEEDS, 1, MOST_SEEDS),
+)
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
@@ -105,16 +125,26 @@ def _counted(scores: tuple[float, ...], edges: list[float], hosts: int) -> list[
     return [hosts * count / len(scores) for count in counts]
 
 
+@dataclass(frozen=True, slots=True)
+class SimulatedSize:
+    """Implements administration.thresholds.replay.ReplaySize."""
+
+    seeds: int
+    hosts: int
+    days: float
+
+
 class PercentilePages(Pages[PageServices]):
     """Pages that show, preview and save thresholds."""
 
-    def __init__(self, services: PageServices, thresholds: Thresholds) -> None:
+    def __init__(self, services: PageServices, thresholds: Thresholds, runs: SimulationRuns) -> None:
         super().__init__(services)
         self._thresholds = thresholds
+        self._runs = runs
 
     @get("/percentiles", "percentiles")
     async def show(self, request: web.Request) -> RenderedPage:
-        catalogue = self._services.catalogue
+        catalogue = await self._catalogue()
         runs = await self._services.store.generations.runs(1)
         thresholds = await self._thresholds.show()
         changes = await self._services.store.settings.setting_changes(200)
@@ -133,12 +163,12 @@ class PercentilePages(Pages[PageServices]):
         }
         return RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
 
-    @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN)
+    @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN, form="show")
     async def preview(self, request: web.Request) -> RenderedPage:
         """Show eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
-        changes = self._asked(dict(request.query))
+        changes = await self._asked(request.query if request.method == "GET" else await fields_of(request))
         shown = await self._thresholds.preview(changes)
-        catalogue = self._services.catalogue
+        catalogue = await self._catalogue()
         settings = with_changes(catalogue.settings, changes)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
@@ -149,26 +179,48 @@ class PercentilePages(Pages[PageServices]):
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),
+            "sizes": SIZES,
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
         return RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
 
-    @post("/percentiles", "percentiles_save")
+    @post("/percentiles", "percentiles_save", form="preview")
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
-        fields = dict(await fields_of(request))
+        fields = await fields_of(request)
         why = reason_of(fields)
-        changes = self._asked(fields)
+        changes = await self._asked(fields)
         await self._thresholds.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
             request, "set_thresholds", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("percentiles", "thresholds")
 
-    def _asked(self, fields: Fields) -> Changes:
-        """Return the thresholds in a form or URL that differ from the current values. Raises InvalidInputError."""
+    @post("/percentiles/simulate", "percentiles_simulate", form="preview")
+    async def simulate(self, request: web.Request) -> web.Response:
+        """Simulate the project with its present hosts and waiting work, with and without the changes."""
+        from administration.thresholds.replay import start_replay  # noqa: PLC0415  the simulator, with it
+
+        person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
+        changes = await self._asked(fields)
+        seeds = whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS)
+        hosts = whole_number(fields.get("hosts", ""), "hosts", 1, MOST_HOSTS)
+        size = SimulatedSize(seeds, hosts, number_of(fields, "days", low=LEAST_DAYS, high=MOST_DAYS) or SOME_DAYS)
+        services = self._services
+        number = await start_replay(services.store, services.clock, self._runs, changes, size, who=person.name)
+        await services.authenticator.note(request, "simulate", f"simulation {number}", values=dict(changes))
+        return services.go(f"simulate/{number}", "simulation")
+
+    async def _catalogue(self) -> Catalogue:
+        """Return the catalogue with the stored settings. The worker's own settings follow a change after seconds."""
+        settings, _ = Settings.from_stored(await self._services.store.settings.settings())
+        return replace(self._services.catalogue, settings=settings)
+
+    async def _asked(self, fields: Fields) -> Changes:
+        """Return the thresholds in a form or URL that differ from the stored values. Raises InvalidInputError."""
         given = [(key, _value(key, text)) for key, text in fields.items() if key in FORESEEN and text.strip()]
-        present = self._services.catalogue.settings.as_mapping()
+        present = (await self._catalogue()).settings.as_mapping()
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:

@@ -271,6 +271,7 @@ class SimulatePages(Pages[PageServices]):
             "rules": [] if result is None else list(result["rules"]),
             "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
+            "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
         }
         return RenderedPage(
             "simulation.html",

@@ -15,7 +15,7 @@ from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
 from administration.results import Results, sees_results
 from administration.show import shown
-from administration.unschedulable import is_cut, refused_of
+from administration.unschedulable import conclusion_of, is_cut, refused_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
@@ -119,6 +119,7 @@ class UnschedulablePage(Pages[PageServices]):
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
             "refused": refused,
+            "verdict": conclusion_of(refused) if workers else "",
             "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
             "feeder": self._services.catalogue.settings.feeder,

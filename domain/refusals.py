@@ -101,6 +101,7 @@ class RefusalTraits:
     """The texts shown for a refusal code, and how services treat the code."""
 
     meaning: str  # for the volunteer
+    of_hosts: str  # for operators, after a number of refused hosts
     remedy: str = "No action needed: your client asks again automatically."  # what the volunteer can do
     about: About = About.JOBS
     advice: str = ""  # for operators, when most hosts refuse work for this reason
@@ -120,37 +121,48 @@ _ADD_VERSION = "Add an app version for the platforms of these hosts."
 TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.NO_NEW_TASKS: RefusalTraits(
         meaning="This computer is set to accept no new tasks.",
+        of_hosts="accept no new tasks",
         remedy="Select “Allow new tasks” for the project in the client.",
         about=About.HOST,
         known_to_client=True,
     ),
-    RefusalCode.NO_SLOTS: RefusalTraits(meaning="No jobs are available at the moment."),
+    RefusalCode.NO_SLOTS: RefusalTraits(
+        meaning="No jobs are available at the moment.", of_hosts="found no job ready to be sent"
+    ),
     RefusalCode.PROJECT_DOWN: RefusalTraits(
         meaning="The project is not sending work at the moment.",
+        of_hosts="get no work while the project sends none",
         remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
     ),
     RefusalCode.DAILY_QUOTA: RefusalTraits(
         meaning="This computer has reached its daily quota of jobs.",
+        of_hosts="have used up their daily quota",
         remedy="The quota grows with every valid result and shrinks with failures: check your results.",
         about=About.HOST,
         closeness=3,
     ),
     RefusalCode.IN_PROGRESS_LIMIT: RefusalTraits(
         meaning="This computer has reached its limit of jobs in progress.",
+        of_hosts="have reached their limit of jobs in progress",
         remedy="It gets more jobs as it finishes current ones. You can set a lower limit in your preferences.",
         about=About.HOST,
     ),
-    RefusalCode.REQUEST_LIMIT: RefusalTraits(meaning="The search limit was reached before a suitable job was found."),
+    RefusalCode.REQUEST_LIMIT: RefusalTraits(
+        meaning="The search limit was reached before a suitable job was found.",
+        of_hosts="reached the search limit of a request",
+    ),
     RefusalCode.ANONYMOUS_PLATFORM: RefusalTraits(
         meaning="This computer is configured to run its own programs (app_info.xml).",
+        of_hosts="run their own programs",
         remedy="Remove app_info.xml from the project's directory to use the project's programs.",
         about=About.HOST,
         wrong_platform=True,
     ),
     RefusalCode.CLOCK_SKEW: RefusalTraits(
         meaning="This computer's clock is wrong: the client would discard every job as overdue.",
+        of_hosts="have a wrong clock",
         remedy="Correct the date, time and time zone. The client can get work again at its next request.",
         about=About.HOST,
         in_full=True,
@@ -158,6 +170,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NO_APP_VERSION: RefusalTraits(
         meaning="There is no program for this computer's available processors.",
+        of_hosts="have no processor for which the app has a version",
         remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
@@ -165,6 +178,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.PLATFORM: RefusalTraits(
         meaning="There is no program for this kind of computer.",
+        of_hosts="have a platform for which the app has no version",
         remedy="The project may add one later.",
         about=About.HOST,
         advice=_ADD_VERSION,
@@ -173,6 +187,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.PLAN_CLASS: RefusalTraits(
         meaning="This computer does not meet the program's requirements.",
+        of_hosts="do not meet the plan class",
         remedy="The missing requirement is shown next to the reason.",
         about=About.HOST,
         advice="Hosts do not meet the plan class; relax its requirements, or add a CPU version.",
@@ -180,50 +195,59 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.APP_NOT_SELECTED: RefusalTraits(
         meaning="The available jobs belong to applications you have not selected.",
+        of_hosts="have not selected the app",
         remedy="Select more applications in your preferences.",
         about=About.HOST,
         advice="Volunteers have not selected the app.",
     ),
     RefusalCode.BETA: RefusalTraits(
         meaning="The available jobs belong to a test application.",
+        of_hosts="do not accept beta apps",
         remedy="You can allow test applications in your preferences.",
         about=About.HOST,
         advice="The app is marked beta, and few volunteers accept beta work.",
     ),
     RefusalCode.NO_GPU: RefusalTraits(
         meaning="Your preferences do not allow jobs on GPUs.",
+        of_hosts="allow no work on GPUs",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
         advice="Volunteers have no GPUs or do not allow their use.",
     ),
     RefusalCode.NO_CPU: RefusalTraits(
         meaning="Your preferences do not allow jobs on CPUs.",
+        of_hosts="allow no work on CPUs",
         remedy="You can allow them in your preferences.",
         about=About.HOST,
         advice="Volunteers do not allow jobs on their CPUs; add a GPU version.",
     ),
     RefusalCode.QUEUE: RefusalTraits(
         meaning="The available jobs are for other computers.",
+        of_hosts="do not meet the conditions of the queue",
         advice="Hosts do not meet the conditions of the batch's queue. Move the batch with "
         "`muster batch set ID --queue`, or change ordering.queue_hosts.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than your client is allowed to use.",
+        of_hosts="have too little memory",
         remedy="Allow the client to use more memory, or wait for smaller jobs.",
         advice="Jobs need more memory than hosts offer; request less.",
     ),
     RefusalCode.DISK: RefusalTraits(
         meaning="The available jobs need more disk space than your client is allowed to use.",
+        of_hosts="have too little disk space",
         remedy="Allow the client to use more disk space, or wait for smaller jobs.",
         advice="Jobs need more disk space than hosts offer; request less.",
     ),
     RefusalCode.CPUS: RefusalTraits(
         meaning="The available jobs need more CPUs than this computer may use for one job.",
+        of_hosts="have too few CPUs",
         remedy="Wait for smaller jobs, or check the maximum CPUs per job in your preferences.",
         advice="Jobs need more CPUs than hosts have; request fewer.",
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
         meaning="This computer could not finish the available jobs in time.",
+        of_hosts="cannot finish in time",
         remedy="Leave the computer on longer, or reduce its other queued work.",
         advice="Hosts cannot finish within the delay bound; raise it (it must exceed deadline.min_slack_s), "
         "or make jobs smaller.",
@@ -231,6 +255,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.BELOW_GATE: RefusalTraits(
         meaning="The available jobs are reserved for computers that have been faster or more reliable.",
+        of_hosts="are below the gate",
         remedy="Returning valid results on time raises a computer's rank. Other work goes to all computers.",
         advice="These jobs wait for better-ranked hosts; check what a lower threshold would change.",
         fits=True,
@@ -238,35 +263,46 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
         meaning="The last jobs are reserved for new and idle computers, and this computer already has work.",
+        of_hosts="have no idle processor for the reserved last jobs",
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.NOT_YET: RefusalTraits(
         meaning="This computer already has hours of work; the available jobs go to computers that can start them soon.",
+        of_hosts="have too much work to start a retry soon",
         about=About.HOST,
         ends_when_idle=True,
         fits=True,
         by_gate_or_share=True,
     ),
-    RefusalCode.LEASED: RefusalTraits(meaning="This computer is reserved for a large job.", fits=True),
+    RefusalCode.LEASED: RefusalTraits(
+        meaning="This computer is reserved for a large job.", of_hosts="are leased to a big job", fits=True
+    ),
     RefusalCode.DISPLACES: RefusalTraits(
-        meaning="The job would have delayed this computer's other work too much.", fits=True
+        meaning="The job would have delayed this computer's other work too much.",
+        of_hosts="have other work that the job would delay",
+        fits=True,
     ),
     RefusalCode.SAME_HOST: RefusalTraits(
         meaning="The available jobs check results that this computer returned.",
+        of_hosts="have already had an instance of the job",
         advice="The jobs need hosts that have not already received an instance. Add hosts, or allow repeats with "
         "`muster app set NAME --several-per-host`.",
     ),
     RefusalCode.SAME_VOLUNTEER: RefusalTraits(
         meaning="The available jobs check results that your computers returned.",
+        of_hosts="belong to a volunteer who has already had an instance of the job",
         advice="The jobs need volunteers who have not already received an instance. Recruit volunteers, or allow "
         "repeats with `muster app set NAME --one-per-volunteer never`.",
     ),
     RefusalCode.HR_CLASS: RefusalTraits(
         meaning="The available jobs are for a different kind of computer.",
+        of_hosts="are in another host class",
         advice="The job's other results came from a different class of hosts; it waits for that class.",
     ),
-    RefusalCode.LOST_RACE: RefusalTraits(meaning="Other computers got the available jobs first."),
+    RefusalCode.LOST_RACE: RefusalTraits(
+        meaning="Other computers got the available jobs first.", of_hosts="lost the jobs to other hosts"
+    ),
 }
 
 

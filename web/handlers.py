@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from urllib.parse import urlencode
 
@@ -15,7 +15,7 @@ from administration.access.authentication import Authenticator
 from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
-from domain.errors import InvalidInputError
+from domain.errors import ConflictError, InvalidInputError, MusterError
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.rendering import RenderedPage, Renderer
@@ -65,12 +65,16 @@ class PageServices:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A handler's route: method, path, name, and accepted query parameters."""
+    """A handler's route: method, path, name, and accepted query parameters.
+
+    `form`: the method that shows the handler's form, which is shown again if the input is refused.
+    """
 
     route: Callable[..., web.RouteDef]
     path: str
     name: str
     asks: Collection[str] = ()
+    form: str = ""
 
 
 ADDRESS = "page_address"  # attribute of a handler that contains its Address
@@ -78,14 +82,14 @@ H = TypeVar("H", bound=Callable[..., Awaitable[web.StreamResponse | RenderedPage
 D = TypeVar("D", bound=PageServices)
 
 
-def get(path: str, name: str, *, asks: Collection[str] = ()) -> Callable[[H], H]:
+def get(path: str, name: str, *, asks: Collection[str] = (), form: str = "") -> Callable[[H], H]:
     """Mark a method of Pages as the page at `path`, which accepts the query parameters `asks` and no others."""
-    return _marked(Address(web.get, path, name, asks))
+    return _marked(Address(web.get, path, name, asks, form))
 
 
-def post(path: str, name: str) -> Callable[[H], H]:
+def post(path: str, name: str, *, form: str = "") -> Callable[[H], H]:
     """Mark a method of Pages as the handler of forms posted to `path`."""
-    return _marked(Address(web.post, path, name))
+    return _marked(Address(web.post, path, name, form=form))
 
 
 def _marked(address: Address) -> Callable[[H], H]:
@@ -113,10 +117,27 @@ class Pages(Generic[D]):
 
         @functools.wraps(handler)
         async def respond(request: web.Request) -> web.StreamResponse:
-            answer = await handler(request)
+            try:
+                answer = await handler(request)
+            except (InvalidInputError, ConflictError) as error:
+                answer = await self._again(request, getattr(handler, ADDRESS), error)
             return self._services.renderer.response(request, answer) if isinstance(answer, RenderedPage) else answer
 
         return respond
+
+    async def _again(self, request: web.Request, at: Address, error: MusterError) -> RenderedPage:
+        """Return the page of the form with the input kept (`fields`) and the error at its field (`mistake`)."""
+        if not at.form:
+            raise error
+        shows = getattr(self, at.form)
+        fields = request.query if request.method == "GET" else await fields_of(request)
+        bare = request.clone(rel_url=request.rel_url.with_query(None)) if request.method == "GET" else request
+        try:
+            page: RenderedPage = await shows(bare)
+        except (InvalidInputError, ConflictError):  # the form is on a page that the input cannot make
+            return await self._again(request, getattr(shows, ADDRESS), error)
+        status = 422 if isinstance(error, InvalidInputError) else 409
+        return replace(page, values={**page.values, "mistake": error, "fields": fields}, status=status)
 
 
 Fields = Mapping[str, str]

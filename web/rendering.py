@@ -209,7 +209,7 @@ class Renderer:
         theme = request.cookies.get(THEME_COOKIE, "auto")
         now = self._clock.now()
         return self._environment.get_template(page.template).render(
-            **page.values,
+            **{"mistake": None, "fields": {}, **page.values},
             page=page,
             root=self.root,
             home=self.home,
@@ -220,7 +220,7 @@ class Renderer:
             csrf=csrf_of(request),
             theme=theme if theme in THEMES else "auto",
             themes=THEMES,
-            here=request.path_qs,
+            here=request.path_qs if request.method == "GET" else f"{self.root}/{page.section.strip('-')}",
             help=help_address(page.template),
             said=self.style.said.get(request.query.get("said", "")),
             now=now,

@@ -8,7 +8,8 @@ from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
-from administration.explain.sample import CallingHosts, sample_as_json, sample_of
+from administration.explain.sample import sample_of
+from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -96,6 +97,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         shapes.BatchExplained,
         batch,
         batch.counts,
+        verdict=_nothing_waits(batch) if sample is None else conclusion(sample, ahead, blocked=batch.hold),
         computed_at=now,
         app=app_name,
         order=shown(
@@ -117,6 +119,15 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
+
+
+def _nothing_waits(batch: Batch) -> str:
+    if batch.state is not BatchState.ACTIVE:
+        return f"The batch is {batch.state.value}: nothing waits."
+    if batch.counts.in_progress:
+        sent = counted(batch.counts.in_progress, "instance")
+        return f"No instance waits to be sent; hosts have {sent} in progress."
+    return "No instance waits to be sent or is in progress: the validator processes the last reports."
 
 
 async def _sample(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable, Mapping, Sequence
 
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, private_feeder, refusal_of_all
+from administration.explain.sample import free_s
+from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
@@ -56,7 +59,13 @@ async def explain_host(
     await choice_of(context, array, decide)
     found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
+    chosen, conditions = found.choice.chosen, class_conditions(_refused_classes(found))
+    whys = () if refused is None else (refused,)
+    answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
+    batches = len({one.batch.batch_id for one in chosen})
     return {
+        "verdict": host_conclusion(host_id, answer, conditions, batches=batches, groups=len(found.groups)),
+        "conditions": [shown(shapes.HostCondition, one) for one in conditions],
         "computed_at": now,
         "host": _host(view, caller.calls_per_hour(now), now),
         "array": "worker" if live else "filled",
@@ -74,6 +83,24 @@ async def explain_host(
         ],
         "groups_total": len(found.groups),
     }
+
+
+def _refused_classes(found: DecisionTrace) -> Mapping[Hashable, Sequence[Refusal]]:
+    """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups."""
+    given = {step.place for step in found.steps if step.given}
+    empty = [group for place, group in enumerate(found.groups) if place not in given]
+    refused: dict[Hashable, list[Refusal]] = {_key(group): [] for group in empty}
+    for group, _, why in found.choice.not_given:
+        refused.get(_key(group), []).append(why)
+    for one in found.choice.refused_at_large:
+        for group in empty:
+            if one.app_id in (None, group.batch.app_id):
+                refused[_key(group)].append(one.refusal)
+    return refused
+
+
+def _key(group: SlotGroup) -> Hashable:
+    return group.batch.batch_id, group.job_class.job_class_id, group.urgent
 
 
 async def _array(

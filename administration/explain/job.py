@@ -7,11 +7,14 @@ from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, private_feeder
-from administration.explain.sample import CallingHosts, sample_as_json, sample_of
+from administration.explain.sample import sample_of
+from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.formatting import in_words
+from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
 from domain.refusals import Refusal
 from domain.units import InstanceId, Instant, JobId, Seconds, shard_of
@@ -31,16 +34,29 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, hosts=hosts)
-    now, ahead = clock.now(), await store.insight.work_ahead(batch.batch_id)
+    ahead = await store.insight.work_ahead(batch.batch_id)
+    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, ahead, hosts=hosts)
     return shown(
         shapes.JobExplained,
         job,
-        computed_at=now,
+        verdict=_verdict(job, waiting),
+        computed_at=clock.now(),
         batches_ahead=ahead.batches,
         unsent_ahead=ahead.unsent,
         waiting=waiting,
     )
+
+
+GONE = "The instance no longer waits: it was just sent or ended."
+
+
+def _verdict(job: JobRow, waiting: Sequence[shapes.WaitingShown]) -> str:
+    """Return the conclusion about a job's first unsent instance, or why it has none."""
+    if waiting:
+        return waiting[0]["verdict"]
+    out = sum(one.state is InstanceState.IN_PROGRESS for one in job.instances)
+    sent = f"hosts have {counted(out, 'instance')} in progress" if out else f"the job is {job.state.value}"
+    return f"No instance waits to be sent; {sent}."
 
 
 async def waiting_of(
@@ -49,6 +65,7 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
+    ahead: WorkAhead,
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -59,7 +76,15 @@ async def waiting_of(
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
     return [
-        _waiting(row.instance_id, candidate, sample, one_per, in_array, catalogue)
+        _waiting(
+            row.instance_id,
+            candidate,
+            sample,
+            one_per,
+            in_array,
+            catalogue,
+            GONE if sample is None else conclusion(sample, ahead, blocked=batch.hold),
+        )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]
 
@@ -105,6 +130,7 @@ def _waiting(
     one_per: str | None,
     in_array: Collection[InstanceId],
     catalogue: Catalogue,
+    verdict: str,
 ) -> shapes.WaitingShown:
     """Return an unsent instance as JSON. `candidate` None: it was just sent, or has ended. `one_per` is as in Spread.
 
@@ -119,6 +145,7 @@ def _waiting(
         hr_class=None if read is None else read.hr_class,
         sibling_hosts=[] if candidate is None else list(candidate.sibling_hosts),
         one_per=one_per,
+        verdict=verdict,
         in_array=candidate is not None and instance_id in in_array,
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
@@ -138,11 +165,13 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    waiting = await waiting_of(store, clock, [row], batch, catalogue, hosts=hosts)
+    ahead = await store.insight.work_ahead(job.batch_id)
+    waiting = await waiting_of(store, clock, [row], batch, catalogue, ahead, hosts=hosts)
     now = clock.now()
     return shown(
         shapes.InstanceExplained,
         row,
+        verdict=waiting[0]["verdict"] if waiting else _sent(row),
         computed_at=now,
         batch_id=batch.batch_id,
         qos=batch.qos.value,
@@ -194,6 +223,17 @@ async def _today(
         idle_host_would_get=_idle_answer(rule_of(settings)(idle, job, reachable(settings, cuts)), now),
         stale_cut_points=stale_as_json(catalogue),
     )
+
+
+def _sent(row: InstanceRow) -> str:
+    """Return the outcome of an instance that does not wait, as one sentence."""
+    where = "" if row.host_id is None else f" on host {row.host_id}"
+    because = f": {row.reason}" if row.reason else ""
+    late = ""
+    if row.reported_at is not None and row.due_at is not None:
+        by_s = row.due_at - row.reported_at
+        late = f", reported {in_words(abs(by_s))} {'before' if by_s >= 0.0 else 'after'} its due date"
+    return f"The instance is {row.state.value.replace('_', ' ')}{where}{late}{because}."
 
 
 def _idle_answer(due: Due | Refusal, now: Instant) -> shapes.IdleAnswer:

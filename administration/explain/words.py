@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from administration.explain.batch import kept_in_words, lease_in_words
+from administration.explain.verdict import counted
 from administration.thresholds.shown import stale_in_words
 from domain.formatting import in_words
 
@@ -27,6 +28,10 @@ def host_in_words(shown: Document) -> str:
 
 def _host(shown: Document) -> Iterator[str]:
     host = shown["host"]
+    yield shown["verdict"]
+    for one in shown["conditions"]:
+        helps = "" if one["suggestion"] is None else f" ({one['suggestion']['words']})"
+        yield f"  {one['code']}: {counted(one['groups'], 'group')}; {one['why']}{helps}"
     yield (
         f"host {host['host_id']}: {host['ncpus']} CPUs of {host['flop_per_s']:.3g} flop/s, "
         f"{host['calls_per_hour']:.2f} calls an hour, last {in_words(max(0.0, host['silent_s']))} ago, "
@@ -95,6 +100,7 @@ def batch_in_words(shown: Document) -> str:
 
 def _batch(shown: Document) -> Iterator[str]:
     order = shown["order"]
+    yield shown["verdict"]
     yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
     yield (
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
@@ -139,6 +145,8 @@ def _sample(sample: Document) -> Iterator[str]:
             f"  {one['code']}: {one['hosts']} hosts, {one['calls_per_hour']:.1f} calls an hour; "
             f"host {one['example_host_id']}: {one['example']}"
         )
+        if one["suggestion"] is not None:
+            yield f"    {one['suggestion']['words']}"
 
 
 def job_in_words(shown: Document) -> str:
@@ -147,6 +155,7 @@ def job_in_words(shown: Document) -> str:
 
 
 def _job(shown: Document) -> Iterator[str]:
+    yield shown["verdict"]
     failure = f": {shown['failure']}" if shown["failure"] else ""
     yield f"job {shown['job_id']} of batch {shown['batch_id']} is {shown['state']}{failure}"
     for one in shown["instances"]:
@@ -190,6 +199,7 @@ def instance_in_words(shown: Document) -> str:
 
 
 def _instance(shown: Document) -> Iterator[str]:
+    yield shown["verdict"]
     yield (
         f"instance {shown['instance_id']} of job {shown['job_id']}, batch {shown['batch_id']} ({shown['qos']}) "
         f"is {shown['state']}"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 
 from administration.changes import Changes, checked_changes
+from administration.names import checked_text
 from administration.show import shown
 from domain.errors import InvalidInputError
 from domain.settings import Settings, meaning_of
@@ -228,6 +229,13 @@ def changes_of(values: Iterable[tuple[str, object]], keys: Sequence[str] = THRES
     {'deadline.p_tight': 0.85, 'ranking.min_rows': 10}
     """
     return checked_changes(values, lambda name: full_key(name, keys), "threshold")
+
+
+def checked_reason(key: str, why: str) -> str:
+    """Return the reason for changing a setting. Raises InvalidInputError if a threshold is changed without one."""
+    if key in THRESHOLDS and not why.strip():
+        raise InvalidInputError("why", f"a reason for the audit trail, because {key} is a threshold", why)
+    return checked_text(why, "why")
 
 
 def thresholds_as_json(settings: Settings, latest: Sequence[SettingChange]) -> list[shapes.ThresholdShown]:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
+from administration.simulations.runs import SimulationRuns
 from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
 from domain.clock import Clock
 from domain.settings import Settings
@@ -100,6 +101,17 @@ def _in_order(figures: Figures) -> Figures:
     return replace(figures, **in_order)  # type: ignore[arg-type]  # each of its own field's kind
 
 
+class ReplaySize(Protocol):
+    """The number of seeds, the maximum number of simulated hosts, and the number of simulated days."""
+
+    @property
+    def seeds(self) -> int: ...
+    @property
+    def hosts(self) -> int: ...
+    @property
+    def days(self) -> float: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ThresholdReplay:
     """A replay to run. `cases` starts with the unchanged settings. Implements simulations.runs.RequestedRun."""
@@ -150,6 +162,16 @@ async def replay(
         _cases(recent, seeds, before, {}),
         _cases(recent, seeds, with_changes(before, changes), changes),
     )
+
+
+async def start_replay(
+    store: PostgresStore, clock: Clock, runs: SimulationRuns, changes: Changes, size: ReplaySize, *, who: str
+) -> int:
+    """Start a replay in the background and return the simulation's id. Raises SimulationsBusyError, or as `replay`."""
+    await runs.check_free()
+    seeds = range(1, size.seeds + 1)
+    work = await replay(store, clock, changes, seeds=seeds, most_hosts=size.hosts, days=size.days)
+    return await runs.start(work, who=who)
 
 
 def _cases(recent: Recent, seeds: Sequence[int], settings: Settings, changes: Changes) -> tuple[Case, ...]:

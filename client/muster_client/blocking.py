@@ -421,11 +421,11 @@ class SyncClient(LoopThread):
         return self._run(self._client.setting_details())
 
     def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting and return the stored value. Running services apply it within seconds."""
+        """Change a setting and return the stored value. Services apply it within seconds. Thresholds need a reason."""
         return self._run(self._client.set_setting(key, value, why=why, by=by))
 
     def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Reset a setting to its default and return the default."""
+        """Reset a setting to its default and return the default. Thresholds need a reason."""
         return self._run(self._client.reset_setting(key, why=why, by=by))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:

@@ -26,11 +26,11 @@ class Administration(Transport):
         return found
 
     async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
-        """Change a setting and return the stored value. Running services apply it within seconds."""
+        """Change a setting and return the stored value. Services apply it within seconds. Thresholds need a reason."""
         return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
 
     async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
-        """Reset a setting to its default and return the default."""
+        """Reset a setting to its default and return the default. Thresholds need a reason."""
         return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:

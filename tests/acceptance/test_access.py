@@ -100,7 +100,7 @@ async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:
 
     async def put(**headers: str) -> tuple[int, Mapping[str, Any]]:
         sent = {"Cookie": f"{PERSON_COOKIE}={new.value}", **headers}
-        async with server.http.put(url, json={"value": 0.7}, headers=sent) as response:
+        async with server.http.put(url, json={"value": 0.7, "why": "trial"}, headers=sent) as response:
             return response.status, await response.json(content_type=None)
 
     secret = {"X-CSRF-Token": csrf_of_cookie(new.value)}

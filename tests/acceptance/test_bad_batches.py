@@ -218,6 +218,8 @@ async def test_requests_without_the_token_are_refused(server: LiveServer, token:
             422,
             ("deadline.p_tight:", "0 to 1", "2"),
         ),
+        ("PUT", "/settings/deadline.p_tight", b'{"value": 0.8}', 422, ("why:", "deadline.p_tight", "''")),
+        ("DELETE", "/settings/feeder.tail_jobs", b"", 422, ("why:", "feeder.tail_jobs", "''")),
         (
             "PUT",
             "/settings/deadline.colour",

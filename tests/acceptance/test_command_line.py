@@ -190,7 +190,7 @@ def test_setting_change_is_in_the_audit_trail(muster: CommandLine) -> None:
     }
     [latest, *_] = muster.json("setting", "history")
     assert (latest["key"], latest["from"], latest["to"], latest["why"]) == ("deadline.p_tight", None, 0.85, "trying")
-    assert muster.json("setting", "reset", "deadline.p_tight")["value"] == 0.9
+    assert muster.json("setting", "reset", "deadline.p_tight", "--why", "useless")["value"] == 0.9
 
 
 @pytest.mark.parametrize(

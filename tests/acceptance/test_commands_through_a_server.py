@@ -57,8 +57,8 @@ WITH_CSV = 'app = "pi"\nqos = "throughput"\njobs_csv = "jobs.csv"\n[jobs]\nfpops
 # The first two are so that no draw decides what is explained, long after workers know of it. The next three make
 # simulations cheap.
 STEPS = """
-= setting set scheduler.afap_first_fraction 1
-= setting set scheduler.urgent_share_fraction 1
+= setting set scheduler.afap_first_fraction 1 --why steady
+= setting set scheduler.urgent_share_fraction 1 --why steady
 = setting set estimator.pause_s 43200
 = setting set estimator.timer_s 43200
 = setting set ordering.interval_s 21600
@@ -203,7 +203,7 @@ setting show deadline.p_tigth
 = setting set deadline.p_tight 0.8 --why trying
 = setting set deadline.p_tight 2
 setting set deadline.p_tigth 0.8
-= setting reset deadline.p_tight
+= setting reset deadline.p_tight --why useless
 setting reset nothing
 = setting history
 thresholds show

@@ -138,7 +138,10 @@ def test_batch_explanation_counts_reasons(muster: CommandLine) -> None:
     told = muster.run("explain", "batch", "1").stdout
 
     assert shown["gate"] == "p_afap"
-    assert shown["sample"]["would_take"] == {"hosts": 13, "calls_per_hour": 6.5, "jobs": 13}
+    assert shown["sample"]["would_take"] == {"hosts": 13, "idle_hosts": 13, "calls_per_hour": 6.5, "jobs": 13}
+    assert not missing(shown["verdict"], "13 of 25 hosts", "13 could start") and told.startswith(shown["verdict"])
+    [gate] = [one["suggestion"] for one in shown["sample"]["held_back"] if one["code"] == "below_gate"]
+    assert (gate["key"], gate["asked"], gate["options"][-1]["passes"]) == ("deadline.p_afap", 0.5, 10)
     assert {one["code"]: one["hosts"] for one in shown["sample"]["held_back"]} == {"below_gate": 11, "platform": 1}
     assert not missing(told, "25 hosts", "(12.5 calls an hour)", "13 (6.5 calls an hour)")
     assert not missing(told, "below_gate: 11 hosts", "5.5 calls an hour")

@@ -60,11 +60,14 @@ async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Ta
     await tab.picture("unschedulable")
     await tab.open(f"/batches/{batch_id}")
     await tab.page.get_by_role("link", name="What holds it back?").click()
-    await expect(tab.page.get_by_text("0 of the 3 hosts")).to_be_visible()
+    await expect(
+        tab.page.get_by_text(re.compile("^None of 3 hosts .* 10 TB of memory; 3 hosts would pass"))
+    ).to_be_visible()
+    await expect(tab.page.get_by_text("0 of 3 hosts would get jobs")).to_be_visible()
     await tab.page.get_by_role("link", name="Unsent instances").click()
     await tab.page.get_by_role("link", name="Why is it not sent?").first.click()
 
-    await expect(tab.page.get_by_role("row", name=re.compile("^memory 3"))).to_be_visible()
+    await expect(tab.page.get_by_role("row", name=re.compile("^memory .* 3 of 3"))).to_be_visible()
     await expect(tab.page.get_by_text(re.compile("job needs .* of memory|memory"))).not_to_have_count(0)
     await tab.picture("why-not-sent")
     assert tab.complaints == []
@@ -80,6 +83,8 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
     await expect(tab.page.get_by_role("heading", name="Preview")).to_be_visible()
     changed = tab.page.get_by_role("row", name=re.compile(r"p_tight 0\.9 → 0\.6"))
     await expect(changed).to_contain_text("hosts")
+    await expect(tab.page.get_by_label("Simulated days")).to_have_value("14")
+    await expect(tab.page.get_by_role("button", name="Simulate this on my project")).to_be_visible()
     await tab.picture("threshold-preview")
     assert (await server.store.settings.settings()).get("deadline.p_tight") is None
     await tab.page.get_by_label("Reason").fill("late jobs waited")
@@ -88,6 +93,10 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
         tab.page.get_by_role("row", name=re.compile("deadline.p_tight.*grace.*late jobs waited"))
     ).to_be_visible()
     assert (await server.store.settings.settings())["deadline.p_tight"] == pytest.approx(0.6)
+    # the worker has not loaded the new settings yet, but chart and fields show them
+    assert server.workers[0].parts.catalogue.catalogue().settings.deadline.p_tight == pytest.approx(0.9)
+    await expect(tab.page.locator("[name='deadline.p_tight']")).to_have_value("0.6")
+    await expect(tab.page.locator("figure.chart").get_by_text("p_tight 0.6").first).to_be_visible()
 
     await tab.open("/simulate")
     await tab.page.get_by_role("radio", name=re.compile("startup")).check()

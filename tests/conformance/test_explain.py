@@ -170,6 +170,7 @@ async def test_explain_host_shows_what_it_would_get_and_why(store: Store) -> Non
     [standing] = listed(shown, "standing")
     assert (standing["app"], standing["p"], standing["p_because"]) == ("pi", 0.5, "bootstrap: no failure yet")
     assert "it would be sent:" in host_in_words(shown)
+    assert not missing(shown["verdict"], f"Host {host.host_id}", "2 jobs", "1 batch")
 
 
 def listed(shown: Mapping[str, object], key: str) -> list[dict[str, Any]]:
@@ -191,6 +192,9 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     assert codes[0] == ["memory"] and codes[1] == ["too_slow"]
     assert not missing(groups[0]["looks"][-1]["why"], "job needs 1 PB")
     assert groups[2]["given"] > 0
+    conditions = {one["code"]: one for one in listed(await explain(store).host(host.host_id), "conditions")}
+    assert {code: one["groups"] for code, one in conditions.items()} == {"memory": 1, "too_slow": 1}
+    assert conditions["memory"]["suggestion"]["options"] == [{"value": 1e15, "passes": 1}]
     words = host_in_words(await explain(store).host(host.host_id))
     assert "memory: job needs" in words and "too_slow: host needs" in words and "the delay bound is 60 s" in words
 
@@ -250,7 +254,12 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     assert isinstance(sample, dict)
     assert [(one["code"], one["hosts"]) for one in sample["held_back"]] == [("platform", 2), ("memory", 1)]
     assert [one["calls_per_hour"] for one in sample["held_back"]] == [2.0, 1.0]
-    assert sample["would_take"] == {"hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
+    assert sample["held_back"][0]["suggestion"] is None
+    helps = sample["held_back"][1]["suggestion"]
+    assert helps is not None
+    assert (helps["key"], helps["options"]) == ("memory_bytes", [{"value": 1.0, "passes": 1}])
+    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "3 unsent instances of 1 batch")
+    assert sample["would_take"] == {"hosts": 1, "idle_hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
     assert shown["order"] == {
         "queue": None,
         "queue_hosts": None,
@@ -274,6 +283,7 @@ async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None
     shown = await explain(store).batch(batch.batch_id)
 
     assert (shown["state"], shown["sample"]) == ("aborted", None)
+    assert not missing(shown["verdict"], "aborted")
     assert "it has no unsent instances" in batch_in_words(shown)
 
 

@@ -146,13 +146,25 @@ class GroupShown(TypedDict):
     looks: list[LookShown]
 
 
+class HostCondition(TypedDict):
+    """How many groups of jobs one check refuses this host, and one refusal."""
+
+    code: str
+    groups: int
+    why: str
+    suggestion: SuggestionShown | None
+
+
 class HostExplained(TypedDict):
     """What a host would get if it contacted the server now, and why not more; `groups` are the first of `groups_total`.
 
     `array` is the job array used: `worker` for that of the replying worker, `filled` for one filled from the database
-    for this reply. `would_search`: a real request would also search the database for more jobs.
+    for this reply. `would_search`: a real request would also search the database for more jobs. `conditions` are the
+    checks that refuse groups of jobs, the most frequent first.
     """
 
+    verdict: str
+    conditions: list[HostCondition]
     computed_at: float
     array: str
     would_search: bool
@@ -176,25 +188,58 @@ class KeptShown(TypedDict):
 
 
 class WouldTake(TypedDict):
+    """The hosts that would get jobs; `idle_hosts` of them could start one now."""
+
     hosts: int
+    idle_hosts: int
     calls_per_hour: float
     jobs: int
 
 
+class OptionShown(TypedDict):
+    """A value, and how many of the refused hosts (or groups) pass the check with it."""
+
+    value: float
+    passes: int
+
+
+class SuggestionShown(TypedDict):
+    """Values of `key`, a field of the jobs or a setting, that let more hosts pass a check; the least change first.
+
+    `asked` is the present value; `words` has the same as a sentence.
+    """
+
+    key: str
+    asked: float
+    options: list[OptionShown]
+    words: str
+
+
 class HeldBack(TypedDict):
-    """How many sampled hosts have this as their first reason for refusal, and one host's message."""
+    """How many sampled hosts have this as their first reason for refusal, and one host's message.
+
+    `suggestion` is None if no single value would change the outcome.
+    """
 
     code: str
+    of_hosts: str
     hosts: int
+    suggestion: SuggestionShown | None
     calls_per_hour: float
     example: str
     example_host_id: int
 
 
 class SampleShown(TypedDict):
-    """What the hosts with the latest requests would get."""
+    """What the hosts with the latest requests would get.
+
+    `waiting` hosts get no job now, but could later, without any change. `free_s`: until the first of the hosts that
+    would get jobs or, without these, of the waiting hosts is free; None if unknown.
+    """
 
     hosts: int
+    waiting: int
+    free_s: float | None
     calls_per_hour: float
     would_take: WouldTake
     held_back: list[HeldBack]
@@ -218,6 +263,7 @@ class OrderShown(TypedDict):
 class BatchExplained(TypedDict):
     """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs."""
 
+    verdict: str
     computed_at: float
     batch_id: int
     name: str
@@ -248,6 +294,7 @@ class BatchExplained(TypedDict):
 class WaitingShown(TypedDict):
     """An unsent instance: its data in the feeder, the hosts of its siblings, and the decisions for sampled hosts."""
 
+    verdict: str
     instance_id: int
     retries: int | None
     sibling_returned: bool | None
@@ -260,6 +307,7 @@ class WaitingShown(TypedDict):
 
 
 class JobExplained(TypedDict):
+    verdict: str
     computed_at: float
     job_id: int
     batch_id: int
@@ -337,6 +385,7 @@ class OutcomeShown(TypedDict):
 class InstanceExplained(TypedDict):
     """How an instance's due date was computed. `due` is None for an unsent instance."""
 
+    verdict: str
     computed_at: float
     instance_id: int
     job_id: int

@@ -225,6 +225,7 @@ class RefusedShown(TypedDict):
     rotated_out: bool
     more_hosts: int
     more_s: float
+    verdict: str
     advice: str
 
 

@@ -39,6 +39,13 @@ def test_wording_is_whole_sentences(code: RefusalCode) -> None:
 
 def test_meaning_is_unique() -> None:
     assert len({traits.meaning for traits in TRAITS.values()}) == len(TRAITS)
+    assert len({traits.of_hosts for traits in TRAITS.values()}) == len(TRAITS)
+
+
+@pytest.mark.parametrize("code", list(RefusalCode))
+def test_wording_for_hosts_continues_a_count(code: RefusalCode) -> None:
+    """As in "12 hosts have too little memory"."""
+    assert re.fullmatch(r"[a-z].*[^ .]", code.traits.of_hosts)
 
 
 def test_traits_agree() -> None:

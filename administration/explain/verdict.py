@@ -1,0 +1,409 @@
+"""Concludes from dry runs: how many hosts meet each condition, which value would help, and what to expect. Pure.
+
+All numbers come from the refusals of the real decision. A suggested value is rounded to a readable one before hosts are
+counted: set to it, the check passes for exactly the stated number of the evaluated hosts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from administration.show import shown
+from domain.formatting import in_words, size_in_words
+from domain.insight import WorkAhead
+from domain.ranking import Gate
+from domain.refusals import Refusal, RefusalCode
+from domain.units import DAY_S, HOUR_S, MINUTE_S
+from muster_client import shapes
+
+SHARES = (0.1, 0.5, 0.9)  # of the refused hosts that a suggested value lets pass, the least change first
+DIGITS = 3  # of a suggested size
+STEPS_S = ((DAY_S, HOUR_S), (2.0 * MINUTE_S, MINUTE_S), (0.0, 1.0))  # from this duration on, rounded to this
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A value that a check compares. `falls`: lower values let more hosts (or groups) pass.
+
+    `says` takes the present value.
+    """
+
+    falls: bool
+    words: Callable[[float], str]
+    says: str
+
+
+_SIZE, _COUNT = size_in_words, "{:g}".format
+BOUNDS = {
+    RefusalCode.MEMORY: Bound(True, _SIZE, "jobs ask for {} of memory"),
+    RefusalCode.DISK: Bound(True, _SIZE, "jobs ask for {} of disk space"),
+    RefusalCode.CPUS: Bound(True, _COUNT, "jobs ask for {} CPUs"),
+    RefusalCode.TOO_SLOW: Bound(False, in_words, "the delay bound is {}"),
+    RefusalCode.BELOW_GATE: Bound(True, _COUNT, "the gate is {}"),
+}
+OF_HOST = {  # the same checks, if the host's value changes instead
+    RefusalCode.MEMORY: Bound(False, _SIZE, "this host offers {} of memory"),
+    RefusalCode.DISK: Bound(False, _SIZE, "this host offers {} of disk space"),
+    RefusalCode.CPUS: Bound(False, _COUNT, "this host offers {} CPUs"),
+    RefusalCode.BELOW_GATE: Bound(False, _COUNT, "this host has a P of {}"),
+}
+KEYS = {
+    RefusalCode.MEMORY: "memory_bytes",
+    RefusalCode.DISK: "disk_bytes",
+    RefusalCode.CPUS: "ncpus",
+    RefusalCode.TOO_SLOW: "delay_bound_s",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """The numbers of a refusal: the value of `key`, a field of the job or a setting, and the host's value."""
+
+    code: RefusalCode
+    key: str
+    asked: float
+    has: float
+
+
+def compared(refusal: Refusal) -> Compared | None:
+    """Return the numbers that a check compared; None if no single value would change the outcome.
+
+    >>> compared(Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (4.0, 2))).key
+    'ncpus'
+    """
+    code, terms = refusal.code, refusal.terms
+    match code, terms:
+        case (RefusalCode.TOO_SLOW, (needed_s, _, _, _, _, bound_s)):
+            return Compared(code, KEYS[code], bound_s, needed_s)
+        case (RefusalCode.BELOW_GATE, (_, float() as p, _, Gate() as gate, threshold)):
+            return Compared(code, f"deadline.{gate.value}", threshold, p)
+        case (RefusalCode.MEMORY | RefusalCode.DISK | RefusalCode.CPUS, (asked, has)):
+            return Compared(code, KEYS[code], asked, has)
+        case _:
+            return None
+
+
+def wait_s(refusal: Refusal) -> float | None:
+    """Return the seconds until the host could get the job without any change: infinity if unknown, None for never.
+
+    >>> slow = "host needs {0} ({2} of {1} + {4} {3}), the delay bound is {5}"
+    >>> busy = (50.0, "queued work", 20.0, "runtime", 30.0, 40.0)
+    >>> wait_s(Refusal(RefusalCode.TOO_SLOW, slow, busy)), wait_s(Refusal(RefusalCode.PLATFORM, "no version"))
+    (10.0, None)
+    """
+    match refusal.code, refusal.terms:
+        case (RefusalCode.TOO_SLOW, (needed_s, _, _, _, own_s, bound_s)):
+            return max(0.0, needed_s - bound_s) if own_s <= bound_s else None
+        case (RefusalCode.TOO_SLOW, (queue_s, runtime_s, until_due_s)):
+            return float(queue_s) if runtime_s <= until_due_s else None
+        case (RefusalCode.NOT_YET, (queue_s, most_s)):
+            return float(queue_s - most_s)
+        case (code, _) if code in ENDS_BY_ITSELF:
+            return math.inf
+        case _:
+            return None
+
+
+ENDS_BY_ITSELF = {
+    *(RefusalCode.IN_PROGRESS_LIMIT, RefusalCode.DAILY_QUOTA, RefusalCode.NEWCOMER_SHARE),
+    *(RefusalCode.NOT_YET, RefusalCode.LEASED, RefusalCode.DISPLACES),
+}
+
+
+# ------------------------------------------------------------------ the value that would help
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A value, and how many of the refused hosts (or groups) pass the check with it."""
+
+    value: float
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """Values of `key` that let more hosts pass a check, least change first, and the same as a sentence."""
+
+    key: str
+    asked: float
+    options: tuple[Option, ...]
+    words: str
+
+
+def rounded(code: RefusalCode, value: float, *, down: bool) -> float:
+    """Return a readable value.
+
+    >>> rounded(RefusalCode.MEMORY, 67_403_522_048.0, down=True), rounded(RefusalCode.TOO_SLOW, 90_061.0, down=False)
+    (67400000000.0, 93600.0)
+    >>> rounded(RefusalCode.BELOW_GATE, 0.4567, down=True), rounded(RefusalCode.CPUS, 8.0, down=True)
+    (0.45, 8.0)
+    """
+    match code:
+        case RefusalCode.TOO_SLOW:
+            per = 1.0 / next(step for least_s, step in STEPS_S if value >= least_s)
+        case RefusalCode.BELOW_GATE:
+            per = 100.0
+        case RefusalCode.CPUS:
+            per = 1.0
+        case _:
+            per = 1.0 / 10.0 ** max(0, math.floor(math.log10(value)) - DIGITS + 1)
+    return (math.floor(value * per) if down else math.ceil(value * per)) / per
+
+
+def options_of(code: RefusalCode, ends: Sequence[float], *, falls: bool) -> tuple[Option, ...]:
+    """Return up to three values with their numbers of hosts.
+
+    `ends` has the value from which on each refused host passes: every value below it (`falls`) or above it does.
+
+    >>> options_of(RefusalCode.CPUS, [2.0, 2.0, 4.0, 8.0], falls=True)
+    (Option(value=8.0, passes=1), Option(value=4.0, passes=2), Option(value=2.0, passes=4))
+    """
+    usable = sorted((value for value in ends if value > 0.0 and math.isfinite(value)), reverse=falls)
+    if not usable:
+        return ()
+    chosen = [usable[math.ceil(share * len(usable)) - 1] for share in SHARES]
+    values = dict.fromkeys(rounded(code, end, down=falls) for end in chosen)
+    found = [Option(value, sum(one >= value if falls else one <= value for one in ends)) for value in values]
+    return tuple(one for one in found if one.passes)
+
+
+def suggestion_of(refused: Sequence[Iterable[Refusal]]) -> Suggestion | None:
+    """Return which value would help, given each host's refusals by one check. Of several, the closest counts.
+
+    Gates differ by job; only the gate that refuses most hosts is considered.
+    """
+    found = [list(filter(None, map(compared, one))) for one in refused]
+    keys = [host[0].key for host in found if host]
+    if not keys:
+        return None
+    key = max(sorted(set(keys)), key=keys.count)
+    hosts = [ours for host in found if (ours := [one for one in host if one.key == key])]
+    code = hosts[0][0].code
+    bound = BOUNDS[code]
+    least, closest = (min, max) if bound.falls else (max, min)
+    asked = least(one.asked for host in hosts for one in host)
+    options = options_of(code, [closest(one.has for one in host) for host in hosts], falls=bound.falls)
+    if not options:
+        return None
+    change = f"{'lower' if bound.falls else 'raise'} {key}"
+    return Suggestion(key, asked, options, f"{_in_words(bound, asked, options, 'host')}: {change}")
+
+
+def _in_words(bound: Bound, present: float, options: Sequence[Option], one: str) -> str:
+    """Say the present value, and how many would pass with which other value."""
+    first, *more = options
+    others = "".join(f", {option.passes} with {bound.words(option.value)}" for option in more)
+    with_first = f"{counted(first.passes, one)} would pass with {bound.words(first.value)}"
+    return f"{bound.says.format(bound.words(present))}; {with_first}{others}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """Return a number of things.
+
+    >>> counted(1, "host"), counted(2, "batch", "batches")
+    ('1 host', '2 batches')
+    """
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+# ------------------------------------------------------------------ one host
+
+
+@dataclass(frozen=True, slots=True)
+class ClassCondition:
+    """The groups of jobs that one check refuses a host, one of the sentences, and which value would help."""
+
+    code: RefusalCode
+    groups: int
+    why: str
+    suggestion: Suggestion | None
+
+
+def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[ClassCondition, ...]:
+    """Return the conditions of a host, most frequent first. `refused` has the refusals of each group."""
+    by_code: dict[RefusalCode, list[Refusal]] = {}
+    for ours in refused.values():
+        for code, why in {one.code: one for one in ours}.items():
+            by_code.setdefault(code, []).append(why)
+    rows = [ClassCondition(code, len(whys), whys[0].detail, _of_host(whys)) for code, whys in by_code.items()]
+    return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))
+
+
+def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
+    found = [one for one in map(compared, refusals) if one is not None and one.code in OF_HOST]
+    if not found:
+        return None
+    code, has = found[0].code, max(one.has for one in found)
+    options = options_of(code, [one.asked for one in found], falls=False)
+    words = _in_words(OF_HOST[code], has, options, "group") if options else ""
+    return Suggestion(found[0].key, has, options, words) if options else None
+
+
+def host_conclusion(
+    host_id: int, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
+) -> str:
+    """Return one sentence: how many jobs of how many batches the host would get, or why it gets none.
+
+    >>> host_conclusion(7, HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
+    'Host 7 would get nothing: no job is ready to be sent.'
+    """
+    if answer.jobs:
+        jobs, of = counted(answer.jobs, "job"), counted(batches, "batch", "batches")
+        busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
+        return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
+    if answer.refusals:
+        return f"Host {host_id} gets no work: {answer.refusals[0].detail}."
+    if not conditions:
+        why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
+        return f"Host {host_id} would get nothing: {why}."
+    first = conditions[0]
+    return f"Host {host_id} would get nothing; for {first.groups} of {counted(groups, 'group')} of jobs: {first.why}."
+
+
+# ------------------------------------------------------------------ hosts
+
+
+@dataclass(frozen=True, slots=True)
+class HostAnswer:
+    """What a host would get: `jobs`, which start `free_s` from now, or none, for these reasons."""
+
+    host_id: int
+    calls_per_hour: float
+    jobs: int
+    free_s: float
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def wait_s(self) -> float | None:
+        """Seconds until a refused host could get a job without any change (`wait_s`)."""
+        return min((wait for one in self.refusals if (wait := wait_s(one)) is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The hosts that would get no job because of one check. A host with several reasons counts in each."""
+
+    code: RefusalCode
+    hosts: int
+    calls_per_hour: float
+    example: str
+    example_host_id: int
+    suggestion: Suggestion | None
+
+    @property
+    def of_hosts(self) -> str:
+        return self.code.traits.of_hosts
+
+
+@dataclass(frozen=True, slots=True)
+class CallingHosts:
+    """What the sampled hosts would get of some work, each evaluated on its own, and their request rate.
+
+    `takers` hosts would get `jobs` jobs in total, if each was the first to request work; `idle` of them could start
+    now. `waiting` hosts get none now but could later, without any change. `free_s`: until the first taker or, without
+    takers, the first waiting host is free; None if unknown.
+    """
+
+    hosts: int
+    calls_per_hour: float
+    takers: int
+    takers_calls_per_hour: float
+    jobs: int
+    idle: int
+    waiting: int
+    free_s: float | None
+    held_back: tuple[Condition, ...]
+
+
+def calling_hosts(answers: Sequence[HostAnswer]) -> CallingHosts:
+    """Return the figures of a sample, its conditions most frequent first."""
+    taking = [one for one in answers if one.jobs]
+    refused = [one for one in answers if not one.jobs]
+    waits = [wait for one in refused if (wait := one.wait_s) is not None]
+    free_s = min([one.free_s for one in taking] or waits, default=math.inf)
+    return CallingHosts(
+        len(answers),
+        sum(one.calls_per_hour for one in answers),
+        len(taking),
+        sum(one.calls_per_hour for one in taking),
+        sum(one.jobs for one in taking),
+        sum(one.free_s <= 0.0 for one in taking),
+        len(waits),
+        free_s if math.isfinite(free_s) else None,
+        _conditions(refused),
+    )
+
+
+def _conditions(refused: Sequence[HostAnswer]) -> tuple[Condition, ...]:
+    by_code: dict[RefusalCode, list[tuple[HostAnswer, list[Refusal]]]] = {}
+    for host in refused:
+        for code in dict.fromkeys(one.code for one in host.refusals):
+            by_code.setdefault(code, []).append((host, [one for one in host.refusals if one.code is code]))
+    rows = [
+        Condition(
+            code,
+            len(hosts),
+            sum(host.calls_per_hour for host, _ in hosts),
+            hosts[0][1][0].detail,
+            hosts[0][0].host_id,
+            suggestion_of([why for _, why in hosts]),
+        )
+        for code, hosts in by_code.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
+
+
+def conclusion(sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None) -> str:
+    """Return one sentence that says why the work waits, for work with unsent instances.
+
+    >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
+    >>> conclusion(none, WorkAhead())
+    'No host has contacted the scheduler yet.'
+    >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
+    >>> conclusion(busy, WorkAhead())
+    '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
+    """
+    if blocked:
+        return f"A limit blocks the batch: {blocked}."
+    if not sample.hosts:
+        return "No host has contacted the scheduler yet."
+    if not sample.takers and not sample.waiting:
+        return f"None of {counted(sample.hosts, 'host')} can run its jobs: {_reasons(sample.held_back)}."
+    able, first = sample.takers or sample.waiting, "" if sample.free_s is None else in_words(sample.free_s)
+    fast = "are fast enough" if _are_some_slow(sample) else "could run its jobs"
+    start = f"{able} of {counted(sample.hosts, 'host')} {fast if able < sample.hosts else 'could run its jobs'}"
+    if not sample.idle:
+        return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
+    idle = f"{start}; {sample.idle} could start one now"
+    if ahead.unsent:
+        batches = counted(ahead.batches, "batch", "batches")
+        return f"{idle}, but the order puts {counted(ahead.unsent, 'unsent instance')} of {batches} first."
+    return f"{idle}, and no other batch comes first: they get them with their next requests."
+
+
+def _are_some_slow(sample: CallingHosts) -> bool:
+    """Return whether most refused hosts could not finish in time, even if they were idle."""
+    return bool(sample.held_back) and sample.held_back[0].code is RefusalCode.TOO_SLOW
+
+
+def _reasons(conditions: Sequence[Condition]) -> str:
+    """Return the two most frequent conditions, the first with the value that would help."""
+    first, *more = conditions
+    if first.suggestion is not None and not more:
+        return first.suggestion.words
+    helps = "" if first.suggestion is None else f" ({first.suggestion.words})"
+    return f"{first.hosts} {first.of_hosts}{helps}" + "".join(f", {one.hosts} {one.of_hosts}" for one in more[:1])
+
+
+def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:
+    """Return the sample as JSON, most frequent reason first."""
+    rate = round(sample.calls_per_hour, 3)
+    takers_rate = round(sample.takers_calls_per_hour, 3)
+    held_back = [shown(shapes.HeldBack, one, calls_per_hour=round(one.calls_per_hour, 3)) for one in sample.held_back]
+    would_take = shapes.WouldTake(
+        hosts=sample.takers, calls_per_hour=takers_rate, jobs=sample.jobs, idle_hosts=sample.idle
+    )
+    return shown(shapes.SampleShown, sample, calls_per_hour=rate, would_take=would_take, held_back=held_back)

@@ -1,0 +1,107 @@
+"""Forms of the console: refused input is kept, with the error at its field; roles see only forms they may send."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from domain.access import Role
+from domain.views import SimulationState
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person, until_over
+from tests.browser.scene import OPERATOR, add_operator, work_off
+
+TRIED = "/percentiles/preview?deadline.p_tight=0.8"
+WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
+MOVED = {"deadline.p_tight": "0.8"}
+SIZE = {"hosts": "6", "days": "3", "seeds": "1"}
+WEIGHTS = {"ordering.policy": "multifactor", "ordering.wait_weight": "7"}
+
+REFUSED = (  # address, fields, page of the form, field at which the error is shown, input that is kept
+    ("/settings/deadline.p_tight", {"value": "2", "why": "trial"}, "", "deadline.p_tight", ("2", "trial")),
+    ("/settings/deadline.p_tight", {"value": "0.75", "why": " "}, "", "why", ("0.75",)),
+    ("/percentiles", {**MOVED, "why": ""}, TRIED, "why", ("0.8",)),
+    ("/percentiles", {"deadline.p_tight": "7", "why": "x"}, TRIED, "deadline.p_tight", ("7",)),
+    ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "99"}, TRIED, "seeds", ("99", "6", "0.8")),
+    ("/percentiles/simulate", {**MOVED, **SIZE, "days": "x"}, TRIED, "days", ("x",)),
+    ("/batches/1/importance", {"user_priority": "9999", "level": "standby"}, "/batches/1", "user_priority", ("9999",)),
+    ("/batches/1/deadline", {"deadline": "soon"}, "/batches/1", "deadline", ("soon",)),
+    ("/ordering/preview", {"ordering.wait_weight": "much"}, "/ordering", "ordering.wait_weight", ("much",)),
+    ("/ordering", {**WEIGHTS, "why": ""}, WEIGHED, "why", ("7", "multifactor")),
+    ("/news", {"title": " ", "body": "kept"}, "", "title", ()),
+    ("/simulate", {"scenario": "small", "rules": "fixed", "seeds": "99"}, "", "seeds", ("99",)),
+    ("/simulate", {"scenario": "small", "rules": "fixed", "seeds": "1", "hosts": "0"}, "", "hosts", ("0",)),
+    ("/password", {"old": "a", "new": "one password", "again": "another password"}, "", "password", ()),
+)
+REFUSED_ADDRESSES = (
+    ("/percentiles/preview?deadline.p_tight=7", "deadline.p_tight", "7"),
+    ("/ordering/preview?ordering.wait_weight=much", "ordering.wait_weight", "much"),
+    ("/ordering/usage?first_day=x", "first_day", "x"),
+)
+
+
+@pytest.fixture
+async def grace_server(server: LiveServer) -> LiveServer:
+    """A project with an operator, and batch 1 with a deadline."""
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="due", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
+    await work_off(server, [host], share=0.5)
+    return server
+
+
+def flaws_of(page: str) -> tuple[list[str], list[str]]:
+    """Return the fields marked as invalid, by the text that describes them, and the ids of such texts."""
+    return re.findall(r'aria-describedby="flaw-([^"]+)"', page), re.findall(r'id="flaw-([^"]+)"', page)
+
+
+async def test_refused_input_is_kept_with_its_error(grace_server: LiveServer) -> None:
+    async with a_browser(grace_server, OPERATOR) as grace:
+        for path, fields, form, field, kept in REFUSED:
+            status, _, page = await grace.post(path, fields, form=form or None)
+            assert (status, flaws_of(page)) == (422, ([field], [field])), (path, fields, page[:4000])
+            assert [text for text in kept if not re.search(rf'(value="|<option selected>){text}', page)] == [], path
+            assert 'role="alert"' in page
+        for path, field, text in REFUSED_ADDRESSES:
+            status, page = await grace.get(path)
+            assert (status, flaws_of(page)) == (422, ([field], [field])), (path, page[:4000])
+            assert f'value="{text}"' in page
+    assert list(await grace_server.store.settings.settings()) == ["project.url"]
+
+
+async def forms_seen(browser: Browser) -> set[str]:
+    """Return the addresses to which the console's pages send forms."""
+    found: set[str] = set()
+    for path in PAGES:
+        _, page = await browser.get(path)
+        found |= set(re.findall(r'<form method="post" action="[^"]*/console(/[^"]*)"', page))
+    return found
+
+
+async def test_roles_see_only_forms_that_they_may_send(grace_server: LiveServer) -> None:
+    await add_person(grace_server, "vera", Role.VIEWER)
+    await grace_server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
+    await add_person(grace_server, "ben", Role.SUBMITTER, "ben")
+    async with a_browser(grace_server, "vera") as vera, a_browser(grace_server, "ben") as ben:
+        seen_by_vera = await forms_seen(vera)
+        assert "/batches/new" not in (await vera.get("/batches"))[1]
+        seen_by_ben = await forms_seen(ben)
+        assert not {"/percentiles", "/simulate", "/percentiles/simulate", "/settings/deadline.p_tight"} & seen_by_vera
+        assert {"/batches/new", "/simulate", "/percentiles/simulate"} <= seen_by_ben - seen_by_vera
+        assert not {"/percentiles", "/settings/deadline.p_tight", "/ordering", "/batches/1/abort"} & seen_by_ben
+    async with a_browser(grace_server, OPERATOR) as grace:
+        seen = await forms_seen(grace)
+    assert {"/percentiles", "/settings/deadline.p_tight", "/ordering", "/batches/1/abort"} <= seen
+
+
+async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveServer) -> None:
+    async with a_browser(grace_server, OPERATOR) as grace:
+        _, where, page = await grace.post("/percentiles/simulate", {**MOVED, **SIZE, "days": "1"}, form=TRIED)
+        assert "/simulate/1" in where, page[:4000]
+        assert await until_over(grace_server, 1) is SimulationState.DONE
+        status, page = await grace.get("/simulate/1")
+    assert status == 200 and "as changed" in page and "deadline.p_tight" in page
+    assert list(await grace_server.store.settings.settings()) == ["project.url"]
+    assert (OPERATOR, "simulate") in [(one.who, one.what) for one in await grace_server.store.access.acts(limit=9)]

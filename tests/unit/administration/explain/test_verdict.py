@@ -1,0 +1,101 @@
+"""The conclusion of an explanation, from made-up answers of hosts."""
+
+from __future__ import annotations
+
+from administration.explain.verdict import HostAnswer, calling_hosts, conclusion, suggestion_of
+from domain.insight import WorkAhead
+from domain.ranking import Gate, Percentile
+from domain.refusals import Refusal, RefusalCode
+from scheduler.deadline.inputs import below_gate, too_slow
+from tests.facts import missing
+
+HOUR_S = 3600.0
+
+
+def memory(has: float, asked: float = 1e13) -> Refusal:
+    sentence = "job needs {0} of RAM, host offers {1}"
+    return Refusal(RefusalCode.MEMORY, sentence, (asked, has), sizes=True)
+
+
+def refused(*refusals: Refusal, host_id: int = 1, rate: float = 1.0) -> HostAnswer:
+    return HostAnswer(host_id, rate, 0, 0.0, refusals)
+
+
+def taker(free_s: float = 0.0) -> HostAnswer:
+    return HostAnswer(9, 1.0, 2, free_s, ())
+
+
+def busy(before_s: float, own_s: float = HOUR_S) -> Refusal:
+    return too_slow("queued work", before_s, "runtime", own_s, 10 * HOUR_S)
+
+
+def test_verdict_names_the_value_that_hosts_have() -> None:
+    answers = [refused(memory(64e9)) for _ in range(12)] + [refused(memory(8e9)) for _ in range(30)]
+
+    found = calling_hosts(answers)
+
+    [condition] = found.held_back
+    assert condition.suggestion is not None
+    assert [(one.value, one.passes) for one in condition.suggestion.options] == [(64e9, 12), (8e9, 42)]
+    said = conclusion(found, WorkAhead())
+    assert not missing(said, "None of 42 hosts", "10 TB", "12 hosts", "64 GB", "memory_bytes")
+
+
+def test_hosts_that_finish_their_work_in_time_are_busy() -> None:
+    """47 of 60 hosts are fast enough once their queue is shorter; the first in 30 min."""
+    answers = [refused(busy(9.5 * HOUR_S)), *(refused(busy(20 * HOUR_S)) for _ in range(46))]
+    answers += [refused(busy(0.0, 30 * HOUR_S), rate=9.0) for _ in range(13)]
+
+    found = calling_hosts(answers)
+
+    assert (found.waiting, found.takers, found.free_s) == (47, 0, 0.5 * HOUR_S)
+    assert not missing(conclusion(found, WorkAhead()), "47 of 60 hosts", "are fast enough", "busy", "30 min")
+
+
+def test_takers_without_an_idle_processor_are_busy() -> None:
+    found = calling_hosts([taker(600.0), taker(7200.0), refused(memory(8e9))])
+
+    assert (found.takers, found.idle, found.free_s, found.jobs) == (2, 0, 600.0, 4)
+    assert not missing(conclusion(found, WorkAhead()), "2 of 3 hosts", "busy", "10 min")
+
+
+def test_idle_takers_wait_for_the_work_ahead() -> None:
+    found = calling_hosts([taker(), taker(50.0)])
+
+    assert found.idle == 1
+    assert not missing(conclusion(found, WorkAhead(3, 70)), "2 of 2 hosts", 1, "70 unsent instances", "3 batches")
+    assert "70" not in conclusion(found, WorkAhead())
+
+
+def test_limit_that_blocks_the_batch_comes_first() -> None:
+    found = calling_hosts([taker()])
+
+    assert not missing(conclusion(found, WorkAhead(1, 1), blocked="MAXPROC 4 of 4"), "blocks", "MAXPROC 4 of 4")
+
+
+def test_host_counts_under_each_reason_once() -> None:
+    platform = Refusal(RefusalCode.PLATFORM, "no version")
+
+    found = calling_hosts([refused(memory(1e9), memory(1e9), platform), refused(platform, rate=5.0)])
+
+    counts = [(one.code.value, one.hosts, one.calls_per_hour) for one in found.held_back]
+    assert counts == [("platform", 2, 6.0), ("memory", 1, 1.0)]
+    assert found.held_back[0].suggestion is None
+
+
+def test_closest_class_of_a_host_counts() -> None:
+    found = suggestion_of([[memory(8e9, 64e9), memory(8e9, 16e9)], [memory(12e9, 64e9)]])
+
+    assert found is not None
+    assert (found.asked, [(one.value, one.passes) for one in found.options]) == (16e9, [(12e9, 1), (8e9, 2)])
+
+
+def test_only_the_most_frequent_gate_counts() -> None:
+    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.9, "row 5")] for p in (0.8, 0.85)]
+    late = [[below_gate(Percentile(0.3), Gate.LATE, 0.5, "row 4")]]
+    newcomer = [[below_gate(Percentile(None), Gate.TIGHT, 0.9, "row 5")]]
+
+    found = suggestion_of([*late, *tight, *newcomer])
+
+    assert found is not None and found.key == "deadline.p_tight"
+    assert [(one.value, one.passes) for one in found.options] == [(0.85, 1), (0.8, 2)]
