@@ -7,6 +7,7 @@ import csv
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,11 +17,12 @@ from typing import Any, cast
 import msgspec
 import structlog
 
+from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.forecasts.service import preview_as_json, risk_of
 from administration.ordering.importance import NewDeadline, set_importance
 from administration.show import shown
 from batch_estimator.preview import Previewer
-from domain.batches import Batch
+from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from domain.forecasts import ForecastRecord, batch_state
@@ -30,6 +32,7 @@ from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import Whose
+from jobs.copying import CopiedJobs, classes_to_copy
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
@@ -153,14 +156,16 @@ class Batches:
         self._files = files
         self._clock = clock
 
-    async def submit(self, values: Mapping[str, object]) -> BatchId:
-        """Submit a batch. Raises InvalidInputError or NotFoundError, and then stores nothing."""
+    async def submit(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> BatchId:
+        """Submit a batch, with the jobs of `copy_of` if given. Raises InvalidInputError or NotFoundError, and then
+        stores nothing.
+        """
         settings = await self._settings()
-        async with self._checked(values, settings) as batch:
+        async with self._checked(values, settings, copy_of) as batch:
             return await self._write(batch, settings)
 
     async def submit_and_preview(
-        self, values: Mapping[str, object], *, key: SubmissionKey | None = None
+        self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
     ) -> shapes.Submitted:
         """Submit a batch and return its id and forecast, which is None if the forecast failed.
 
@@ -171,7 +176,7 @@ class Batches:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
                 return _earlier_reply(earlier, key)
-        async with self._checked(values, settings) as batch:
+        async with self._checked(values, settings, copy_of) as batch:
             try:
                 batch_id = await self._write(batch, settings, key)
             except AlreadyExistsError:
@@ -191,10 +196,40 @@ class Batches:
             await self._store.submissions.note_answer(key, answer)
         return answer
 
-    async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
+    async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
-        async with self._checked(values, await self._settings()) as batch:
+        async with self._checked(values, await self._settings(), copy_of) as batch:
             return await self._preview(batch)
+
+    async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
+        """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
+
+        A clone for another submitter is charged to that submitter's account. A deadline is as far ahead as it was when
+        the batch was submitted. Raises NotFoundError.
+        """
+        batch = await self._store.views.batch(batch_id)
+        whose = (await self._store.views.whose([batch_id]))[batch_id]
+        values = {
+            "app": whose.app,
+            "name": batch.name,
+            "qos": batch.qos.value,
+            "submitter": whose.submitter,
+            "queue": batch.queue,
+            "level": batch.level.value,
+            "user_priority": batch.user_priority,
+            **{name: value for name, value in changes.items() if value is not None},
+        }
+        if values["submitter"] == whose.submitter:
+            values.setdefault("account", whose.account)
+        if values["qos"] == QoS.SHORT_DEADLINE and batch.deadline_at is not None:
+            values.setdefault("deadline_s", batch.deadline_at - batch.created_at)
+        return values
+
+    async def retry(self, batch_id: BatchId) -> shapes.Retried:
+        """Open the failed jobs of a batch again. Raises NotFoundError, ConflictError."""
+        retried = await self._store.repeating.retry_failed(batch_id, now=self._clock.now())
+        batch = await self._store.views.batch(batch_id)
+        return shown(shapes.Retried, batch, batch.counts, jobs_retried=retried)
 
     async def change(
         self,
@@ -223,12 +258,23 @@ class Batches:
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return shown(shapes.Importance, batch, account=names[batch.account_id])
 
+    async def errors(self, batch_id: BatchId) -> shapes.BatchErrors:
+        """Return the grouped errors of a batch. Raises NotFoundError."""
+        batch = await self._store.views.batch(batch_id)
+        failed = await self._store.repeating.failures(batch_id, limit=LOOKED_AT, stderr_chars=TAIL_CHARS)
+        counts = Counter(one.state for one in failed)
+        return grouped(batch.batch_id, failed, more=any(count >= LOOKED_AT for count in counts.values()))
+
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]
 
     @asynccontextmanager
-    async def _checked(self, values: Mapping[str, object], settings: Settings) -> AsyncIterator[CheckedBatch]:
+    async def _checked(
+        self, values: Mapping[str, object], settings: Settings, copy_of: BatchId | None
+    ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
+        if copy_of is not None:
+            values = {**values, "jobs": {"count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
@@ -236,6 +282,12 @@ class Batches:
             self._store.applications,
             UploadedInputs(self._files),
         )
+        if copy_of is not None:
+            jobs, batch = self._store.repeating, await self._store.views.batch(copy_of)
+            classes = await self._store.views.classes_of_batch(copy_of)
+            spec = replace(spec, jobs=await classes_to_copy(copy_of, batch.counts.jobs_total, classes, jobs))
+            yield replace(await checked(spec, ports=ports), copied=CopiedJobs(copy_of, classes, jobs))
+            return
         if not spec.jobs_csv:
             yield await checked(spec, ports=ports)
             return

@@ -17,7 +17,9 @@ from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, HostPlace
+from domain.jobs import InstanceState
 from domain.units import HostId, Seconds
+from domain.volunteers import ResultPlace
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -54,6 +56,13 @@ class LabelsBody(msgspec.Struct, forbid_unknown_fields=True):
 
 class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
     host_id: Annotated[int, ID]
+
+
+class HostResultsParams(HeldParams, forbid_unknown_fields=True, kw_only=True):
+    state: Annotated[
+        Literal["reported", "inconclusive", "valid", "invalid", "failed", "timed_out", "aborted", "too_late"] | None,
+        msgspec.Meta(description="Only instances in this state, among the newest; pages may be short."),
+    ] = None
 
 
 class HostsApi:
@@ -114,6 +123,26 @@ class HostsApi:
         return page_of_all(
             shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
         )
+
+    @operation(
+        "GET",
+        "/hosts/{host_id}/results",
+        "The finished instances of a host that are not in the history, the last sent first. Pages may be short.",
+        errors=(404,),
+    )
+    async def host_results(self, ask: Ask[HostResultsParams, None]) -> shapes.HostResultPage:
+        host_id, asked = HostId(ask.params.host_id), ask.params
+        host, _ = await self._store.views.host(host_id)
+        found = await self._store.host_lists.instances(
+            host_id,
+            host.volunteer_id,
+            state=None if asked.state is None else InstanceState(asked.state),
+            after=place_of(ResultPlace, key_of(asked.cursor, "results", str) or ""),
+            limit=asked.limit,
+        )
+        more = None if found.after is None else cursor_of("results", place_text(found.after))
+        ended = [one for one in found.instances if one.state is not InstanceState.IN_PROGRESS]
+        return {"results": [shown(shapes.HostResult, one) for one in ended], "next_cursor": more}
 
     @operation("GET", "/ranking", "The last host ranking; `run` is null before the first ranking.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:

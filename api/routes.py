@@ -29,6 +29,7 @@ from api.files import Files
 from api.hosts import HostsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
+from api.repeating import RepeatingApi
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.simulations import SimulationsApi
@@ -65,6 +66,7 @@ class Api:
         self.table = Table(
             operations_of(
                 BatchesApi(store, batches, ForecastViews(store, clock), results),
+                RepeatingApi(store, batches, results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications),
                 files,

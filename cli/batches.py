@@ -128,6 +128,62 @@ def _important(shown: Mapping[str, object]) -> str:
     return f"{text}, account {shown['account']}"
 
 
+@batch.command("clone")
+@click.argument("batch_id", type=ID)
+@click.option("--name", default=None, help="Name of the new batch; default: that of the batch.")
+@click.option("--qos", type=click.Choice(["throughput", "long_deadline", "afap", "short_deadline"]), default=None)
+@click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=None,
+    help="Deadline in seconds from now; default: as far ahead as that of the batch was when it was submitted.",
+)
+@click.option("--queue", default=None, help="Queue: one of the names in ordering.queues.")
+@click.option("--level", default=None, help="Service level: standby, normal, or expedite.")
+@click.option("--user-priority", type=int, default=None, help="User priority.")
+@click.option("--submitter", default=None, help="Submitter of the new batch; only operators may name another.")
+@click.option("--account", default=None, help="Account to charge.")
+@click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
+@command
+async def clone(run: Run, batch_id: int, preview: bool, **given: Any) -> None:
+    """Submit the jobs of a batch again, in a new batch; options that are not given are as in the batch."""
+    from administration.forecasts.words import preview_in_words
+
+    changes = {name: value for name, value in given.items() if value is not None}
+    async with run.client() as client:
+        if preview:
+            forecast = await client.preview_clone(batch_id, **changes)
+            run.show({"forecast": forecast}, preview_in_words(forecast))
+        else:
+            with spinner("writing jobs"):
+                done = await client.clone_batch(batch_id, **changes)
+            run.show(done, _submitted(done))
+
+
+@batch.command("retry")
+@click.argument("batch_id", type=ID)
+@command
+async def retry(run: Run, batch_id: int) -> None:
+    """Open the failed jobs of a batch again: each gets new instances, and a complete batch becomes active again.
+
+    Earlier errors of these jobs count towards no limit.
+    """
+    done = await run.ask(lambda client: client.retry_batch(batch_id))
+    run.show(done, f"batch {batch_id} is {done['state']}: {done['jobs_retried']} failed jobs are retried")
+
+
+@batch.command("errors")
+@click.argument("batch_id", type=ID)
+@command
+async def errors(run: Run, batch_id: int) -> None:
+    """Group the errors of a batch by exit status and the end of standard error, with an example of each."""
+    from administration.batch_errors import in_words
+
+    found = await run.ask(lambda client: client.batch_errors(batch_id))
+    run.show(found, in_words(found))
+
+
 @batch.command("abort")
 @click.argument("batch_id", type=ID)
 @command

@@ -176,6 +176,22 @@ class ListedInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedInstance:
+    """An instance with an error: its version, the reason, and the end of its standard error."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    state: InstanceState
+    host_id: HostId
+    exit_status: int | None
+    reason: str
+    stderr: str
+    platform: str
+    version_num: int
+    plan_class: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListedInProgress:
     """An instance in progress on a host."""
 

@@ -68,7 +68,8 @@ def settle(
     cancelled. Without a quorum, missing instances are created, counting outstanding ones; superfluous unsent instances
     are cancelled (a late result makes its retry superfluous). The job fails when its errors reach max_errors, when it
     would need more than max_instances, or when it needs another instance after max_lost (lifecycle.max_lost_instances)
-    were lost. Instances before a retry of the job count towards none of these. Raises InvalidInputError if `groups` has other instances.
+    were lost. Instances before a retry of the job count towards none of these limits. Raises InvalidInputError if
+    `groups` has other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))

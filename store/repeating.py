@@ -1,24 +1,31 @@
-"""Runs jobs of a batch again: failed jobs in place, or all jobs in a copy of the batch."""
+"""Reads what failed in a batch, and runs its jobs again: failed jobs in place, or all jobs in a copy."""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
 from domain.batches import BatchState
 from domain.errors import ConflictError, NotFoundError
 from domain.jobs import JobState
-from domain.units import BatchId, Instant, JobId
+from domain.submission import JobTemplate, NewJob
+from domain.units import BatchId, Instant, JobClassId, JobId
+from domain.views import FailedInstance
+from lifecycle.states import JOB_ERRORS
 from priority.logical_time import notes_of_reopened
-from store import order_rows
+from store import order_rows, rows
 from store.counters import CountChanges
 from store.counting import job_counts
 from store.pool import Connection, OnDatabase
 from store.queries import load
 
 CHUNK: Final = 1000  # jobs per transaction
+_failed = rows.mapper(FailedInstance)
 
 
 class PostgresRepeating(OnDatabase):
+    """Implements jobs' BatchJobs, and retries failed jobs."""
+
     async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int:
         """Open a batch's failed jobs again, and a complete batch with them. Return how many.
 
@@ -37,6 +44,41 @@ class PostgresRepeating(OnDatabase):
             if len(found) < CHUNK:
                 return retried
             last = job_ids[-1]
+
+    async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]:
+        """Return instances with an error, the most retried first: at most `limit` in each state."""
+        asked = (batch_id, sorted(JOB_ERRORS), limit, stderr_chars)
+        return [_failed(row) for row in await self._database.fetch("failures_of_batch", *asked)]
+
+    async def class_counts(self, batch_id: BatchId) -> Mapping[JobClassId, int]:
+        return {row["job_class_id"]: row["jobs"] for row in await self._database.fetch("class_counts", batch_id)}
+
+    async def jobs_to_copy(self, batch_id: BatchId) -> AsyncIterator[Sequence[NewJob]]:
+        """Yield jobs. The history is read last: a job moved in between is found twice, never missed."""
+        found = await self._database.fetch("templates_of_batch", batch_id)
+        templates = {row["template_id"]: JobTemplate(row["command_line"], rows.inputs(row["inputs"])) for row in found}
+        last, read = 0, CHUNK
+        while read == CHUNK:
+            asked = (batch_id, last, CHUNK)
+            busy = await self._database.fetch("jobs_to_copy", *asked)
+            moved = await self._database.fetch("finished_jobs_to_copy", *asked)
+            by_id = {row["job_id"]: row for row in (*moved, *busy)}
+            ids = sorted(by_id)[:CHUNK]
+            read = len(ids)
+            if ids:
+                last = ids[-1]
+                yield [_job(by_id[job_id], templates) for job_id in ids]
+
+
+def _job(row: rows.Row, templates: Mapping[int, JobTemplate]) -> NewJob:
+    template = None if row["template_id"] is None else templates[row["template_id"]]
+    return NewJob(
+        row["job_class_id"],
+        row["command_line"],
+        rows.inputs(row["inputs"]),
+        template=template,
+        number=row["number"] or 0,
+    )
 
 
 async def _reopen(connection: Connection, batch_id: BatchId, job_ids: list[JobId], now: Instant) -> int:

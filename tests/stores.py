@@ -11,12 +11,13 @@ from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
-from domain.units import BatchId, HostId, InstanceId, VolunteerId
+from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
+    FailedInstance,
     InstancePlace,
     ListedBatch,
     ListedInProgress,
@@ -27,6 +28,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
     AccelerationNotes,
+    BatchJobs,
     EndedWork,
     OrderedWork,
     Outages,
@@ -118,8 +120,10 @@ class Listings(Protocol):
         ...
 
 
-class Repeating(Protocol):
+class Repeating(BatchJobs, Protocol):
     async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
+
+    async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
 
 
 class CheckedViews(Views, Protocol):

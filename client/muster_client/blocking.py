@@ -47,6 +47,26 @@ class SyncClient(LoopThread):
         """Abort a batch and return it."""
         return self._run(self._client.abort(batch_id))
 
+    def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
+        """Submit the jobs of a batch again, in a new batch, and return it with its forecast.
+
+        `changes`: name, qos, deadline_s, submitter, account, queue, level, user_priority; others are as in the batch.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
+        """
+        return self._run(self._client.clone_batch(batch_id, **changes))
+
+    def preview_clone(self, batch_id: int, **changes: Any) -> shapes.PreviewShown:
+        """Return the forecast for a clone with these changes. Nothing is stored."""
+        return self._run(self._client.preview_clone(batch_id, **changes))
+
+    def retry_batch(self, batch_id: int) -> shapes.Retried:
+        """Open the failed jobs of a batch again, with new instances."""
+        return self._run(self._client.retry_batch(batch_id))
+
+    def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
+        """Return the errors of a batch, grouped by exit status and the end of standard error."""
+        return self._run(self._client.batch_errors(batch_id))
+
     def set_batch(
         self,
         batch_id: int,
@@ -102,6 +122,10 @@ class SyncClient(LoopThread):
     ) -> list[shapes.ResultShown]:
         """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return self._run(self._client.batch_results(batch_id, after=after, limit=limit))
+
+    def results_table(self, batch_id: int, to: StrPath) -> int:
+        """Download a CSV table of a batch's jobs and results; return its size. A partial file is removed."""
+        return self._run(self._client.results_table(batch_id, to))
 
     def fetch_outputs(self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None) -> int:
         """Download the outputs of a batch's valid jobs as a tar archive, for `limit` jobs after job id `after`; return
@@ -167,6 +191,12 @@ class SyncClient(LoopThread):
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
         return self._run(self._client.host_instances(host_id, limit=limit))
+
+    def host_results(
+        self, host_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.HostResult]:
+        """Return the finished instances of a host, the last sent first, in one `state` or all."""
+        return self._run(self._client.host_results(host_id, state=state, limit=limit))
 
     def ranking(self) -> shapes.RankingRunShown | None:
         """Return the latest host ranking; None before the first ranking."""

@@ -46,6 +46,31 @@ class Work(Transport):
         found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort")
         return found
 
+    async def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
+        """Submit the jobs of a batch again, in a new batch, and return it with its forecast.
+
+        `changes`: name, qos, deadline_s, submitter, account, queue, level, user_priority; others are as in the batch.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
+        """
+        found: shapes.Submitted = await self._submit(f"batches/{batch_id}/clone", changes)
+        return found
+
+    async def preview_clone(self, batch_id: int, **changes: Any) -> shapes.PreviewShown:
+        """Return the forecast for a clone with these changes. Nothing is stored."""
+        path = f"batches/{batch_id}/clone?preview=true"
+        found: shapes.PreviewShown = (await self._call("POST", path, changes))["forecast"]
+        return found
+
+    async def retry_batch(self, batch_id: int) -> shapes.Retried:
+        """Open the failed jobs of a batch again, with new instances."""
+        found: shapes.Retried = await self._call("POST", f"batches/{batch_id}/retry")
+        return found
+
+    async def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
+        """Return the errors of a batch, grouped by exit status and the end of standard error."""
+        found: shapes.BatchErrors = await self._call("GET", f"batches/{batch_id}/errors")
+        return found
+
     async def set_batch(
         self,
         batch_id: int,
@@ -116,6 +141,10 @@ class Work(Transport):
         """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
 
+    async def results_table(self, batch_id: int, to: StrPath) -> int:
+        """Download a CSV table of a batch's jobs and results; return its size. A partial file is removed."""
+        return await self._fetch(f"batches/{batch_id}/results.csv", Path(to))
+
     async def fetch_outputs(
         self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None
     ) -> int:
@@ -185,6 +214,12 @@ class Work(Transport):
     async def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
+
+    async def host_results(
+        self, host_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.HostResult]:
+        """Return the finished instances of a host, the last sent first, in one `state` or all."""
+        return await self._list(f"hosts/{host_id}/results", "results", limit=limit, query={"state": state})
 
     async def ranking(self) -> shapes.RankingRunShown | None:
         """Return the latest host ranking; None before the first ranking."""

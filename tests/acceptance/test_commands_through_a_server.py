@@ -116,6 +116,14 @@ submitter set sue --shares -1
 = batch set 1 --user-priority -5 --account lab
 batch set 1 --user-priority 5000
 batch set 99 --queue normal
+= batch clone 1 --name again --qos afap --preview
+= batch clone 1 --name again --qos afap
+= batch clone 1 --qos short_deadline
+= batch clone 99
+= batch errors 1
+= batch errors 99
+= batch retry 1
+= batch retry 99
 = batch results 1 --to {folder}/results
 = batch results 99 --to {folder}/results
 job list 1 --limit 3 --after 1
@@ -213,7 +221,20 @@ batch abort 99
 """
 SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 IN_WORDS = (
-    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "unschedulable", "results"),
+    *(
+        "list",
+        "show",
+        "history",
+        "weights",
+        "preview",
+        "host",
+        "batch",
+        "job",
+        "instance",
+        "unschedulable",
+        "results",
+        "errors",
+    ),
 )
 
 

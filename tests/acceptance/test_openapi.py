@@ -21,7 +21,8 @@ from transfer.keys import load_keys
 EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # requests per operation; `make api-fuzz` sends more
 FEW = 10
 OF_OTHERS = frozenset({"revoke_token"})
-OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "fetch_outputs", "batch_results", "job_outputs"}
+OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "clone_batch", "retry_batch"}
+OF_OTHER_SUBMITTERS |= {"fetch_outputs", "batch_results", "results_table", "job_outputs"}
 KNOWN_IDS = {"app_version_id": 1, "batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
 KNOWN_NAMES = {
     "/apps/{name}": "pi",

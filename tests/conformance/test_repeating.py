@@ -95,6 +95,49 @@ async def test_ordering_charges_no_instance_of_a_retried_batch_again(store: Stor
     assert after.serial > view.serial  # a pass that took the batch for ended is discarded
 
 
+async def test_failures_are_returned_with_versions_and_stderr(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=3)
+    for stderr in ("first\nlast", "other"):
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, replace(a_report(sent, to_state=S.FAILED), stderr=stderr, exit_status=3))
+    await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host)))
+
+    found = await store.repeating.failures(batch.batch_id, limit=9, stderr_chars=5)
+
+    assert [(one.state, one.exit_status, one.stderr, one.host_id) for one in found] == [
+        (S.FAILED, 3, "\nlast", host.host_id),
+        (S.FAILED, 3, "other", host.host_id),
+    ]
+    assert {(one.platform, one.version_num) for one in found} == {(found[0].platform, found[0].version_num)}
+    assert len(await store.repeating.failures(batch.batch_id, limit=1, stderr_chars=5)) == 1
+    assert await store.repeating.failures(BatchId(99), limit=9, stderr_chars=5) == []
+
+
+async def test_jobs_to_copy_are_those_of_the_batch_in_order(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await a_submitted_batch(store, jobs=1)
+    found = [job async for page in store.repeating.jobs_to_copy(batch.batch_id) for job in page]
+    jobs = await store.views.jobs(batch.batch_id, limit=9)
+    assert [(one.job_class_id, one.command_line) for one in found] == [
+        (one.job_class_id, one.command_line) for one in jobs
+    ]
+    assert await store.repeating.class_counts(batch.batch_id) == {jobs[0].job_class_id: 3}
+    assert [page async for page in store.repeating.jobs_to_copy(BatchId(99)) if page] == []
+
+
+async def test_failures_and_jobs_in_the_history_are_found(store: Store) -> None:
+    facts = await a_failed_job(store)
+    before = await store.repeating.failures(facts.batch_id, limit=9, stderr_chars=99)
+    at = later(SETTLED_AT, 90 * 86400.0)
+    await store.overdue.count_due(now=at)
+    await store.history.move_ended(before=at, after=JobPlace(BatchId(0), JobId(0)), limit=9)
+
+    assert await store.repeating.failures(facts.batch_id, limit=9, stderr_chars=99) == before
+    assert len([job async for page in store.repeating.jobs_to_copy(facts.batch_id) for job in page]) == 1
+    assert sum((await store.repeating.class_counts(facts.batch_id)).values()) == 1
+
+
 async def test_aborted_and_unknown_batches_are_not_retried(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=1)
     await store.submissions.abort_batch(batch.batch_id, now=NOW)

@@ -67,6 +67,58 @@ class Submitted(TypedDict):
     forecast: PreviewShown | None
 
 
+class ErrorVersion(TypedDict):
+    platform: str
+    version_num: int
+    plan_class: str
+    instances: int
+
+
+class ErrorExample(TypedDict):
+    """An instance of a group; `stderr` is the end of its standard error."""
+
+    instance_id: int
+    job_id: int
+    host_id: int
+    reason: str
+    stderr: str
+
+
+class ErrorGroup(TypedDict):
+    """Errors with the same state, exit status and last lines of standard error.
+
+    In `message`, numbers, addresses and folders are replaced; without standard error, it is the reason.
+    """
+
+    state: str
+    exit_status: int | None
+    message: str
+    instances: int
+    jobs: int
+    hosts: int
+    versions: list[ErrorVersion]
+    example: ErrorExample
+
+
+class BatchErrors(TypedDict):
+    """Groups of a batch's errors, the largest first. `more`: further errors than the `looked_at` were not read."""
+
+    batch_id: int
+    looked_at: int
+    more: bool
+    groups: list[ErrorGroup]
+    groups_left_out: int
+
+
+class Retried(TypedDict):
+    """A batch whose failed jobs were opened again: `jobs_retried` of them now."""
+
+    batch_id: int
+    state: str
+    jobs_retried: int
+    jobs_failed: int
+
+
 class Importance(TypedDict):
     batch_id: int
     user_priority: int

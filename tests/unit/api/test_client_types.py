@@ -18,6 +18,8 @@ OPERATIONS = {
     **{name: f"list_{name}" for name in LISTS},
     "submit": "submit_batch",
     "submit_and_preview": "submit_batch",
+    "preview": "submit_batch",
+    "preview_clone": "clone_batch",
     "abort": "abort_batch",
     "order": "priorities",
     "wait": "batch",
@@ -29,6 +31,7 @@ NO_REPLY = (
     "explain",
     "fetch_output",
     "fetch_outputs",
+    "results_table",
     "set_shares",
     "permit",
     "take_grant",
@@ -48,7 +51,7 @@ def calls() -> Iterator[str]:
 @pytest.mark.parametrize("name", list(calls()))
 def test_call_returns_its_operations_reply_or_a_part(api: Api, client: type, name: str) -> None:
     routes = {route.name: route for route in api.table.routes}
-    operation = "submit_batch" if name == "preview" else OPERATIONS.get(name, name)
+    operation = OPERATIONS.get(name, name)
     reply = routes[operation].reply
 
     returned = get_type_hints(getattr(client, name))["return"]
