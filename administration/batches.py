@@ -39,6 +39,7 @@ from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
+from transfer.files import content_of
 from transfer.project_files import ProjectFiles
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -224,6 +225,15 @@ class Batches:
         if values["qos"] == QoS.SHORT_DEADLINE and batch.deadline_at is not None:
             values.setdefault("deadline_s", batch.deadline_at - batch.created_at)
         return values
+
+    async def keep_file(self, path: Path, name: str) -> str:
+        """Store a table or an input file for batches. Return its name on the server. Raises InvalidInputError."""
+        most = (await self._settings()).files.max_input_bytes
+        stored = input_file_name(Path(name), (await asyncio.to_thread(content_of, path)).md5)
+        content = await self._files.register(path, stored, max_bytes=most)
+        now = self._clock.now()
+        await self._store.applications.add_file(stored, nbytes=content.nbytes, md5=content.md5, signature="", now=now)
+        return stored
 
     async def retry(self, batch_id: BatchId) -> shapes.Retried:
         """Open the failed jobs of a batch again. Raises NotFoundError, ConflictError."""

@@ -247,6 +247,7 @@ class BatchPages(Pages[PageServices]):
             "results": f"{self._api}/batches/{batch_id}/outputs"
             if sees_results(present(request), batch.submitter_id)
             else None,
+            "table": f"{self._api}/batches/{batch_id}/results.csv",
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),

@@ -21,8 +21,10 @@ from console.news import NewsPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
+from console.repeating import RepeatingPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
+from console.upload import UploadPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
@@ -85,9 +87,11 @@ def build_console(
     services = PageServices(source, clock, authenticator, renderer, store, array)
     pages = (
         OverviewPage(services),
+        UploadPages(services, batches),
         BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
         BatchListPage(services),
         BatchPages(services, f"{prefix}/api/v1"),
+        RepeatingPages(services, batches),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),

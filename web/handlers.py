@@ -33,6 +33,7 @@ def whole_number(text: str, field: str, low: int, high: int) -> int:
 
 
 LARGEST_ID = 2**62
+UPLOAD_PATH = "/batches/upload"  # the only page with a multipart form
 FEW_HOSTS, MANY_HOSTS = 20, 100
 
 

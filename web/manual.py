@@ -12,6 +12,10 @@ PLACE = "static/manual"
 ANY_PAGE = "console#pages"
 HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
     "batch_new.html": "reference/batch-file",
+    "batch_upload.html": "reference/batch-file",
+    "batch_clone.html": "console#run-a-batch-again",
+    "batch_retry.html": "console#run-a-batch-again",
+    "batch_errors.html": "console#run-a-batch-again",
     "batch.html": "explanations/completion",
     "job.html": "explanations/deadlines",
     "instance.html": "explanations/deadlines",

@@ -115,6 +115,7 @@ SAID = {  # messages by result code of the last form
     "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
+    "retried": "The failed jobs are open again. Their new instances are created within seconds.",
     "thresholds": "Saved. Request workers apply it within seconds.",
     "setting": "Saved. Running services apply it within seconds.",
     "reset": "The setting has been reset to its default.",

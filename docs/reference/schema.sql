@@ -729,6 +729,7 @@ CREATE TABLE job (
     more_instances smallint DEFAULT 0 NOT NULL,
     template_id bigint,
     number integer,
+    retried_after bigint,
     CONSTRAINT job_check CHECK (((state = 'valid'::text) = (canonical_instance_id IS NOT NULL))),
     CONSTRAINT job_check1 CHECK (((state = 'failed'::text) = (failure IS NOT NULL))),
     CONSTRAINT job_check2 CHECK (((state = 'open'::text) = (ended_at IS NULL))),

@@ -24,6 +24,7 @@ from domain.clock import Clock
 from domain.formatting import in_words
 from domain.settings import ServerSettings
 from domain.units import Seconds
+from web.handlers import UPLOAD_PATH
 from web.rate_limit import Buckets
 
 MOST_FORM_BYTES = 1024 * 1024  # for forms, which are read into memory; other areas have limits of their own
@@ -120,7 +121,7 @@ async def _check_form(request: web.Request) -> None:
     """Read a page's form before its handler does; refuse other content types and text that cannot be decoded."""
     if request.method != hdrs.METH_POST:
         return
-    if request.content_type == "multipart/form-data":
+    if request.content_type == "multipart/form-data" and not request.path.endswith(f"/console{UPLOAD_PATH}"):
         raise web.HTTPUnsupportedMediaType(text=f"Content-Type: expected {FORM}, got {request.content_type}\n")
     if request.content_type == FORM:
         charset = request.charset or "utf-8"

@@ -141,5 +141,5 @@ RETURNING job_id;
 -- name: templates_of_batch
 -- Purpose: return what many jobs of a batch have in common.
 -- Arguments: $1 batch_id.
--- Result: template_id, command_line, inputs (JSON or null), by id.
-SELECT template_id, command_line, inputs FROM job_template WHERE batch_id = $1 ORDER BY template_id;
+-- Result: template_id, command_line, inputs (JSON or null).
+SELECT template_id, command_line, inputs FROM job_template WHERE batch_id = $1;

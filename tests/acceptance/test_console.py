@@ -17,8 +17,17 @@ from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, w
 from web.manual import PLACE
 
 PAGES = (
-    *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
+    *(
+        "/",
+        "/batches",
+        "/batches?sort=queue",
+        "/batches?sort=deadline&q=a",
+        "/batches/new",
+        "/batches/upload",
+        "/batches/1",
+    ),
     *("/batches/1/jobs", "/batches/1/jobs?state=failed", "/batches/1/abort"),
+    *("/batches/1/clone", "/batches/1/retry", "/batches/1/errors"),
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
