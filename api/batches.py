@@ -17,6 +17,7 @@ from administration.batches import Batches
 from administration.forecasts.service import ForecastViews
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from administration.show import job_as_json, shown
+from api.batch_body import NewBatchBody
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import Ask, File, NoParams, operation, reply
@@ -139,6 +140,7 @@ class BatchesApi:
         headers=(IDEMPOTENCY,),
         leads_to="batch",
         most_bytes=MAX_BODY_BYTES,
+        told_body=NewBatchBody,
     )
     async def submit_batch(self, ask: Ask[SubmitParams, dict[str, Any]]) -> shapes.Submitted | web.Response:
         values = {**ask.body}

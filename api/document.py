@@ -56,7 +56,7 @@ ABOUT = (
 def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
     found: dict[int, Any] = {id(Problem): Problem}
     for route in routes:
-        for kind in (route.params, route.body, route.reply):
+        for kind in (route.params, route.told_body or route.body, route.reply):
             if kind is not None and not isinstance(kind, File):
                 found.setdefault(id(kind), kind)
     return list(found.values())
@@ -76,7 +76,7 @@ def _operation(route: Route[Any, Any], schema_of: dict[int, Json], components: J
         content = {route.body.kind: {"schema": {"type": "string", "format": "binary"}}}
         operation["requestBody"] = {"description": route.body.meaning, "required": True, "content": content}
     elif route.body is not None:
-        content = {"application/json": {"schema": schema_of[id(route.body)]}}
+        content = {"application/json": {"schema": schema_of[id(route.told_body or route.body)]}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 

@@ -76,6 +76,7 @@ class Route(Generic[Params, Body]):
     headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
     leads_to: str = ""  # name of the route that shows the created object
     most_bytes: int = 4 * 1024 * 1024  # maximum size of a JSON body
+    told_body: Any = None  # the body's type in the document, if another part of the server parses the body
 
     @property
     def in_path(self) -> tuple[str, ...]:
