@@ -36,12 +36,12 @@ def _text(most: int, meaning: str, *, least: int = 0) -> Kind:
 
 
 def _listed(kind: Kind, most: int) -> Kind:
-    return Annotated[list[kind], Meta(max_length=most)]  # type: ignore[valid-type]  # made here
+    return Annotated[list[kind], Meta(max_length=most)]
 
 
 def _table(name: str, about: str, needed: dict[str, Kind], optional: dict[str, Kind]) -> Kind:
     """Return the type of an object that has all `needed` fields, and no others than these and the optional ones."""
-    fields = [*needed.items(), *((field, Union[kind, UnsetType], UNSET) for field, kind in optional.items())]  # noqa: UP007
+    fields: list[Any] = [*needed.items(), *((field, Union[kind, UnsetType], UNSET) for field, kind in optional.items())]  # noqa: UP007
     return msgspec.defstruct(name, fields, namespace={"__doc__": about}, forbid_unknown_fields=True, module=__name__)
 
 
@@ -100,7 +100,7 @@ NewBatchBody = _table(
     {"app": _text(MAX_NAME_CHARS, "Name of the app.", least=1), "qos": QoS},
     {
         "jobs": BatchJobTable,
-        "job": list[BatchJobTable],
+        "job": _listed(BatchJobTable, MAX_JOBS),
         "jobs_csv": _text(MAX_NAME_CHARS, "Name of an uploaded CSV or JSON Lines table.", least=1),
         "name": _text(MAX_NAME_CHARS, "A label."),
         "submitter": _text(MAX_NAME_CHARS, "Default: the caller's own.", least=1),

@@ -21,6 +21,7 @@ from api.batch_body import NewBatchBody
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import Ask, File, NoParams, operation, reply
+from api.versions import edited_part
 from domain.access import Right, Role
 from domain.errors import MusterError
 from domain.jobs import JobState
@@ -161,7 +162,13 @@ class BatchesApi:
         elif not person.may(Role.OPERATOR) and values.get("submitter") != own:
             raise NotAllowedError(f"{person.name} submits as {own}")
 
-    @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
+    @operation(
+        "GET",
+        "/batches/{batch_id}",
+        "A batch with its job counts.",
+        errors=(404,),
+        edited=edited_part("state", "user_priority", "level", "queue", "account", "deadline_at"),
+    )
     async def batch(self, ask: Ask[BatchParams, None]) -> shapes.OneBatchShown:
         return await self._batches.show(BatchId(ask.params.batch_id))
 
@@ -171,6 +178,7 @@ class BatchesApi:
         "Change a batch's priority, queue, account or deadline. Takes effect at the next ordering pass.",
         right=Right.SUBMIT,
         errors=(404,),
+        shown_by="batch",
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
         batch_id = BatchId(ask.params.batch_id)
@@ -183,6 +191,7 @@ class BatchesApi:
         "Abort a batch. Unsent instances are cancelled.",
         right=Right.SUBMIT,
         errors=(404,),
+        shown_by="batch",
     )
     async def abort_batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
         batch_id = BatchId(ask.params.batch_id)

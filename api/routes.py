@@ -82,6 +82,7 @@ class Api:
             ),
             authenticator,
             clock,
+            store.settings,
         )
 
     @cached_property

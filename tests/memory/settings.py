@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import store.memory.applications
@@ -13,6 +14,10 @@ from domain.views import ProcessReport, SettingChange, Simulation, SimulationSta
 
 
 class MemorySettings(store.memory.applications.MemorySettings):
+    @asynccontextmanager
+    async def editing(self, *, alone: bool) -> AsyncIterator[None]:
+        yield
+
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Return changes, newest first."""
         changes = self._registry.setting_changes

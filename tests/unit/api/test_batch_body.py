@@ -54,7 +54,7 @@ BAD: list[dict[str, Any]] = [
     {"app": "pi", "qos": "afap", "jobs": {**JOBS, "quorum": 21}},
     {"app": "pi", "qos": "afap", "jobs": {**JOBS, "validator": {"kind": "close"}}},
     {"app": "pi", "qos": "afap", "jobs": {**JOBS, "outputs": [{"name": "out"}]}},
-    {"app": "pi", "qos": "afap", "jobs": {**JOBS, "inputs": [{"nmae": "in.txt"}]}},
+    {"app": "pi", "qos": "afap", "jobs": {**JOBS, "inputs": [{"file": "in.txt"}]}},
     {"app": "pi", "qos": "afap", "jobs": [JOBS]},
     {"app": "", "qos": "afap", "jobs": JOBS},
     {"app": "pi", "qos": "afap", "jobs": JOBS, "after_ok": [0]},
