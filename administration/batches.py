@@ -31,7 +31,7 @@ from domain.jobs import Input
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
-from domain.views import Whose
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.copying import CopiedJobs, classes_to_copy
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
@@ -136,7 +136,9 @@ def _json_rows(path: Path) -> Iterator[Row]:
                 raise InvalidInputError(f"jobs_csv row {number}", "a JSON object in one line", str(error)) from None
 
 
-def batch_as_json(batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None) -> shapes.BatchShown:
+def batch_as_json(
+    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None
+) -> shapes.BatchShown:
     """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
     return shown(
         shapes.BatchShown,
@@ -167,16 +169,16 @@ class Batches:
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
-    ) -> shapes.Submitted:
-        """Submit a batch and return its id and forecast, which is None if the forecast failed.
+    ) -> tuple[shapes.Submitted, bool]:
+        """Submit a batch and return its id and forecast, which is None if the forecast failed, and True.
 
-        A repeated `key` returns the earlier reply. Raises ConflictError if it was used for a different batch.
+        A repeated `key` returns the earlier reply and False. Raises ConflictError if it was used for a different batch.
         """
         settings = await self._settings()
         if key is not None:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
-                return _earlier_reply(earlier, key)
+                return _earlier_reply(earlier, key), False
         async with self._checked(values, settings, copy_of) as batch:
             try:
                 batch_id = await self._write(batch, settings, key)
@@ -186,7 +188,7 @@ class Batches:
                 )
                 if key is None or earlier is None:
                     raise
-                return _earlier_reply(earlier, key)  # a concurrent request submitted it
+                return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
                 forecast = await self._preview(batch)
             except Exception:
@@ -195,7 +197,7 @@ class Batches:
         answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
             await self._store.submissions.note_answer(key, answer)
-        return answer
+        return answer, True
 
     async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
@@ -320,20 +322,27 @@ class Batches:
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
-        [one] = await self._as_json([await self._store.views.batch(batch_id)])
+        batch = await self._store.views.batch(batch_id)
+        [one] = await self._as_json([batch], await self._store.views.whose([batch_id]))
         ordered = (await self._store.ordering_rules.breakdowns([batch_id])).get(batch_id, {})
         return {**one, "paid_by": str(ordered.get("queue", ""))}
 
-    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
-        """Return batches as JSON, newest first."""
-        return await self._as_json(await self._store.views.batches(limit=limit, before=before))
+    async def listed(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
+        """Return a page of batches as JSON, and its last place; None on the last page."""
+        found = await self._store.listings.batches(choice, sort, after=after, limit=limit + 1)
+        page = [one.batch for one in found[:limit]]
+        last = BatchPlace.of(page[-1], sort) if len(found) > limit else None
+        return await self._as_json(page, {one.batch.batch_id: one for one in found}), last
 
     async def abort(self, batch_id: BatchId) -> None:
         """Abort a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
-    async def _as_json(self, batches: Sequence[Batch]) -> list[shapes.BatchShown]:
-        whose = await self._store.views.whose([batch.batch_id for batch in batches])
+    async def _as_json(
+        self, batches: Sequence[Batch], whose: Mapping[BatchId, Whose | ListedBatch]
+    ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
         short = await self._short(batches)

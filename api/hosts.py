@@ -17,7 +17,7 @@ from api.versions import edited_part
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.host_lists import HostKind, HostPlace
+from domain.host_lists import HostKind, HostPlace, HostSort
 from domain.jobs import InstanceState
 from domain.units import HostId, Seconds
 from domain.volunteers import ResultPlace
@@ -38,7 +38,20 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
             "only the last 10,000 failures of all hosts, and none in batches that ended more than "
             "`storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest first; a page may be empty and "
             "have a `next_cursor`. "
-            "Default: all hosts, by id."
+            "Default: all hosts."
+        ),
+    ] = None
+    platform: Annotated[
+        str, msgspec.Meta(description="Only hosts of this platform, in lists of all or silent hosts.")
+    ] = ""
+    label: Annotated[str, msgspec.Meta(description="Only hosts with this label; all or silent ones.")] = ""
+    volunteer: Annotated[str, msgspec.Meta(description="Only hosts of the volunteer with this e-mail address.")] = ""
+    sort: Annotated[
+        HostSort | None,
+        msgspec.Meta(
+            description="The order of all or silent hosts; `-` for descending. Default: all hosts by id, others newest "
+            "first. A filtered page in the order `-id` reads at most 10,000 hosts: it may be empty and have a "
+            "`next_cursor`."
         ),
     ] = None
     silent_s: Annotated[
@@ -73,13 +86,14 @@ class HostsApi:
         self._store = store
         self._clock = clock
 
-    @operation("GET", "/hosts", "Hosts by id, or only slow, failing or silent hosts.")
+    @operation("GET", "/hosts", "Hosts, filtered and sorted, or only slow, failing or silent hosts.")
     async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params
         if params.silent_s is not None and params.show != "silent":
             raise InvalidInputError("silent_s", "no value unless show is silent", params.silent_s)
-        if params.show is not None:
-            return await self._looked_for(HostKind(params.show), params)
+        filtered = params.platform or params.label or params.volunteer
+        if params.show is not None or params.sort not in (None, HostSort.OLDEST) or filtered:
+            return await self._looked_for(HostKind(params.show or HostKind.ALL), params)
         after = key_of(params.cursor, "hosts", int)
         rows = [one.host_id for one in await self._store.views.hosts(limit=params.limit + 1, after=after)]
         listed = await self._store.host_lists.listed(rows)
@@ -88,10 +102,19 @@ class HostsApi:
         )
 
     async def _looked_for(self, kind: HostKind, params: ListParams) -> shapes.HostPage:
-        of_kind = f"{kind} hosts"
+        sort = params.sort or HostSort.NEWEST
+        of_kind = f"{kind} hosts {sort}"
         place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
         silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
-        choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
+        choice = choice_of(
+            kind,
+            now=self._clock.now(),
+            silent_s=silent_s,
+            email=params.volunteer,
+            platform=params.platform,
+            label=params.label,
+            sort=sort,
+        )
         found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
         more = None if found.after is None else cursor_of(of_kind, place_text(found.after))
         since = counted_since(found, choice)

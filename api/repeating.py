@@ -15,7 +15,7 @@ from administration.result_table import table_of
 from administration.results import Results, sees_results
 from api.batches import ID, IDEMPOTENCY, BatchParams, file_headers
 from api.reading import submission_key
-from api.table import Ask, File, operation, reply
+from api.table import REPLAYED, Ask, File, operation, reply
 from domain.access import Right, Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
@@ -70,7 +70,9 @@ class RepeatingApi:
         if ask.params.preview:
             return reply({"forecast": await self._batches.preview(values, copy_of=batch_id)})
         key = submission_key(ask.request, ask.person, {**values, "clone_of": batch_id})
-        return await self._batches.submit_and_preview(values, key=key, copy_of=batch_id)
+        answer, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch_id)
+        ask.request[REPLAYED] = not is_new
+        return answer
 
     async def _check_submitter(self, person: Person, values: dict[str, object]) -> None:
         """Raise NotAllowedError for another submitter, except for operators."""

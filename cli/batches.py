@@ -77,14 +77,44 @@ async def show(run: Run, batch_id: int) -> None:
 
 @batch.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--state", type=click.Choice(["active", "complete", "aborted"]), help="List only batches in this state.")
+@click.option("--qos", help="List only batches with this quality of service.")
+@click.option("--app", help="List only batches of this app.")
+@click.option("--submitter", help="List only batches of this submitter.")
+@click.option("--account", help="List only batches of this account.")
+@click.option("--queue", help="List only batches in this queue.")
+@click.option("--at-risk", is_flag=True, help="List only active batches whose deadline is before their latest end.")
+@click.option("--blocked", is_flag=True, help="List only active batches over a limit.")
+@click.option("--name", "q", help="List only batches whose name contains this text.")
+@click.option(
+    "--sort",
+    metavar="KEY",
+    help="id, order, deadline, expected_end or latest_end; -KEY for descending. Default: -id. Orders other than by id "
+    "list only active batches.",
+)
 @command
-async def list_batches(run: Run, limit: int) -> None:
-    """List batches, newest first."""
-    rows = await run.ask(lambda client: client.batches(limit=limit))
-    run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
+async def list_batches(run: Run, limit: int, **chosen: object) -> None:
+    """List batches, by default all, newest first."""
+    rows = await run.ask(
+        lambda client: client.batches(limit=limit, **{key: one or None for key, one in chosen.items()})
+    )
+    empty = "No such batches." if any(chosen.values()) else "No batches yet: muster batch submit FILE.toml"
+    run.show_table(rows, COLUMNS, empty)
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
+
+
+@batch.command("instances")
+@click.argument("batch_id", type=ID)
+@click.option("--state", help="List only instances in this state, such as failed or in_progress.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
+@command
+async def list_instances(run: Run, batch_id: int, state: str | None, limit: int) -> None:
+    """List the instances of a batch, retries first."""
+    rows = await run.ask(lambda client: client.instances(batch_id, state=state, limit=limit))
+    columns = ["instance_id", "job_id", "state", "retries", "host_id", "sent_at", "due_at", "reported_at", "reason"]
+    run.show_table(rows, columns, "No such instances.")
 
 
 @batch.command("set")
@@ -202,10 +232,11 @@ def job() -> None:
 @click.argument("batch_id", type=ID)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
 @click.option("--after", type=click.IntRange(0, 2**62), default=None, help="List jobs with ids above this one.")
+@click.option("--state", help="List only jobs in this state: open, valid, failed or cancelled.")
 @command
-async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
+async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None, state: str | None) -> None:
     """List the jobs of a batch."""
-    rows = await run.ask(lambda client: client.jobs(batch_id, after=after, limit=limit))
+    rows = await run.ask(lambda client: client.jobs(batch_id, state=state, after=after, limit=limit))
     run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
 
 

@@ -19,6 +19,7 @@ from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
+from store.notifications import PostgresNotifications
 from store.ordering import PostgresOrdering, PostgresOrderingRules
 from store.outputs import PostgresTrickles, PostgresUploads
 from store.participation import PostgresParticipation
@@ -29,6 +30,7 @@ from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
 from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
+from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -124,6 +126,7 @@ class PostgresStore:
         self.generations = PostgresGenerations(database)
         self.tails = PostgresTails(database)
         self.notes = PostgresNotes(database)
+        self.notifications = PostgresNotifications(database)
         self.forecasting = PostgresForecasting(database)
         self.forecasts = PostgresForecasts(database)
         self.ordering = PostgresOrdering(database)
@@ -134,6 +137,7 @@ class PostgresStore:
         self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
+        self.samples = PostgresSamples(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)

@@ -13,6 +13,7 @@ from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, Li
 from domain.jobs import InstanceState
 from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
+    ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -50,6 +51,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    Samples,
     SettingStore,
     Simulations,
     Views,
@@ -98,8 +100,10 @@ class Listings(Protocol):
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        """Newest first, or active batches in order, or active batches by deadline."""
+        """Return all batches by id, or active batches in another order."""
         ...
+
+    async def counts(self) -> ActiveCounts: ...
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         """Return the names of these batches; unknown ones are left out."""
@@ -230,6 +234,8 @@ class Store(Protocol):
     def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
+    @property
+    def samples(self) -> Samples: ...
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...

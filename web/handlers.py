@@ -6,6 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from urllib.parse import urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -56,6 +57,10 @@ class PageServices:
         """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+    def go_to(self, address: str, said: str = "", **query: str) -> web.Response:
+        """Redirect to a page that a query identifies, such as a user's."""
+        return self.go(f"{address}?{urlencode(query)}", said)
 
 
 @dataclass(frozen=True, slots=True)

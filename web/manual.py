@@ -27,7 +27,10 @@ HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other 
     "settings.html": "reference/settings",
     "simulate.html": "console#simulations",
     "simulation.html": "console#simulations",
+    "notifications.html": "how-to/get-notified",
     "password.html": "console#roles",
+    "people.html": "console#roles",
+    "person.html": "console#roles",
 }
 
 

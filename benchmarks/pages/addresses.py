@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.running import BenchmarkError
 
+NAME = "grace"  # of the operator who fetches the pages
 CONSOLE, API, SITE = "/console", "/api/v1", "/volunteers"
 AREAS = (CONSOLE, API, SITE)
 
@@ -21,6 +22,7 @@ LEFT_OUT = {
     f"{CONSOLE}/static/manual/{{page}}": "a file of the manual",
     f"{SITE}/static/{{version}}/{{name}}": "a file that the worker holds",
     SITE: "leads to the same with a slash",
+    f"{CONSOLE}/subscription/{{id}}/{{code}}": "the benchmark's project has no subscriptions",
     f"{SITE}/teams/{{id}}": "the benchmark's volunteers have no teams",
 }
 
@@ -99,6 +101,7 @@ def _own_pages(scene: Scene) -> list[str]:
         "/teams?q=a",
         "/forgotten",
         "/reset",
+        "/verify",
         "/preferences",
         "/account",
     ]
@@ -109,15 +112,20 @@ def _pages(scene: Scene) -> list[str]:
     large, job = scene.large, scene.job
     return [
         "/",
+        "/?range=day",
+        "/?range=year",
         "/sign-in",
         "/password",
         "/batches",
-        "/batches?sort=queue&state=active",
+        "/batches?sort=order&state=active",
+        "/batches?state=at_risk",
+        "/batches?sort=-latest_end",
         "/batches?sort=deadline",
         "/batches?q=small+1&qos=afap",
         "/batches/new",
         "/batches/upload",
         f"/batches/{large}",
+        f"/batches/{large}?range=hour",
         f"/batches/{scene.small}",
         f"/batches/{large}/jobs",
         f"/batches/{large}/instances",
@@ -153,9 +161,19 @@ def _pages(scene: Scene) -> list[str]:
         f"/simulate/{scene.simulation}",
         f"/simulate/{scene.replay}",
         "/news",
+        "/notifications",
         "/settings",
         "/settings?q=deadline",
         "/settings/deadline.p_tight",
+        "/people",
+        f"/people/person?name={NAME}",
+        "/accounts",
+        "/accounts/account?name=default",
+        "/accounts/submitter?name=default",
+        "/accounts/limits",
+        "/tokens",
+        "/audit",
+        "/audit?who=api&what=submit_batch&subject=batch+1&first_day=2026-01-01",
         # a dry run of the decision, which evaluates each of the latest hosts
         f"/hosts/{scene.ranked}/why",
         f"/batches/{large}/why",
@@ -175,6 +193,10 @@ def _calls(scene: Scene) -> list[str]:
         "/me",
         "/batches",
         "/batches?limit=1000",
+        "/batches?state=active&sort=-latest_end&limit=1000",
+        "/batches?state=complete&q=small",
+        f"/batches/{large}/instances",
+        f"/batches/{large}/instances?state=valid&limit=1000",
         f"/batches/{large}",
         f"/batches/{large}/forecasts",
         f"/batches/{large}/jobs",
@@ -196,6 +218,8 @@ def _calls(scene: Scene) -> list[str]:
         "/plan-classes",
         "/hosts",
         "/hosts?limit=1000",
+        "/hosts?sort=-last_contact",
+        "/hosts?platform=x86_64-pc-linux-gnu&label=lab",
         "/hosts?show=slow",
         "/hosts?show=failing",
         "/hosts?show=silent",
@@ -209,6 +233,8 @@ def _calls(scene: Scene) -> list[str]:
         f"/explain/job/{scene.job}",
         f"/explain/instance/{scene.unsent}",
         "/processes",
+        "/samples",
+        "/samples?range=year",
         "/unschedulable",
         "/settings",
         "/settings/changes",
@@ -232,4 +258,7 @@ def _calls(scene: Scene) -> list[str]:
         "/people",
         "/tokens",
         "/audit",
+        "/subscriptions",
+        "/deliveries",
+        "/audit?subject=batch+1&since=1",
     ]

@@ -37,9 +37,13 @@ class Work(Transport):
         found: shapes.OneBatchShown = await self._call("GET", f"batches/{batch_id}")
         return found
 
-    async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; all batches if `limit` is None."""
-        return await self._list("batches", "batches", limit=limit)
+    async def batches(self, *, limit: int | None = 100, **chosen: object) -> list[shapes.BatchShown]:
+        """Return batches, newest first; all batches if `limit` is None.
+
+        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, q (a part of the name) and sort, as the
+        API's `list_batches` defines them.
+        """
+        return await self._list("batches", "batches", limit=limit, query=chosen)
 
     async def abort(self, batch_id: int) -> shapes.BatchShown:
         """Abort a batch and return it."""
@@ -125,6 +129,12 @@ class Work(Transport):
         """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state, "after": after})
 
+    async def instances(
+        self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.ListedInstanceShown]:
+        """Return a batch's instances, retries first, in one `state` or all."""
+        return await self._list(f"batches/{batch_id}/instances", "instances", limit=limit, query={"state": state})
+
     async def job(self, job_id: int) -> shapes.JobShown:
         """Return a job with its instances."""
         found: shapes.JobShown = await self._call("GET", f"jobs/{job_id}")
@@ -196,10 +206,19 @@ class Work(Transport):
         return found
 
     async def hosts(
-        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
+        self,
+        *,
+        limit: int | None = 1000,
+        show: HostListKind | None = None,
+        silent_s: float | None = None,
+        **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
-        return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+
+        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        """
+        query = {"show": show, "silent_s": silent_s, **chosen}
+        return await self._list("hosts", "hosts", limit=limit, query=query)
 
     async def host(self, host_id: int) -> shapes.HostDetail:
         """Return a host with its statistics per app version."""
@@ -239,6 +258,21 @@ class Work(Transport):
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return await self._list("processes", "processes", limit=limit)
+
+    async def samples(
+        self,
+        *series: str,
+        over: str | None = None,
+        from_at: float | None = None,
+        to_at: float | None = None,
+    ) -> shapes.SamplesShown:
+        """Return the project's figures over time, all if no `series` is named.
+
+        `over` is hour (the default), day, week, month or year; `from_at` and `to_at` choose a part instead.
+        """
+        query = {"series": ",".join(series) or None, "range": over, "from_at": from_at, "to_at": to_at}
+        found: shapes.SamplesShown = await self._call("GET", "samples", query=query)
+        return found
 
     async def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
         """Return all applications with their current versions."""

@@ -7,10 +7,11 @@ from store.memory import AllShards
 from store.memory.ledger import MemoryLedger
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
 from tests.memory.insight import MemoryHostLists, MemoryInsight
+from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
 from tests.memory.repeating import MemoryRepeating
-from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
+from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
 __all__ = ["AllShards", "MemoryStore"]
@@ -52,7 +53,9 @@ class MemoryStore(store.memory.MemoryStore):
         self.listings = MemoryListings(registry, work)
         self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
+        self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
+        self.notifications = MemoryNotifications(self.access)
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -161,6 +161,28 @@ class OneInstance(InstanceShown):
     batch_id: int
 
 
+class ListedInstanceShown(TypedDict):
+    """An instance in the list of a batch. `urgent`: unsent, and sent before the others of its batch."""
+
+    instance_id: int
+    job_id: int
+    state: str
+    retries: int
+    urgent: bool
+    tight: bool
+    created_at: float
+    host_id: int | None
+    sent_at: float | None
+    due_at: float | None
+    reported_at: float | None
+    reason: str
+
+
+class InstancePage(TypedDict):
+    instances: list[ListedInstanceShown]
+    next_cursor: str | None
+
+
 class TrickleShown(TypedDict):
     """A message sent by an app during a job. `sent_at` is the host's time."""
 
@@ -338,6 +360,16 @@ class ProcessShown(TypedDict):
     kind: str
     reported_at: float
     report: Json
+
+
+class SamplesShown(TypedDict):
+    """Figures over time. `at` is the start of each step of `step_s`; values are null where there is no sample."""
+
+    from_at: float
+    to_at: float
+    step_s: int
+    at: list[float]
+    series: dict[str, list[float | None]]
 
 
 class ProcessPage(TypedDict):

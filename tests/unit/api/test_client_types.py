@@ -13,7 +13,18 @@ from api.routes import Api
 from api.table import File, Route
 from muster_client import Client, SyncClient, shapes
 
-LISTS = ("batches", "jobs", "hosts", "apps", "accounts", "submitters", "volunteers", "people", "tokens")
+LISTS = (
+    "batches",
+    "jobs",
+    "hosts",
+    "apps",
+    "accounts",
+    "submitters",
+    "volunteers",
+    "people",
+    "tokens",
+    "subscriptions",
+)
 OPERATIONS = {
     **{name: f"list_{name}" for name in LISTS},
     "submit": "submit_batch",
@@ -23,6 +34,8 @@ OPERATIONS = {
     "abort": "abort_batch",
     "order": "priorities",
     "wait": "batch",
+    "instances": "list_instances",
+    "deliveries": "list_deliveries",
     "setting_details": "settings",
 }
 NO_REPLY = (
