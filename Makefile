@@ -9,7 +9,7 @@ export MUSTER_SCREENSHOTS ?= $(CURDIR)/build/screenshots
 # Images set it: each of the hundreds of processes that tests start would then compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup system demo test lint unit main second-postgres e2e pictures faults chaos bench fuzz api-fuzz compare-clients deterministic policy-quality reference docs audit clean
+.PHONY: setup system demo test lint unit main second-postgres e2e pictures faults chaos bench fuzz api-fuzz generated-client compare-clients deterministic policy-quality reference docs audit clean
 
 setup: $(STAMP)
 
@@ -99,6 +99,11 @@ compare-clients: setup system
 
 api-fuzz: setup
 	MUSTER_API_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/acceptance/test_openapi.py
+
+# A client that a common generator makes from the OpenAPI document submits a batch to a real server.
+generated-client: setup
+	$(PYTHON) -m venv build/generator && build/generator/bin/pip -q install openapi-python-client==0.29.1
+	MUSTER_GENERATOR=$(CURDIR)/build/generator $(BIN)/pytest -q tests/acceptance/generated_client.py
 
 # The whole service on virtual time, its failures drawn by a seed; SEEDS runs, half a second each.
 # With EVERY=--every one failure at each call of a small run instead.

@@ -14,9 +14,11 @@ from administration.show import account_as_json, shown, submitter_as_json
 from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.batches import TreeKind, TreeRow
 from domain.clock import Clock
+from domain.errors import NotFoundError
 from muster_client import shapes
 from store.postgres import PostgresStore
 from wire.attach import password_hash
@@ -202,11 +204,26 @@ class AccountsApi:
         return shown(shapes.NewVolunteer, added)
 
     @operation(
+        "GET",
+        "/accounts/{name}",
+        "An account.",
+        errors=(404,),
+        edited=edited_part("name", "parent", "shares", "permissions"),
+    )
+    async def account(self, ask: Ask[NameParams, None]) -> shapes.AccountShown:
+        accounts = await self._people.accounts()
+        found = next((one for one in accounts if one.name == ask.params.name), None)
+        if found is None:
+            raise NotFoundError("account", ask.params.name)
+        return account_as_json(found, {int(one.account_id): one.name for one in accounts})
+
+    @operation(
         "PATCH",
         "/accounts/{name}",
         "Change an account's shares, parent or name, and the permissions of all submitters in or below it.",
         right=Right.OPERATE,
         errors=(404, 409),
+        shown_by="account",
         subject="account {name}, account {new_name}",
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
@@ -228,11 +245,23 @@ class AccountsApi:
         return {"deleted": ask.params.name}
 
     @operation(
+        "GET",
+        "/submitters/{name}",
+        "A submitter.",
+        errors=(404,),
+        edited=edited_part("name", "account", "shares", "permissions"),
+    )
+    async def submitter(self, ask: Ask[NameParams, None]) -> shapes.SubmitterShown:
+        names = {int(one.account_id): one.name for one in await self._people.accounts()}
+        return submitter_as_json(await self._people.submitter(ask.params.name), names)
+
+    @operation(
         "PATCH",
         "/submitters/{name}",
         "Change a submitter's shares, accounts, permissions or name.",
         right=Right.OPERATE,
         errors=(404, 409),
+        shown_by="submitter",
         subject="submitter {name}, submitter {new_name}, account {account}",
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:

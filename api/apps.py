@@ -11,6 +11,7 @@ from administration.apps import change_app, new_app, plan_class_of
 from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.apps import AppVersion, OnePerVolunteer, VersionState
 from domain.bounds import BOUNDS
@@ -18,6 +19,8 @@ from domain.errors import NotFoundError
 from domain.units import AppVersionId
 from muster_client import shapes
 from store.applications import PostgresApplications
+
+APP_EDITED = ("user_friendly_name", "beta", "deprecated", "adaptive_copies", "one_per_host", "one_per_volunteer")
 
 
 class NewAppBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -82,12 +85,19 @@ class AppsApi:
         "Change an application. Running services apply it within seconds.",
         right=Right.OPERATE,
         errors=(404,),
+        shown_by="app",
     )
     async def set_app(self, ask: Ask[AppParams, AppBody]) -> shapes.AppShown:
         changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
         return app_as_json(changed, await self._applications.load_catalogue())
 
-    @operation("GET", "/apps/{name}", "An application with its current versions.", errors=(404,))
+    @operation(
+        "GET",
+        "/apps/{name}",
+        "An application with its current versions.",
+        errors=(404,),
+        edited=edited_part(*APP_EDITED),
+    )
     async def app(self, ask: Ask[AppParams, None]) -> shapes.AppDetail:
         found = await self._applications.app(ask.params.name)
         catalogue = await self._applications.load_catalogue()
@@ -102,7 +112,13 @@ class AppsApi:
         found.sort(key=lambda one: one.app_version_id, reverse=True)
         return page_of_all(shapes.VersionPage, found, ask.params, lambda one: one.app_version_id, version_as_json)
 
-    @operation("GET", "/app-versions/{app_version_id}", "An app version with its files.", errors=(404,))
+    @operation(
+        "GET",
+        "/app-versions/{app_version_id}",
+        "An app version with its files.",
+        errors=(404,),
+        edited=edited_part("state"),
+    )
     async def app_version(self, ask: Ask[VersionParams, None]) -> shapes.OneVersion:
         return await self._version(AppVersionId(ask.params.app_version_id))
 
@@ -112,6 +128,7 @@ class AppsApi:
         "Deprecate, withdraw or offer an app version. Running services apply it within seconds.",
         right=Right.OPERATE,
         errors=(404,),
+        shown_by="app_version",
     )
     async def set_app_version(self, ask: Ask[VersionParams, VersionBody]) -> shapes.OneVersion:
         version_id = AppVersionId(ask.params.app_version_id)

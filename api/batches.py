@@ -20,9 +20,11 @@ from administration.cursors import place_of
 from administration.forecasts.service import ForecastViews
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from administration.show import job_as_json, shown
+from api.batch_body import NewBatchBody
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import REPLAYED, Ask, File, NoParams, operation, reply
+from api.versions import edited_part
 from domain.access import Right, Role
 from domain.batches import BatchState, QoS
 from domain.errors import MusterError
@@ -184,6 +186,7 @@ class BatchesApi:
         headers=(IDEMPOTENCY,),
         leads_to="batch",
         most_bytes=MAX_BODY_BYTES,
+        told_body=NewBatchBody,
     )
     async def submit_batch(self, ask: Ask[SubmitParams, dict[str, Any]]) -> shapes.Submitted | web.Response:
         values = {**ask.body}
@@ -206,7 +209,13 @@ class BatchesApi:
         elif not person.may(Role.OPERATOR) and values.get("submitter") != own:
             raise NotAllowedError(f"{person.name} submits as {own}")
 
-    @operation("GET", "/batches/{batch_id}", "A batch with its job counts.", errors=(404,))
+    @operation(
+        "GET",
+        "/batches/{batch_id}",
+        "A batch with its job counts.",
+        errors=(404,),
+        edited=edited_part("state", "user_priority", "level", "queue", "account", "deadline_at"),
+    )
     async def batch(self, ask: Ask[BatchParams, None]) -> shapes.OneBatchShown:
         return await self._batches.show(BatchId(ask.params.batch_id))
 
@@ -216,6 +225,7 @@ class BatchesApi:
         "Change a batch's priority, queue, account or deadline. Takes effect at the next ordering pass.",
         right=Right.SUBMIT,
         errors=(404,),
+        shown_by="batch",
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
         batch_id = BatchId(ask.params.batch_id)
@@ -228,6 +238,7 @@ class BatchesApi:
         "Abort a batch. Unsent instances are cancelled.",
         right=Right.SUBMIT,
         errors=(404,),
+        shown_by="batch",
     )
     async def abort_batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
         batch_id = BatchId(ask.params.batch_id)

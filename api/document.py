@@ -11,11 +11,12 @@ import msgspec
 from aiohttp import web
 
 from api.table import File, NoParams, Route
+from api.versions import IF_MATCH
 from web.problems import Problem
 
 REF = "#/components/schemas/{name}"
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
-STATUSES = (*ALWAYS, 404, 409, 413)
+STATUSES = (*ALWAYS, 404, 409, 412, 413)
 
 Json = dict[str, Any]  # Any: a JSON document
 
@@ -58,7 +59,7 @@ ABOUT = (
 def _types(routes: Sequence[Route[Any, Any]]) -> list[Any]:
     found: dict[int, Any] = {id(Problem): Problem}
     for route in routes:
-        for kind in (route.params, route.body, route.reply):
+        for kind in (route.params, route.told_body or route.body, route.reply):
             if kind is not None and not isinstance(kind, File):
                 found.setdefault(id(kind), kind)
     return list(found.values())
@@ -78,7 +79,7 @@ def _operation(route: Route[Any, Any], schema_of: dict[int, Json], components: J
         content = {route.body.kind: {"schema": {"type": "string", "format": "binary"}}}
         operation["requestBody"] = {"description": route.body.meaning, "required": True, "content": content}
     elif route.body is not None:
-        content = {"application/json": {"schema": schema_of[id(route.body)]}}
+        content = {"application/json": {"schema": schema_of[id(route.told_body or route.body)]}}
         operation["requestBody"] = {"required": True, "content": content}
     return operation
 
@@ -97,7 +98,7 @@ def _parameters(route: Route[Any, Any], schema_of: dict[int, Json], components: 
             parameters.append(one)
     parameters += [
         {"name": name, "in": "header", "description": meaning, "schema": {"type": "string"}}
-        for name, meaning in route.headers
+        for name, meaning in (*route.headers, *([IF_MATCH] if route.shown_by else []))
     ]
     return parameters
 
@@ -114,8 +115,11 @@ def _responses(route: Route[Any, Any], schema_of: dict[int, Json]) -> Json:
         right["headers"] = {
             "Location": {"description": "The address of the created object.", "schema": {"type": "string"}}
         }
+    if route.edited is not None:
+        meaning = "The version of what can be edited, for If-Match."
+        right["headers"] = {"ETag": {"description": meaning, "schema": {"type": "string"}}}
     responses: Json = {str(route.status): right}
-    for status in sorted({*ALWAYS, *route.errors}):
+    for status in sorted({*ALWAYS, *route.errors, *([412] if route.shown_by else [])}):
         responses[str(status)] = {"$ref": f"#/components/responses/{_named(status)}"}
     return responses
 

@@ -13,6 +13,7 @@ from administration.hosts import SILENT_S, checked_labels, choice_of, counted_si
 from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -119,7 +120,13 @@ class HostsApi:
         since = counted_since(found, choice)
         return {"hosts": [listed_as_json(one, since) for one in found.hosts], "next_cursor": more}
 
-    @operation("GET", "/hosts/{host_id}", "A host with its statistics for each app version.", errors=(404,))
+    @operation(
+        "GET",
+        "/hosts/{host_id}",
+        "A host with its statistics for each app version.",
+        errors=(404,),
+        edited=edited_part("labels"),
+    )
     async def host(self, ask: Ask[HostParams, None]) -> shapes.HostDetail:
         host, havs = await self._store.views.host(HostId(ask.params.host_id))
         own, now = await self._store.volunteer_views.host(host.volunteer_id, host.host_id), self._clock.now()
@@ -132,6 +139,7 @@ class HostsApi:
         "Replace the labels of a host, for queues bound to hosts (ordering.queue_hosts).",
         right=Right.OPERATE,
         errors=(404,),
+        shown_by="host",
     )
     async def set_host_labels(self, ask: Ask[HostParams, LabelsBody]) -> shapes.HostLabels:
         labels = checked_labels(ask.body.labels)

@@ -127,7 +127,7 @@ class OrderingApi:
         changes = ordering_changes(ask.body.values.items())
         return (await self._priorities.preview(changes, limit=ask.body.limit)).shown
 
-    @operation("PUT", "/priority", "Set the ordering policy and its weights.", right=Right.OPERATE)
+    @operation("PUT", "/priority", "Set the ordering policy and its weights.", right=Right.OPERATE, shown_by="settings")
     async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())

@@ -86,6 +86,7 @@ class Api:
             ),
             authenticator,
             clock,
+            store.settings,
         )
 
     @cached_property

@@ -19,6 +19,7 @@ from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
 from api.table import REPLAYED, Ask, Route, reply
+from api.versions import ChangedError, Conditions, Edits, tag_of
 from domain.access import Act, Right
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
@@ -34,8 +35,12 @@ log = structlog.get_logger()
 class Table:
     """Serves a table of routes."""
 
-    def __init__(self, routes: Iterable[Route[Any, Any]], authenticator: Authenticator, clock: Clock) -> None:
+    def __init__(
+        self, routes: Iterable[Route[Any, Any]], authenticator: Authenticator, clock: Clock, edits: Edits | None = None
+    ) -> None:
+        """`edits` is needed for routes that are edits (`shown_by`)."""
         self.routes = tuple(routes)
+        self._conditions = None if edits is None else Conditions(self.routes, edits)
         self._authenticator = authenticator
         self._clock = clock
 
@@ -46,7 +51,11 @@ class Table:
         async def handle(request: web.Request) -> web.StreamResponse:
             person = allowed(request, route.right)
             ask = Ask(request, person, read_params(request, route), await read_body(request, route))
-            answer = await route.handler(ask)
+            if route.shown_by and self._conditions is not None:
+                async with self._conditions.unchanged(route, ask):
+                    answer = await route.handler(ask)
+            else:
+                answer = await route.handler(ask)
             if isinstance(answer, web.StreamResponse):
                 return answer
             if route.right is not Right.READ and not request.get(REPLAYED):
@@ -56,6 +65,8 @@ class Table:
             made.headers[hdrs.VARY] = "Prefer"
             if iso_wanted:
                 made.headers["Preference-Applied"] = ISO_TIMES
+            if route.edited is not None:
+                made.headers[hdrs.ETAG] = tag_of(route.edited(answer))
             if route.leads_to:
                 made.headers[hdrs.LOCATION] = self._address(request, route.leads_to, answer)
             return made
@@ -199,6 +210,11 @@ async def problems(request: web.Request, handler: Handler) -> web.StreamResponse
         answer = problem(error.status, error.reason.lower(), error.text or error.reason)
         if allow := error.headers.get("Allow"):
             answer.headers["Allow"] = allow
+        return answer
+    except ChangedError as error:
+        answer = problem(412, "changed meanwhile", str(error), current=error.current)
+        if error.tag is not None:
+            answer.headers[hdrs.ETAG] = error.tag
         return answer
     except MusterError as error:
         return problem_of(error)

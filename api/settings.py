@@ -14,6 +14,7 @@ from administration.thresholds.keys import FORESEEN, changes_of, checked_reason
 from administration.thresholds.service import Thresholds
 from api.paging import Page, key_of, page_of
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.bounds import name_of_setting
 from domain.clock import Clock
@@ -69,7 +70,7 @@ class SettingsApi:
         self._clock = clock
         self._thresholds = thresholds
 
-    @operation("GET", "/settings", "Every setting.")
+    @operation("GET", "/settings", "Every setting.", edited=edited_part("settings"))
     async def settings(self, ask: Ask[NoParams, None]) -> shapes.SettingsShown:
         changed = await self._store.settings.settings()
         values = Settings.from_stored(changed)[0].as_mapping()
@@ -81,7 +82,7 @@ class SettingsApi:
         rows = await self._store.settings.setting_changes(ask.params.limit + 1, before=before)
         return page_of(shapes.SettingChangePage, rows, ask.params, lambda change: change.change_id, change_as_json)
 
-    @operation("GET", "/settings/{key}", "One setting.")
+    @operation("GET", "/settings/{key}", "One setting.", edited=edited_part("value"))
     async def setting(self, ask: Ask[SettingParams, None]) -> shapes.SettingShown:
         key = _known(ask.params.key)
         settings = Settings.from_stored(await self._store.settings.settings())[0]
@@ -92,6 +93,7 @@ class SettingsApi:
         "/settings/{key}",
         "Change a setting. Running services apply it within seconds. A threshold requires `why`.",
         right=Right.OPERATE,
+        shown_by="setting",
     )
     async def set_setting(self, ask: Ask[SettingParams, SettingBody]) -> shapes.SettingSet:
         key = ask.params.key
@@ -102,7 +104,11 @@ class SettingsApi:
         return {"key": key, "value": value}
 
     @operation(
-        "DELETE", "/settings/{key}", "Reset a setting to its default. A threshold requires `why`.", right=Right.OPERATE
+        "DELETE",
+        "/settings/{key}",
+        "Reset a setting to its default. A threshold requires `why`.",
+        right=Right.OPERATE,
+        shown_by="setting",
     )
     async def reset_setting(self, ask: Ask[ResetParams, None]) -> shapes.SettingSet:
         key, why = ask.params.key, checked_reason(ask.params.key, ask.params.why)
@@ -127,7 +133,7 @@ class SettingsApi:
         given = ((key, _number(value)) for key, value in ask.request.query.items())
         return await self._thresholds.preview(changes_of(given, FORESEEN))
 
-    @operation("PUT", "/thresholds", "Change thresholds, all or none.", right=Right.OPERATE)
+    @operation("PUT", "/thresholds", "Change thresholds, all or none.", right=Right.OPERATE, shown_by="settings")
     async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = changes_of(body.values.items())

@@ -77,8 +77,11 @@ class Route(Generic[Params, Body]):
     errors: tuple[int, ...] = ()
     open_params: bool = False  # the handler also reads further query parameters itself
     headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
+    shown_by: str = ""  # of an edit: name of the route that shows the edited object
+    edited: Callable[[Any], object] | None = None  # the editable part of this route's reply, for its ETag
     leads_to: str = ""  # name of the route that shows the created object
     most_bytes: int = 4 * 1024 * 1024  # maximum size of a JSON body
+    told_body: Any = None  # the body's type in the document, if another part of the server parses the body
     subject: str = ""  # subjects in the audit trail, such as "account {name}", if the path does not name them
 
     @property

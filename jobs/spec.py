@@ -33,7 +33,7 @@ MAX_AFTER = 20  # maximum number of batches that a batch can wait for, of each k
 LOWEST_PRIORITY = -1024
 HIGHEST_PRIORITY = 1023
 
-_BATCH_FIELDS = (
+BATCH_FIELDS = (
     "app",
     "qos",
     "name",
@@ -107,7 +107,7 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
     [(3, 1)]
     """
-    fields = Fields(values, known=_BATCH_FIELDS)
+    fields = Fields(values, known=BATCH_FIELDS)
     qos = QoS(fields.choice("qos", list(QoS)))
     spec = BatchSpec(
         app=_name(fields, "app"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import msgspec
@@ -15,15 +17,20 @@ from domain.settings import Settings
 from domain.units import AppId, Instant
 from domain.views import SettingChange
 from store import rows
-from store.pool import Connection, OnDatabase
+from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 from store.rows import encoded
 
 LAST_ID = 2**62
+EDITS_AT_ONCE = 2  # per process: each holds a connection and needs another
 
 
 class PostgresSettings(OnDatabase):
     """Stores changed settings and their audit trail."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._edits = asyncio.Semaphore(EDITS_AT_ONCE)
 
     async def settings(self) -> Mapping[str, object]:
         """Return only the changed settings, by key."""
@@ -47,6 +54,13 @@ class PostgresSettings(OnDatabase):
                 await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
 
         await self._database.in_transaction(write)
+
+    @asynccontextmanager
+    async def editing(self, *, alone: bool) -> AsyncIterator[None]:
+        """Hold off edits that depend on the present state; with `alone`, all edits, in every process."""
+        async with self._edits, self._database.transaction() as connection:
+            await connection.execute(load("lock_edits_alone" if alone else "lock_edits"))
+            yield
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Return the changes, newest first. `before` is the change_id at which a listing continues."""

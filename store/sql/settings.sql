@@ -44,3 +44,17 @@ SELECT value FROM setting WHERE key = $1 FOR UPDATE;
 -- Result: none.
 INSERT INTO setting (key, value) VALUES ($1, $2::jsonb)
 ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+
+-- name: lock_edits
+-- Purpose: wait until no edit that depends on the present state is under way; lasts until the transaction ends.
+-- Arguments: none.
+-- Result: one row, to be ignored.
+SELECT pg_advisory_xact_lock_shared(1297437780, hashtext('conditional edits'));
+
+
+-- name: lock_edits_alone
+-- Purpose: wait until no other edit is under way, for one that depends on the present state.
+-- Arguments: none.
+-- Result: one row, to be ignored.
+SELECT pg_advisory_xact_lock(1297437780, hashtext('conditional edits'));

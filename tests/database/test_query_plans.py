@@ -441,6 +441,8 @@ SMALL = {  # reads no large table
     "add_usage_days",
     "add_usage_windows",
     "count_ordering",
+    "lock_edits",
+    "lock_edits_alone",
     "lock_ordering",
     "outdate_ordering",
     "drop_grant",

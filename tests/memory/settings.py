@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import store.memory.applications
@@ -15,6 +16,10 @@ from store.memory.work import Work
 
 
 class MemorySettings(store.memory.applications.MemorySettings):
+    @asynccontextmanager
+    async def editing(self, *, alone: bool) -> AsyncIterator[None]:
+        yield
+
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Return changes, newest first."""
         changes = self._registry.setting_changes

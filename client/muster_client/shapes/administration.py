@@ -12,6 +12,7 @@ class AccountShown(TypedDict):
     name: str
     parent: str | None
     shares: float
+    permissions: list[str]
 
 
 class AccountPage(TypedDict):
@@ -63,6 +64,7 @@ class SubmitterShown(TypedDict):
     account: str
     shares: float
     logical_at: float
+    permissions: list[str]
 
 
 class SubmitterPage(TypedDict):
