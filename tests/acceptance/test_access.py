@@ -132,7 +132,7 @@ async def test_repeated_submission_is_done_once(server: LiveServer) -> None:
     assert (other[0], other[1]["title"]) == (409, "conflict")
     assert len(await server.store.views.batches(limit=10)) == 1
     acts = [act for act in await server.store.access.acts(limit=50) if act.what == "submit_batch"]
-    assert [act.target for act in acts] == [f"batch_id {answers[0][1]['batch_id']}"]
+    assert [act.target for act in acts] == [f"batch {answers[0][1]['batch_id']}"]
 
 
 async def test_times_are_also_iso_if_preferred(server: LiveServer) -> None:
