@@ -80,11 +80,15 @@ async def show(run: Run, batch_id: int) -> None:
 @command
 async def list_batches(run: Run, limit: int) -> None:
     """List batches, newest first."""
+    from administration.forecasts.words import warning_of
+
     rows = await run.ask(lambda client: client.batches(limit=limit))
     run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
-            click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
+            click.echo(f"batch {row['batch_id']} {warning_of(row['at_risk'])}")
+        if row["waits_because"] is not None and not run.as_json:
+            click.echo(f"batch {row['batch_id']} WAITS: {row['waits_because']}")
 
 
 @batch.command("set")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner
 from administration.batches import Batches
-from administration.forecasts.words import not_shown
+from administration.forecasts.words import not_shown, risk_in_words
 from administration.ordering.importance import NewDeadline, set_importance
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -71,7 +72,7 @@ class BatchForms(Pages[PageServices]):
         return await self._services.store.views.submitter_name(person.submitter_id)
 
     async def _form(
-        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
+        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, Any] | None
     ) -> RenderedPage:
         person = admit(request, Role.SUBMITTER)
         submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
@@ -80,6 +81,7 @@ class BatchForms(Pages[PageServices]):
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
+            "risk": risk_in_words(forecast["at_risk"]) if forecast and forecast["at_risk"] else "",
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
             "promises": [qos.value for qos in QoS],

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.cursors import cursor_of, place_of
-from administration.forecasts.service import risk_of
-from administration.forecasts.words import not_shown
+from administration.forecasts.service import risk_as_json
+from administration.forecasts.words import not_shown, risk_in_words
 from administration.names import checked_text, chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
@@ -21,6 +21,7 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from muster_client.shapes import RiskShown
 from web.handlers import Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
@@ -31,19 +32,24 @@ SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "order", BatchSort.D
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A row of the list. `at_risk` gives the reason and the amount, `not_shown` why there is no forecast, `standing`
+    """A row of the list. `stuck` explains which hosts it waits for, `not_shown` why there is no forecast, `standing` is
     the place in the order.
     """
 
     listed: ListedBatch
     bar: Bar
-    at_risk: str | None
+    at_risk: RiskShown | None
+    stuck: str | None
     not_shown: str
     standing: PlaceShown
 
     @property
     def batch(self) -> Batch:
         return self.listed.batch
+
+    @property
+    def risk(self) -> str:
+        return risk_in_words(self.at_risk) if self.at_risk else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,7 @@ def rows_of(
     last: Mapping[BatchId, ForecastRecord],
     standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
+    now: Instant,
 ) -> list[BatchLine]:
     """Return the rows of the list."""
     return [
@@ -109,7 +116,8 @@ def rows_of(
                 one.batch.counts.jobs_failed,
                 one.batch.counts.in_progress,
             ),
-            risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
+            risk_as_json(one.batch, last.get(one.batch.batch_id), now=now),
+            short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
             not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
             standing.get(one.batch.batch_id, PlaceShown()),
         )
@@ -129,12 +137,13 @@ class BatchListPage(Pages[PageServices]):
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        since = Instant(self._services.clock.now() - self._services.catalogue.settings.ranking.active_s)
+        now = self._services.clock.now()
+        since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing, short),
-            "because": lambda row: because(row.standing.breakdown, self._services.clock.now()),
+            "rows": rows_of(found, last, standing, short, now),
+            "because": lambda row: because(row.standing.breakdown, now),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],
             "states": [state.value for state in BatchState],

@@ -82,6 +82,7 @@ from muster_client.shapes.forecasts import (
     HoldShown,
     PreviewShown,
     ProgressShown,
+    RiskShown,
     TermsShown,
 )
 from muster_client.shapes.hosts import (
@@ -272,6 +273,7 @@ __all__ = [
     "RefusedShown",
     "ResultPage",
     "ResultShown",
+    "RiskShown",
     "SampleShown",
     "SessionsEnded",
     "SettingChangePage",
