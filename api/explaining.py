@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from administration.attention.service import AttentionViews
 from administration.explain.service import Explain
 from administration.show import shown
 from administration.unschedulable import refused_lately
@@ -54,9 +55,14 @@ SILENT_S = 60.0  # a process without a heartbeat for this long has ended
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(self, reports: PostgresProcessReports, clock: Clock) -> None:
+    def __init__(self, reports: PostgresProcessReports, attention: AttentionViews, clock: Clock) -> None:
         self._reports = reports
+        self._attention = attention
         self._clock = clock
+
+    @operation("GET", "/attention", "What needs an operator's attention, worst first: batches, versions, hosts, disks.")
+    async def attention(self, ask: Ask[NoParams, None]) -> shapes.AttentionShown:
+        return await self._attention.shown()
 
     @operation(
         "GET",

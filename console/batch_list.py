@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from administration.attention.service import AttentionViews
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_as_json
 from administration.forecasts.words import not_shown, risk_in_words
@@ -26,6 +27,7 @@ from web.handlers import Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
+ATTENTION = "attention"  # in place of a state: the batches that need attention
 LIVE_S = 5
 SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "order", BatchSort.DEADLINE: "deadline"}
 
@@ -70,7 +72,7 @@ def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
         raise InvalidInputError("app", "the name of an app, or empty for all", app)
     sort = chosen(BatchSort, query.get("sort", "") or BatchSort.NEWEST, "sort")
     choice = BatchChoice(
-        chosen(BatchState, query["state"], "state") if query.get("state") else None,
+        chosen(BatchState, query["state"], "state") if query.get("state", "") not in ("", ATTENTION) else None,
         chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
         apps.get(app),
         text=checked_text(query.get("q", "").strip(), "q"),
@@ -128,11 +130,18 @@ def rows_of(
 class BatchListPage(Pages[PageServices]):
     """The list of batches."""
 
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
+
     @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
     async def show(self, request: web.Request) -> RenderedPage:
         store, query = self._services.store, request.query
         asked = asked_of(query, self._services.catalogue)
-        found = list(await store.listings.batches(asked.choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
+        choice = asked.choice
+        if query.get("state") == ATTENTION:
+            choice = replace(choice, ids=tuple(sorted((await self._attention.now()).batch_ids)))
+        found = list(await store.listings.batches(choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
@@ -146,7 +155,7 @@ class BatchListPage(Pages[PageServices]):
             "because": lambda row: because(row.standing.breakdown, now),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],
-            "states": [state.value for state in BatchState],
+            "states": [ATTENTION, *(state.value for state in BatchState)],
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "first": "?" + urlencode(kept) if asked.after is not None else None,

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
+from administration.attention.service import AttentionViews
 from administration.batches import Batches
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
@@ -19,7 +20,7 @@ from console.batch_page import BatchPages
 from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
 from console.ordering_page import OrderingPages
-from console.overview import OverviewPage
+from console.overview import AttentionPage, OverviewPage
 from console.percentiles import PercentilePages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
@@ -83,10 +84,12 @@ def build_console(
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     services = PageServices(source, clock, authenticator, renderer, store, array)
+    attention = AttentionViews(store, lambda: source.catalogue().settings, clock)
     pages = (
-        OverviewPage(services),
+        OverviewPage(services, attention),
+        AttentionPage(services, attention),
         BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
-        BatchListPage(services),
+        BatchListPage(services, attention),
         BatchPages(services, f"{prefix}/api/v1"),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from administration.attention.service import AttentionViews
 from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
@@ -19,6 +20,7 @@ from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
+FIRST_ITEMS = 5  # that need attention; a link leads to all
 STEP_S = 10.0  # interval between points in the chart
 
 
@@ -161,8 +163,25 @@ def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
     )
 
 
+class AttentionPage(Pages[PageServices]):
+    """Everything that needs attention."""
+
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
+
+    @get("/attention", "attention")
+    async def show(self, request: web.Request) -> RenderedPage:
+        values: dict[str, object] = {"attention": await self._attention.now()}
+        return RenderedPage("attention.html", "Needs attention", "", values=values, every_s=LIVE_S)
+
+
 class OverviewPage(Pages[PageServices]):
     """The start page."""
+
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
 
     @get("/", "overview")
     async def show(self, request: web.Request) -> RenderedPage:
@@ -175,6 +194,8 @@ class OverviewPage(Pages[PageServices]):
         workers = [one for one in processes if one.kind == "worker"]
         chart = rates_chart(workers)
         values: dict[str, object] = {
+            "attention": await self._attention.now(),
+            "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),
             "chart": chart,
             "partitions": partitions_of(workers),

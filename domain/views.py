@@ -120,13 +120,16 @@ class BatchSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case."""
+    """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case; `ids` are the
+    batches to choose from.
+    """
 
     state: BatchState | None = None
     qos: QoS | None = None
     app_id: AppId | None = None
     submitter_id: SubmitterId | None = None
     text: str = ""
+    ids: tuple[BatchId, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

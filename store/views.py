@@ -87,7 +87,7 @@ class PostgresListings(OnDatabase):
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.text.lower())
+        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.text.lower(), choice.ids)
         match sort:
             case BatchSort.NEWEST:
                 before = LAST_ID if after is None else after.batch_id

@@ -7,11 +7,12 @@ from typing import Protocol, cast
 
 from administration.gate_relaxation import GateNotes
 from batch_estimator.ports import Forecasts, ForecastTables
+from domain.attention import BatchesInNeed
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
-from domain.units import BatchId, HostId, InstanceId, VolunteerId
+from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveTotal,
     BatchChoice,
@@ -118,6 +119,12 @@ class Listings(Protocol):
         ...
 
 
+class AttentionReads(Protocol):
+    async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
+        """Return the active batches that are late, at risk or failing, earliest deadline first."""
+        ...
+
+
 class CheckedViews(Views, Protocol):
     """Every store can also recount its counters."""
 
@@ -195,6 +202,8 @@ class Store(Protocol):
     def views(self) -> CheckedViews: ...
     @property
     def insight(self) -> Insight: ...
+    @property
+    def attention(self) -> AttentionReads: ...
     @property
     def tails(self) -> TailWork: ...
     @property

@@ -257,7 +257,8 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 -- name: batches_by_deadline
 -- Purpose: return selected active batches with a deadline, earliest first, with the names of their owners.
 -- Arguments: $1 deadline_at and $2 batch_id after which to continue, $3 limit, $4 qos, $5 app_id, $6 submitter_id
--- (null: any), $7 text.
+-- (null: any), $7 text, $8 batch_ids
+--   (null: all).
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
     batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
@@ -272,6 +273,7 @@ FROM (
         AND ($5::int IS NULL OR app_id = $5)
         AND ($6::int IS NULL OR submitter_id = $6)
         AND strpos(lower(name), $7) > 0
+        AND ($8::bigint[] IS NULL OR batch_id = ANY($8))
     ORDER BY deadline_at, batch_id
     LIMIT $3
 ) AS first
@@ -285,7 +287,8 @@ ORDER BY batch_with_counts.deadline_at, batch_with_counts.batch_id;
 -- name: batches_in_queue
 -- Purpose: return selected active batches in order, with the names of their owners.
 -- Arguments: $1 order_tier, $2 order_key and $3 batch_id after which to continue, $4 limit, $5 qos, $6 app_id,
--- $7 submitter_id (null: any), $8 text.
+-- $7 submitter_id (null: any), $8 text, $9 batch_ids
+--   (null: all).
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
     batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
@@ -299,6 +302,7 @@ FROM (
         AND ($6::int IS NULL OR app_id = $6)
         AND ($7::int IS NULL OR submitter_id = $7)
         AND strpos(lower(name), $8) > 0
+        AND ($9::bigint[] IS NULL OR batch_id = ANY($9))
     ORDER BY order_tier, order_key, batch_id
     LIMIT $4
 ) AS first
@@ -311,7 +315,8 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 -- name: batches_newest
 -- Purpose: return selected batches, newest first, with the names of their owners.
--- Arguments: $1 batch_id before which to continue, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text.
+-- Arguments: $1 batch_id before which to continue, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text, $8 batch_ids
+--   (null: all).
 -- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
 SELECT
     batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
@@ -325,6 +330,7 @@ FROM (
         AND ($5::int IS NULL OR app_id = $5)
         AND ($6::int IS NULL OR submitter_id = $6)
         AND strpos(lower(name), $7) > 0
+        AND ($8::bigint[] IS NULL OR batch_id = ANY($8))
     ORDER BY batch_id DESC
     LIMIT $2
 ) AS first

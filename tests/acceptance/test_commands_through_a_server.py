@@ -134,6 +134,7 @@ host show 1
 = host set 99 --label lab
 host instances 1
 host instances 99
+attention
 = unschedulable
 usage report
 hoststats show
@@ -213,7 +214,20 @@ batch abort 99
 """
 SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 IN_WORDS = (
-    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "unschedulable", "results"),
+    *(
+        "list",
+        "show",
+        "history",
+        "weights",
+        "preview",
+        "host",
+        "batch",
+        "job",
+        "instance",
+        "unschedulable",
+        "attention",
+        "results",
+    ),
 )
 
 

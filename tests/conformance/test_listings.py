@@ -67,6 +67,8 @@ async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store
         (BatchChoice(state=BatchState.ABORTED, qos=QoS.AFAP), [other]),
         (BatchChoice(qos=QoS.LONG_DEADLINE), []),
         (BatchChoice(text="rUSH"), [ruled]),
+        (BatchChoice(ids=(ruled.batch_id,)), [ruled]),
+        (BatchChoice(ids=()), []),
         (BatchChoice(app_id=ruled.app_id, submitter_id=ruled.submitter_id), [other, ruled]),
     ):
         assert await pages(store, BatchSort.NEWEST, choice) == [batch.batch_id for batch in chosen], choice

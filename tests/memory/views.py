@@ -184,6 +184,7 @@ def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
         and choice.app_id in (None, one.new.app_id)
         and choice.submitter_id in (None, one.new.submitter_id)
         and choice.text.lower() in one.new.name.lower()
+        and (choice.ids is None or one.batch_id in choice.ids)
     )
 
 
