@@ -19,6 +19,7 @@ from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord, batch_state
+from domain.formatting import roughly
 from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
@@ -48,6 +49,10 @@ class BatchLine:
     @property
     def batch(self) -> Batch:
         return self.listed.batch
+
+    @property
+    def late(self) -> str:
+        return roughly(self.at_risk["late_by_s"]) if self.at_risk else ""
 
     @property
     def risk(self) -> str:

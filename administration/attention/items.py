@@ -13,7 +13,7 @@ from administration.unschedulable import RefusedByAll
 from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, risk_of
-from domain.formatting import in_words, size_in_words
+from domain.formatting import roughly, size_in_words
 from domain.insight import Short
 from domain.units import BatchId, Instant, Seconds
 from domain.views import ProcessReport
@@ -189,7 +189,8 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             True,
             _titled(batch_id, facts.names.get(batch_id, "")),
             "unschedulable",
-            f"{one.waiting} instances wait, and all {hosts} that asked refused them{code}",
+            f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
+            f"all {hosts} that asked refused them{code}",
             one.advice or "See the reasons of the hosts.",
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
@@ -227,6 +228,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
             "no background process reports: results are not validated, and instances do not time out",
             "Start muster up, or read its log.",
         )
+        return
     late = {name: facts.now - at for name, at in facts.deadlines.items() if facts.now - at > LATE_S}
     for name, late_s in late.items():
         yield Item(
@@ -234,7 +236,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
             True,
             f"periodic task {name}",
             "",
-            f"overdue by {in_words(late_s)}",
+            f"overdue by {roughly(late_s)}",
             "Search the logs of the background processes for its name.",
             facts.deadlines[name],
             {"late_by_s": late_s},
@@ -250,7 +252,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
                     False,
                     f"periodic task {duty['name']}",
                     "",
-                    f"its last round failed {in_words(max(0.0, facts.now - failed_at))} ago: {duty['failure']}",
+                    f"its last round failed {roughly(max(0.0, facts.now - failed_at))} ago: {duty['failure']}",
                     "It is tried again; the logs of the background processes have the whole error.",
                     failed_at,
                     {"failures": duty["failures"]},
@@ -314,13 +316,13 @@ def _backup(facts: AttentionFacts) -> Iterator[Item]:
     upkeep, most_s = facts.upkeep, facts.backup_age_s
     age_s = facts.now - (upkeep.installed_at if upkeep.backup_at is None else upkeep.backup_at)
     if 0.0 < most_s < age_s:
-        age = "no backup is recorded" if upkeep.backup_at is None else f"the last backup is {in_words(age_s)} old"
+        age = "no backup is recorded" if upkeep.backup_at is None else f"the last backup is {roughly(age_s)} old"
         yield Item(
             Kind.BACKUP,
             False,
             "backup",
             "manual/operating",
-            f"{age}; expected every {in_words(most_s)} (storage.backup_age_s)",
+            f"{age}; expected every {roughly(most_s)} (storage.backup_age_s)",
             "Run deploy/backup.sh, or record the backups of another tool.",
             upkeep.backup_at,
             {"age_s": age_s},

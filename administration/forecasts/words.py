@@ -11,7 +11,7 @@ from math import exp
 from typing import Any
 
 from domain.forecasts import FAR_BOUNDS, ForecastState
-from domain.formatting import in_words
+from domain.formatting import in_words, roughly
 from domain.units import Instant, utc
 
 
@@ -175,7 +175,7 @@ def risk_in_words(risk: Document) -> str:
     >>> risk_in_words({"late_by_s": 9000.0, "probability": 0.3, "missed": False})
     '30 % likely to miss its deadline; ends at the latest 2 h 30 min after it'
     """
-    late = in_words(risk["late_by_s"])
+    late = roughly(risk["late_by_s"])
     if risk["missed"]:
         return f"missed its deadline by {late}"
     return f"{100 * risk['probability']:.0f} % likely to miss its deadline; ends at the latest {late} after it"
