@@ -71,8 +71,11 @@ def _submitted(done: Mapping[str, Any]) -> str:
 @command
 async def show(run: Run, batch_id: int) -> None:
     """Show a batch with its job counts."""
+    from administration.forecasts.words import risk_in_words
+
     shown = await run.ask(lambda client: client.batch(batch_id))
-    run.show(shown, lines_of(shown))
+    risk = shown["at_risk"]
+    run.show(shown, lines_of({**shown, "at_risk": None if risk is None else risk_in_words(risk)}))
 
 
 @batch.command("list")

@@ -41,10 +41,10 @@ async def test_metric_counts_items_of_every_kind(pi: LiveServer) -> None:
     assert (samples["missed"], samples["at_risk"], samples["backup"]) == ((1.0,), (0.0,), (0.0,))
 
 
-async def test_command_names_the_remedy(pi: LiveServer) -> None:
-    text = (await command(pi, "attention")).stdout
-
-    assert "no_background" not in text and "background process" in text  # none reports in this test
+async def test_commands_describe_items_and_the_deadline(pi: LiveServer) -> None:
+    assert "SEVERE background process: " in (await command(pi, "attention")).stdout  # none reports in this test
+    shown = (await command(pi, "batch", "show", "2")).stdout
+    assert "late_by_s" not in shown and "waits_because" in shown
 
 
 async def test_console_shows_items_and_filters_batches(pi: LiveServer) -> None:
