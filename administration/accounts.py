@@ -46,6 +46,16 @@ class AccountKeys:
         """Return the operators' token for the API."""
         return hmac.new(self._secret, b"api token", hashlib.sha256).hexdigest()
 
+    def webhook_secret(self, subscription_id: int, serial: int) -> str:
+        """Return the secret that signs a webhook's messages; each serial number has its own."""
+        text = f"webhook:{subscription_id}:{serial}".encode()
+        return f"whsec_{hmac.new(self._secret, text, hashlib.sha256).hexdigest()}"
+
+    def subscription_code(self, subscription_id: int, address: str) -> str:
+        """Return the code in links that confirm or end the subscription of an e-mail address."""
+        text = f"subscription:{subscription_id}:{address}".encode()
+        return hmac.new(self._secret, text, hashlib.sha256).hexdigest()[:32]
+
     def new_credentials(self, password_hash: str | None) -> Credentials:
         """Return new secrets for a volunteer; `password_hash` is the client's hash of the password."""
         nonce = secrets.token_bytes(16)

@@ -7,6 +7,7 @@ import csv
 import json
 import re
 import tomllib
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,11 +17,12 @@ from typing import Any, cast
 import msgspec
 import structlog
 
+from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.forecasts.service import preview_as_json, risk_as_json
 from administration.ordering.importance import NewDeadline, set_importance
 from administration.show import shown
 from batch_estimator.preview import Previewer
-from domain.batches import Batch
+from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from domain.forecasts import ForecastRecord, batch_state
@@ -29,13 +31,15 @@ from domain.jobs import Input
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
-from domain.views import Whose
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
+from jobs.copying import CopiedJobs, classes_to_copy
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
+from transfer.files import content_of
 from transfer.project_files import ProjectFiles
 
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
@@ -133,7 +137,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def batch_as_json(
-    batch: Batch, whose: Whose, last: ForecastRecord | None, short: Short | None, *, now: Instant
+    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None, *, now: Instant
 ) -> shapes.BatchShown:
     """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
     return shown(
@@ -156,25 +160,27 @@ class Batches:
         self._files = files
         self._clock = clock
 
-    async def submit(self, values: Mapping[str, object]) -> BatchId:
-        """Submit a batch. Raises InvalidInputError or NotFoundError, and then stores nothing."""
+    async def submit(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> BatchId:
+        """Submit a batch, with the jobs of `copy_of` if given. Raises InvalidInputError or NotFoundError, and then
+        stores nothing.
+        """
         settings = await self._settings()
-        async with self._checked(values, settings) as batch:
+        async with self._checked(values, settings, copy_of) as batch:
             return await self._write(batch, settings)
 
     async def submit_and_preview(
-        self, values: Mapping[str, object], *, key: SubmissionKey | None = None
-    ) -> shapes.Submitted:
-        """Submit a batch and return its id and forecast, which is None if the forecast failed.
+        self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
+    ) -> tuple[shapes.Submitted, bool]:
+        """Submit a batch and return its id and forecast, which is None if the forecast failed, and True.
 
-        A repeated `key` returns the earlier reply. Raises ConflictError if it was used for a different batch.
+        A repeated `key` returns the earlier reply and False. Raises ConflictError if it was used for a different batch.
         """
         settings = await self._settings()
         if key is not None:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
-                return _earlier_reply(earlier, key)
-        async with self._checked(values, settings) as batch:
+                return _earlier_reply(earlier, key), False
+        async with self._checked(values, settings, copy_of) as batch:
             try:
                 batch_id = await self._write(batch, settings, key)
             except AlreadyExistsError:
@@ -183,7 +189,7 @@ class Batches:
                 )
                 if key is None or earlier is None:
                     raise
-                return _earlier_reply(earlier, key)  # a concurrent request submitted it
+                return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
                 forecast = await self._preview(batch)
             except Exception:
@@ -192,12 +198,51 @@ class Batches:
         answer: shapes.Submitted = {"batch_id": batch_id, "forecast": forecast}
         if key is not None:
             await self._store.submissions.note_answer(key, answer)
-        return answer
+        return answer, True
 
-    async def preview(self, values: Mapping[str, object]) -> shapes.PreviewShown:
+    async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
-        async with self._checked(values, await self._settings()) as batch:
+        async with self._checked(values, await self._settings(), copy_of) as batch:
             return await self._preview(batch)
+
+    async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
+        """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
+
+        A clone for another submitter is charged to that submitter's account. A deadline is as far ahead as it was when
+        the batch was submitted. Raises NotFoundError.
+        """
+        batch = await self._store.views.batch(batch_id)
+        whose = (await self._store.views.whose([batch_id]))[batch_id]
+        values = {
+            "app": whose.app,
+            "name": batch.name,
+            "qos": batch.qos.value,
+            "submitter": whose.submitter,
+            "queue": batch.queue,
+            "level": batch.level.value,
+            "user_priority": batch.user_priority,
+            **{name: value for name, value in changes.items() if value is not None},
+        }
+        if values["submitter"] == whose.submitter:
+            values.setdefault("account", whose.account)
+        if values["qos"] == QoS.SHORT_DEADLINE and batch.deadline_at is not None:
+            values.setdefault("deadline_s", batch.deadline_at - batch.created_at)
+        return values
+
+    async def keep_file(self, path: Path, name: str) -> str:
+        """Store a table or an input file for batches. Return its name on the server. Raises InvalidInputError."""
+        most = (await self._settings()).files.max_input_bytes
+        stored = input_file_name(Path(name), (await asyncio.to_thread(content_of, path)).md5)
+        content = await self._files.register(path, stored, max_bytes=most)
+        now = self._clock.now()
+        await self._store.applications.add_file(stored, nbytes=content.nbytes, md5=content.md5, signature="", now=now)
+        return stored
+
+    async def retry(self, batch_id: BatchId) -> shapes.Retried:
+        """Open the failed jobs of a batch again. Raises NotFoundError, ConflictError."""
+        retried = await self._store.repeating.retry_failed(batch_id, now=self._clock.now())
+        batch = await self._store.views.batch(batch_id)
+        return shown(shapes.Retried, batch, batch.counts, jobs_retried=retried)
 
     async def change(
         self,
@@ -226,12 +271,23 @@ class Batches:
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return shown(shapes.Importance, batch, account=names[batch.account_id])
 
+    async def errors(self, batch_id: BatchId) -> shapes.BatchErrors:
+        """Return the grouped errors of a batch. Raises NotFoundError."""
+        batch = await self._store.views.batch(batch_id)
+        failed = await self._store.repeating.failures(batch_id, limit=LOOKED_AT, stderr_chars=TAIL_CHARS)
+        counts = Counter(one.state for one in failed)
+        return grouped(batch.batch_id, failed, more=any(count >= LOOKED_AT for count in counts.values()))
+
     async def _settings(self) -> Settings:
         return Settings.from_stored(await self._store.settings.settings())[0]
 
     @asynccontextmanager
-    async def _checked(self, values: Mapping[str, object], settings: Settings) -> AsyncIterator[CheckedBatch]:
+    async def _checked(
+        self, values: Mapping[str, object], settings: Settings, copy_of: BatchId | None
+    ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
+        if copy_of is not None:
+            values = {**values, "jobs": {"count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
@@ -239,6 +295,12 @@ class Batches:
             self._store.applications,
             UploadedInputs(self._files),
         )
+        if copy_of is not None:
+            jobs, batch = self._store.repeating, await self._store.views.batch(copy_of)
+            classes = await self._store.views.classes_of_batch(copy_of)
+            spec = replace(spec, jobs=await classes_to_copy(copy_of, batch.counts.jobs_total, classes, jobs))
+            yield replace(await checked(spec, ports=ports), copied=CopiedJobs(copy_of, classes, jobs))
+            return
         if not spec.jobs_csv:
             yield await checked(spec, ports=ports)
             return
@@ -261,20 +323,27 @@ class Batches:
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
-        [one] = await self._as_json([await self._store.views.batch(batch_id)])
+        batch = await self._store.views.batch(batch_id)
+        [one] = await self._as_json([batch], await self._store.views.whose([batch_id]))
         ordered = (await self._store.ordering_rules.breakdowns([batch_id])).get(batch_id, {})
         return {**one, "paid_by": str(ordered.get("queue", ""))}
 
-    async def listed(self, *, limit: int, before: BatchId | None = None) -> Sequence[shapes.BatchShown]:
-        """Return batches as JSON, newest first."""
-        return await self._as_json(await self._store.views.batches(limit=limit, before=before))
+    async def listed(
+        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+    ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
+        """Return a page of batches as JSON, and its last place; None on the last page."""
+        found = await self._store.listings.batches(choice, sort, after=after, limit=limit + 1)
+        page = [one.batch for one in found[:limit]]
+        last = BatchPlace.of(page[-1], sort) if len(found) > limit else None
+        return await self._as_json(page, {one.batch.batch_id: one for one in found}), last
 
     async def abort(self, batch_id: BatchId) -> None:
         """Abort a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
-    async def _as_json(self, batches: Sequence[Batch]) -> list[shapes.BatchShown]:
-        whose = await self._store.views.whose([batch.batch_id for batch in batches])
+    async def _as_json(
+        self, batches: Sequence[Batch], whose: Mapping[BatchId, Whose | ListedBatch]
+    ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
         short, now = await self._short(batches), self._clock.now()

@@ -33,6 +33,15 @@ def checked_changes(values: Iterable[tuple[str, object]], key_of: Callable[[str]
     return changes
 
 
+def subject_of(changes: Changes) -> str:
+    """Return the subjects of the changes in the audit trail.
+
+    >>> subject_of({"deadline.p_tight": 0.8, "deadline.rule": "fixed"})
+    'setting deadline.p_tight, setting deadline.rule'
+    """
+    return ", ".join(f"setting {key}" for key in changes)
+
+
 def with_changes(settings: Settings, changes: Changes) -> Settings:
     """Return the settings with the changes applied."""
     for key, value in changes.items():

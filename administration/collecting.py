@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from administration.result_table import COLUMNS, number_of, row_of
 from administration.results import OutputState, why_gone
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
@@ -23,20 +24,6 @@ from wire.uploads import valid_open_name
 
 PAGE = 1000  # jobs per request
 INDEX = "index.csv"
-COLUMNS = [
-    "i",
-    "job_id",
-    "state",
-    "because",
-    "command_line",
-    "inputs",
-    "host_id",
-    "elapsed_s",
-    "cpu_s",
-    "exit_status",
-    "canonical_instance_id",
-    "files",
-]
 AT_ONCE = 4  # concurrent downloads
 PART = ".part"  # followed by a number; output names never begin with a dot
 ARCHIVE = ".part.tar"
@@ -82,14 +69,6 @@ class Collected:
     missing: list[dict[str, object]] = field(default_factory=list)
     without_result: list[dict[str, object]] = field(default_factory=list)
 
-    def number(self, index: int) -> str:
-        """Return a job's number in the batch, with as many digits as that of the last job.
-
-        >>> Collected(1, Path(), jobs_total=1000).number(7)
-        '007'
-        """
-        return f"{index:0{len(str(max(1, self.jobs_total - 1)))}d}"
-
     @property
     def jobs_forgotten(self) -> int:
         """Return the number of jobs whose records have been purged."""
@@ -132,8 +111,10 @@ async def collect(source: Source, batch_id: int, folder: Path, *, progress: Prog
     with new_index(folder / INDEX) as index:
         while after is not None:
             page = await source.results(batch_id, after=after, limit=PAGE)
-            homes = {int(job["job_id"]): folder / done.number(done.listed + n) for n, job in enumerate(page)}
-            index.writerows(_index_row(job, homes[int(job["job_id"])].name) for job in page)
+            homes = {
+                int(job["job_id"]): folder / number_of(done.listed + n, done.jobs_total) for n, job in enumerate(page)
+            }
+            index.writerows(row_of(job, homes[int(job["job_id"])].name) for job in page)
             done.listed += len(page)
             done.without_result += [_without(job) for job in page if job["state"] != JobState.VALID]
             for run in runs(page, ARCHIVE_BYTES):
@@ -157,17 +138,6 @@ def new_index(path: Path) -> Iterator[csv.DictWriter[str]]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
-
-
-def _index_row(job: Document, number: str) -> Document:
-    """Return a job's row.
-
-    >>> job = {"command_line": "--n 7", "inputs": ["a", "b"], "outputs": [{"name": "out", "state": "here"}]}
-    >>> [_index_row(job, "07")[name] for name in ("i", "command_line", "inputs", "files")]
-    ['07', '--n 7', 'a b', '07/out']
-    """
-    files = [f"{number}/{one['name']}" for one in job["outputs"] if one["state"] == OutputState.HERE]
-    return {**job, "i": number, "inputs": " ".join(job["inputs"]), "files": " ".join(files)}
 
 
 def runs(page: Sequence[Document], most_bytes: int) -> Iterator[Sequence[Document]]:

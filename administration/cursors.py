@@ -20,8 +20,8 @@ _FINITE = (-float_info.max, float_info.max)
 _RANGES: dict[type[Any], tuple[tuple[Any, Any], ...]] = {  # of the fields in order; integer fields have integer bounds
     ResultPlace: (_FINITE, _ID),
     InstancePlace: ((0, 2**15 - 1), _ID),
-    HostPlace: (_SMALL_ID, (0.0, float(2**31 - 1)), (0, 2**31 - 1)),
-    BatchPlace: (_ID, (-(2**31) + 1, 2**31 - 1), (-inf, inf), (-inf, inf)),
+    HostPlace: (_SMALL_ID, _FINITE, (0, 2**31 - 1)),
+    BatchPlace: (_ID, (-inf, inf), (-inf, inf)),
 }
 
 

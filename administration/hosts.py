@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from administration.names import checked_text
 from administration.show import shown
 from domain.errors import InvalidInputError
-from domain.host_lists import HostChoice, HostKind, HostList, ListedHost
+from domain.host_lists import HostChoice, HostKind, HostList, HostSort, ListedHost
 from domain.hosts import HostAppVersion
 from domain.queue_hosts import LABEL, MOST_LABELS
 from domain.units import Instant, Seconds
@@ -46,14 +47,35 @@ FAILED_WITHIN_S = Seconds(7 * 86400.0)
 SILENT_S = Seconds(7 * 86400.0)  # default silence of a silent host
 
 
-def choice_of(kind: HostKind, *, now: Instant, silent_s: Seconds = SILENT_S, email: str = "") -> HostChoice:
+def choice_of(
+    kind: HostKind,
+    *,
+    now: Instant,
+    silent_s: Seconds = SILENT_S,
+    email: str = "",
+    platform: str = "",
+    label: str = "",
+    sort: HostSort = HostSort.NEWEST,
+) -> HostChoice:
     """Return the selection for a list. Failing: within the last week; silent: no request for `silent_s`.
+
+    Raises InvalidInputError if the list has no such filter.
 
     >>> choice_of(HostKind.SILENT, now=Instant(1000.0), silent_s=Seconds(60.0)).since
     940.0
     """
+    lists = {
+        "volunteer": (email, ("all",)),
+        "platform": (platform, ("all", "silent")),
+        "label": (label, ("all", "silent")),
+    }
+    for field, (text, kinds) in lists.items():
+        if checked_text(text, field) and kind not in kinds:
+            raise InvalidInputError(field, f"no value: only the list of {' and '.join(kinds)} hosts has it", text)
+    if sort is not HostSort.NEWEST and kind not in ("all", "silent"):
+        raise InvalidInputError("sort", f"no value: the list of {kind} hosts has its own order", sort.value)
     since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
-    return HostChoice(kind, Instant(since), email)
+    return HostChoice(kind, Instant(since), email, platform, label, sort)
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:

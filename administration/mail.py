@@ -1,4 +1,4 @@
-"""Sends mail to volunteers through the SMTP server named in the settings."""
+"""Sends mail through the SMTP server named in the settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import os
 import smtplib
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from email.message import EmailMessage
+from types import MappingProxyType
 
 import structlog
 
@@ -15,7 +16,7 @@ from domain.errors import MusterError
 from domain.settings import MailSettings
 
 PASSWORD = "MUSTER_SMTP_PASSWORD"  # noqa: S105  the name of an environment variable
-TIMEOUT_S = 20.0
+TIMEOUT_S = 10.0
 AT_ONCE = 4
 
 log = structlog.get_logger()
@@ -28,8 +29,11 @@ class MailError(MusterError):
 class Mailer:
     """Sends messages one by one, each over a connection of its own, in a thread."""
 
-    def __init__(self, settings: Callable[[], MailSettings]) -> None:
+    def __init__(
+        self, settings: Callable[[], MailSettings], tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    ) -> None:
         self._settings = settings
+        self._tls = tls
         self._sending = asyncio.Semaphore(AT_ONCE)
         self._tasks = set[asyncio.Task[None]]()
 
@@ -39,15 +43,17 @@ class Mailer:
         settings = self._settings()
         return bool(settings.server and settings.sender)
 
-    async def send(self, to: str, subject: str, text: str) -> None:
+    async def send(self, to: str, subject: str, text: str, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         """Send a message. Raises MailError."""
         settings = self._settings()
         message = EmailMessage()
         message["From"], message["To"], message["Subject"] = settings.sender, to, subject
+        for name, value in {"Auto-Submitted": "auto-generated", **headers}.items():
+            message[name] = value
         message.set_content(text)
         try:
             async with self._sending:
-                await asyncio.to_thread(_send, settings, message)
+                await asyncio.to_thread(_send, settings, message, self._tls)
         except (OSError, smtplib.SMTPException) as error:  # a refused sign-in or address is an SMTPException
             raise MailError(f"mail to {settings.server}:{settings.port} failed: {error}") from error
 
@@ -65,15 +71,14 @@ class Mailer:
             log.error("mail not sent", why=str(error))
 
 
-def _send(settings: MailSettings, message: EmailMessage) -> None:
-    context = ssl.create_default_context()
+def _send(settings: MailSettings, message: EmailMessage, tls: Callable[[], ssl.SSLContext]) -> None:
     if settings.tls == "tls":
-        server: smtplib.SMTP = smtplib.SMTP_SSL(settings.server, settings.port, timeout=TIMEOUT_S, context=context)
+        server: smtplib.SMTP = smtplib.SMTP_SSL(settings.server, settings.port, timeout=TIMEOUT_S, context=tls())
     else:
         server = smtplib.SMTP(settings.server, settings.port, timeout=TIMEOUT_S)
     with server:
         if settings.tls == "starttls":
-            server.starttls(context=context)
+            server.starttls(context=tls())
         if settings.user:
             server.login(settings.user, os.environ.get(PASSWORD, ""))
         server.send_message(message)

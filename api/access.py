@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from administration.access.authentication import Authenticator
-from administration.access.who import NotAllowedError
+from administration.access.trail import trail_page
+from administration.names import checked_text
 from administration.show import shown
-from api.paging import Page, key_of, page_of
+from api.paging import Page, cursor_of, key_of, page_of
 from api.table import Ask, NoParams, operation
-from domain.access import Act, Right, Role, Token
-from domain.errors import InvalidInputError
-from domain.units import PersonId, TokenId
+from domain.access import Act, ActChoice, Right, Role, Token
+from domain.units import Instant, TokenId
 from muster_client import shapes
 
 RoleName = Literal["viewer", "submitter", "operator"]
@@ -51,7 +50,17 @@ class NewTokenBody(msgspec.Struct, forbid_unknown_fields=True):
     person: str | None = None
 
 
-MOST = 10_000
+LAST = 1e12  # s
+
+
+class AuditParams(Page, kw_only=True):
+    """Empty texts match all entries. Times in seconds since 1970."""
+
+    who: Annotated[str, msgspec.Meta(max_length=200, description="Only changes by this user.")] = ""
+    what: Annotated[str, msgspec.Meta(max_length=200, description="Only this action, such as abort_batch.")] = ""
+    subject: Annotated[str, msgspec.Meta(max_length=200, description="Only this subject, such as `batch 7`.")] = ""
+    since: Annotated[float, msgspec.Meta(ge=0.0, le=LAST, description="Only from this time on.")] = 0.0
+    until: Annotated[float, msgspec.Meta(ge=0.0, le=LAST, description="Only before this time.")] = LAST
 
 
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
@@ -88,6 +97,7 @@ class AccessApi:
         "/people",
         "Add an operator, submitter or viewer account. The one-time password is shown only once.",
         right=Right.OPERATE,
+        subject="person {name}",
         status=201,
         errors=(404, 409),
     )
@@ -99,10 +109,10 @@ class AccessApi:
     @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
-        if name == ask.person.name and (body.active is False or (body.role or "operator") != "operator"):
-            raise NotAllowedError("you cannot restrict your own account: ask another operator")
         role = None if body.role is None else Role(body.role)
-        changed = await self._authenticator.people.set(name, role=role, submitter=body.submitter, active=body.active)
+        changed = await self._authenticator.people.set(
+            name, role=role, submitter=body.submitter, active=body.active, by=ask.person.name
+        )
         return shown(shapes.PersonShown, changed)
 
     @operation(
@@ -124,7 +134,7 @@ class AccessApi:
         after = key_of(ask.params.cursor, "tokens", int)
         owner = None if ask.person.may(Role.OPERATOR) else ask.person.person_id
         rows = await self._authenticator.store.tokens(person_id=owner, limit=ask.params.limit + 1, after=after)
-        names = await self._names()
+        names = await self._authenticator.store.person_names(one.person_id for one in rows)
         return page_of(
             shapes.TokenPage,
             rows,
@@ -136,38 +146,38 @@ class AccessApi:
     @operation("POST", "/tokens", "Create a token. Its value is shown only once.", status=201, errors=(404,))
     async def add_token(self, ask: Ask[NoParams, NewTokenBody]) -> shapes.NewTokenShown:
         """Create a token with at most the scopes of the token that authenticates this request."""
-        body, person = ask.body, ask.person
-        owner = person.name if body.person is None else body.person
-        if owner != person.name and not person.may(Role.OPERATOR):
-            raise NotAllowedError(f"{person.name} may create tokens only for {person.name}")
-        if person.person_id is None and body.person is None:
-            raise InvalidInputError("person", "the owner of the token", "nothing")
+        body = ask.body
         rights = None if body.scopes is None else [Right(one) for one in body.scopes]
-        if owner == person.name:
-            rights = sorted(person.rights) if rights is None else rights
-            if not person.rights.issuperset(rights):
-                raise NotAllowedError(f"a new token may have at most the scopes of the caller: {sorted(person.rights)}")
-        made = await self._authenticator.tokens.add(owner, body.name, rights=rights, days=body.days)
+        owner, made = await self._authenticator.tokens.add_by(
+            ask.person, body.name, owner=body.person, rights=rights, days=body.days
+        )
         await self._authenticator.note(
-            ask.request, "add_token", f"token {made.token.token_id}", person=owner, name=body.name
+            ask.request, "add_token", f"token {made.token.token_id}, person {owner}", name=body.name
         )
         return shown(shapes.NewTokenShown, made, token=token_as_json(made.token, owner))
 
     @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
         revoked = await self._authenticator.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
-        return token_as_json(revoked, (await self._names())[revoked.person_id])
-
-    async def _names(self) -> Mapping[PersonId, str]:
-        return {one.person_id: one.name for one in await self._authenticator.store.people(limit=MOST)}
+        names = await self._authenticator.store.person_names([revoked.person_id])
+        return token_as_json(revoked, names[revoked.person_id])
 
     @operation(
         "GET",
         "/audit",
-        "The audit trail, newest first. Changes of settings are under /settings/changes.",
+        "The audit trail, newest first. A page of chosen entries may be short or empty: follow `next_cursor`.",
         right=Right.OPERATE,
     )
-    async def audit(self, ask: Ask[Page, None]) -> shapes.ActPage:
-        before = key_of(ask.params.cursor, "acts", int)
-        rows = await self._authenticator.store.acts(limit=ask.params.limit + 1, before=before)
-        return page_of(shapes.ActPage, rows, ask.params, lambda act: act.act_id, act_as_json)
+    async def audit(self, ask: Ask[AuditParams, None]) -> shapes.ActPage:
+        asked = ask.params
+        choice = ActChoice(
+            checked_text(asked.who, "who"),
+            checked_text(asked.what, "what"),
+            checked_text(asked.subject, "subject"),
+            Instant(asked.since),
+            Instant(asked.until),
+        )
+        before = key_of(asked.cursor, "acts", int)
+        found = await trail_page(self._authenticator.store, choice, before=before, limit=asked.limit)
+        after = None if found.next_before is None else cursor_of("acts", found.next_before)
+        return {"acts": [act_as_json(one) for one in found.acts], "next_cursor": after}

@@ -124,7 +124,15 @@ class AccountsApi:
             lambda one: account_as_json(one, names),
         )
 
-    @operation("POST", "/accounts", "Add an account.", right=Right.OPERATE, status=201, errors=(404, 409))
+    @operation(
+        "POST",
+        "/accounts",
+        "Add an account.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+        subject="account {name}",
+    )
     async def add_account(self, ask: Ask[NoParams, NewAccountBody]) -> shapes.NewAccount:
         body = ask.body
         account = await self._people.add_account(
@@ -146,7 +154,15 @@ class AccountsApi:
             lambda one: submitter_as_json(one, accounts),
         )
 
-    @operation("POST", "/submitters", "Add a submitter.", right=Right.OPERATE, status=201, errors=(404, 409))
+    @operation(
+        "POST",
+        "/submitters",
+        "Add a submitter.",
+        right=Right.OPERATE,
+        status=201,
+        errors=(404, 409),
+        subject="submitter {name}, account {account}",
+    )
     async def add_submitter(self, ask: Ask[NoParams, NewSubmitterBody]) -> shapes.NewSubmitter:
         body = ask.body
         submitter = await self._people.add_submitter(
@@ -191,14 +207,14 @@ class AccountsApi:
         "Change an account's shares, parent or name, and the permissions of all submitters in or below it.",
         right=Right.OPERATE,
         errors=(404, 409),
+        subject="account {name}, account {new_name}",
     )
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body, name = ask.body, ask.params.name
-        if body.parent is not None:
-            await self._people.move_account(name, parent=body.parent or None)
-        if body.name is not None:
-            await self._people.rename("account", name, checked_name(body.name))
-        return await self._sharing.set_account(body.name or name, shares=body.shares, permissions=body.permissions)
+        new_name = None if body.name is None else checked_name(body.name)
+        return await self._sharing.change_account(
+            name, shares=body.shares, permissions=body.permissions, parent=body.parent, new_name=new_name
+        )
 
     @operation(
         "DELETE",
@@ -217,13 +233,13 @@ class AccountsApi:
         "Change a submitter's shares, accounts, permissions or name.",
         right=Right.OPERATE,
         errors=(404, 409),
+        subject="submitter {name}, submitter {new_name}, account {account}",
     )
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body, name = ask.body, ask.params.name
-        if body.name is not None:
-            await self._people.rename("submitter", name, checked_name(body.name))
-        return await self._sharing.set_submitter(
-            body.name or name, shares=body.shares, account=body.account, permissions=body.permissions
+        new_name = None if body.name is None else checked_name(body.name)
+        return await self._sharing.change_submitter(
+            name, shares=body.shares, account=body.account, permissions=body.permissions, new_name=new_name
         )
 
     @operation(

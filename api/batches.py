@@ -13,18 +13,22 @@ import structlog
 from aiohttp import hdrs, web
 
 from administration.access.who import NotAllowedError, Person, admit_owner
+from administration.batch_lists import batch_choice
 from administration.batches import Batches
+from administration.cursors import cursor_of as place_text
+from administration.cursors import place_of
 from administration.forecasts.service import ForecastViews
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from administration.show import job_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
-from api.table import Ask, File, NoParams, operation, reply
+from api.table import REPLAYED, Ask, File, NoParams, operation, reply
 from domain.access import Right, Role
+from domain.batches import BatchState, QoS
 from domain.errors import MusterError
-from domain.jobs import JobState
+from domain.jobs import InstanceState, JobState
 from domain.units import BatchId, InstanceId, JobId
-from domain.views import JobRow
+from domain.views import BatchPlace, BatchSort, InstancePlace, JobRow
 from muster_client import shapes
 from store.postgres import PostgresStore
 from transfer.downloads import answer_file
@@ -38,6 +42,27 @@ IDEMPOTENCY = (
     "Idempotency-Key",
     "Up to 200 characters, chosen by the caller. A repeat with the same key and body submits no second batch.",
 )
+
+
+class BatchesParams(Page, forbid_unknown_fields=True, kw_only=True):
+    state: BatchState | None = None
+    qos: QoS | None = None
+    app: Annotated[str, msgspec.Meta(description="Name of the app.")] = ""
+    submitter: Annotated[str, msgspec.Meta(description="Name of the submitter.")] = ""
+    account: Annotated[str, msgspec.Meta(description="Name of the account.")] = ""
+    queue: Annotated[str, msgspec.Meta(description="Name of the queue.")] = ""
+    at_risk: Annotated[
+        bool, msgspec.Meta(description="Only active batches whose deadline is before `completion_q90_at`.")
+    ] = False
+    blocked: Annotated[bool, msgspec.Meta(description="Only active batches over a limit (`hold`).")] = False
+    q: Annotated[str, msgspec.Meta(description="A part of the name, in upper or lower case.")] = ""
+    sort: Annotated[
+        BatchSort,
+        msgspec.Meta(
+            description="`-` for descending. Orders other than by id list only active batches; batches without the "
+            "value come last."
+        ),
+    ] = BatchSort.NEWEST
 
 
 class BatchParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,6 +90,11 @@ class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
         msgspec.Meta(description="Only jobs in this state; pages may be short."),
     ] = None
     after: AfterJob = None
+
+
+class InstancesParams(Page, forbid_unknown_fields=True, kw_only=True):
+    batch_id: Annotated[int, ID]
+    state: Annotated[InstanceState | None, msgspec.Meta(description="Only instances in this state.")] = None
 
 
 class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -123,11 +153,26 @@ class BatchesApi:
         self._forecasts = forecasts
         self._results = results
 
-    @operation("GET", "/batches", "Batches, newest first.")
-    async def list_batches(self, ask: Ask[Page, None]) -> shapes.BatchPage:
-        before = key_of(ask.params.cursor, "batches", int)
-        rows = await self._batches.listed(limit=ask.params.limit + 1, before=before)
-        return page_of(shapes.BatchPage, rows, ask.params, lambda row: int(str(row["batch_id"])))
+    @operation("GET", "/batches", "Batches, filtered and sorted; by default all, newest first.")
+    async def list_batches(self, ask: Ask[BatchesParams, None]) -> shapes.BatchPage:
+        asked = ask.params
+        kind = f"batches {asked.sort}"
+        after = place_of(BatchPlace, key_of(asked.cursor, kind, str) or "")
+        choice = await batch_choice(
+            self._store,
+            asked.sort,
+            state=asked.state,
+            qos=asked.qos,
+            app=asked.app,
+            submitter=asked.submitter,
+            account=asked.account,
+            queue=asked.queue,
+            at_risk=asked.at_risk,
+            blocked=asked.blocked,
+            text=asked.q,
+        )
+        found, last = await self._batches.listed(choice, asked.sort, after=after, limit=asked.limit)
+        return {"batches": list(found), "next_cursor": None if last is None else cursor_of(kind, place_text(last))}
 
     @operation(
         "POST",
@@ -146,7 +191,9 @@ class BatchesApi:
         if ask.params.preview:
             return reply({"forecast": await self._batches.preview(values)})
         key = submission_key(ask.request, ask.person, values)
-        return await self._batches.submit_and_preview(values, key=key)
+        answer, is_new = await self._batches.submit_and_preview(values, key=key)
+        ask.request[REPLAYED] = not is_new
+        return answer
 
     async def _fill_in_submitter(self, person: Person, values: dict[str, Any]) -> None:
         """Fill in the caller's submitter. Raises NotAllowedError for another submitter, except for operators."""
@@ -214,6 +261,21 @@ class BatchesApi:
             return page_of(shapes.JobPage, found, asked, _job_id, job_as_json)
         last = cursor_of("jobs", looked_at[-1].job_id) if len(looked_at) == LOOKED_AT else None
         return {"jobs": [job_as_json(job) for job in found], "next_cursor": last}
+
+    @operation("GET", "/batches/{batch_id}/instances", "A batch's instances, retries first, then by id.", errors=(404,))
+    async def list_instances(self, ask: Ask[InstancesParams, None]) -> shapes.InstancePage:
+        batch_id, asked = BatchId(ask.params.batch_id), ask.params
+        await self._store.views.batch(batch_id)
+        states = tuple(InstanceState) if asked.state is None else (asked.state,)
+        after = place_of(InstancePlace, key_of(asked.cursor, "instances", str) or "")
+        rows = await self._store.listings.instances(batch_id, states, after=after, limit=asked.limit + 1)
+        return page_of(
+            shapes.InstancePage,
+            rows,
+            asked,
+            lambda one: place_text(InstancePlace(one.retries, one.instance_id)),
+            partial(shown, shapes.ListedInstanceShown),
+        )
 
     @operation("GET", "/jobs/{job_id}", "A job with its instances.", errors=(404,))
     async def job(self, ask: Ask[JobParams, None]) -> shapes.JobShown:

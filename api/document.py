@@ -48,6 +48,8 @@ def openapi(routes: Sequence[Route[Any, Any]], *, title: str, version: str, url:
 
 ABOUT = (
     "Times (`*_at`) are seconds since the epoch, UTC; durations (`*_s`) are seconds. "
+    "With the header `Prefer: times=iso`, replies also contain each time as ISO 8601 (`*_at_iso`). "
+    "`RateLimit-Policy` and `RateLimit` give the limit of the caller's address. "
     "Errors are `application/problem+json`. Lists are paginated: pass `next_cursor` as `cursor` to get the next page. "
     "Requests with a session cookie that change data also need the header `X-CSRF-Token`."
 )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from administration.attention.service import AttentionViews
 from administration.explain.service import Explain
+from administration.samples import samples_shown
 from administration.show import shown
 from administration.unschedulable import refused_lately
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.clock import Clock
+from domain.samples import LATEST_AT, SERIES
 from domain.units import BatchId, HostId, InstanceId, JobId, later
 from muster_client import shapes
 from store.process_reports import PostgresProcessReports
+from store.samples import PostgresSamples
 
 
 class ExplainParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,11 +55,36 @@ class ExplainingApi:
 SILENT_S = 60.0  # a process without a heartbeat for this long has ended
 
 
+At = Annotated[float, msgspec.Meta(ge=0.0, le=LATEST_AT)]
+
+
+class SamplesParams(msgspec.Struct, forbid_unknown_fields=True):
+    series: Annotated[
+        str,
+        msgspec.Meta(
+            max_length=1000,
+            description="Names of figures, separated by commas; default: all. "
+            + " ".join(f"`{name}`: {meaning}." for name, meaning in SERIES.items()),
+        ),
+    ] = ""
+    range: Annotated[
+        Literal["hour", "day", "week", "month", "year"],
+        msgspec.Meta(description="The time before now. Longer ranges have longer steps."),
+    ] = "hour"
+    from_at: Annotated[
+        At | None, msgspec.Meta(description="Start of a part of the time, together with `to_at`, instead of a range.")
+    ] = None
+    to_at: Annotated[At | None, msgspec.Meta(description="End of the part.")] = None
+
+
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(self, reports: PostgresProcessReports, attention: AttentionViews, clock: Clock) -> None:
+    def __init__(
+        self, reports: PostgresProcessReports, samples: PostgresSamples, attention: AttentionViews, clock: Clock
+    ) -> None:
         self._reports = reports
+        self._samples = samples
         self._attention = attention
         self._clock = clock
 
@@ -79,6 +107,12 @@ class ArrayApi:
             lambda one: one.name,
             lambda one: shown(shapes.ProcessShown, one, report=dict(one.report)),
         )
+
+    @operation("GET", "/samples", "The project's figures over time: rates, active work, hosts, refusals by code.")
+    async def samples(self, ask: Ask[SamplesParams, None]) -> shapes.SamplesShown:
+        params = ask.params
+        ends = (params.from_at, params.to_at)
+        return await samples_shown(self._samples, params.series, params.range, ends, self._clock.now())
 
     @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:

@@ -16,8 +16,10 @@ from api.table import Ask, NoParams, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
-from domain.host_lists import HostKind, HostPlace
+from domain.host_lists import HostKind, HostPlace, HostSort
+from domain.jobs import InstanceState
 from domain.units import HostId, Seconds
+from domain.volunteers import ResultPlace
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -35,7 +37,20 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
             "only the last 10,000 failures of all hosts, and none in batches that ended more than "
             "`storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest first; a page may be empty and "
             "have a `next_cursor`. "
-            "Default: all hosts, by id."
+            "Default: all hosts."
+        ),
+    ] = None
+    platform: Annotated[
+        str, msgspec.Meta(description="Only hosts of this platform, in lists of all or silent hosts.")
+    ] = ""
+    label: Annotated[str, msgspec.Meta(description="Only hosts with this label; all or silent ones.")] = ""
+    volunteer: Annotated[str, msgspec.Meta(description="Only hosts of the volunteer with this e-mail address.")] = ""
+    sort: Annotated[
+        HostSort | None,
+        msgspec.Meta(
+            description="The order of all or silent hosts; `-` for descending. Default: all hosts by id, others newest "
+            "first. A filtered page in the order `-id` reads at most 10,000 hosts: it may be empty and have a "
+            "`next_cursor`."
         ),
     ] = None
     silent_s: Annotated[
@@ -56,6 +71,13 @@ class HeldParams(Page, forbid_unknown_fields=True, kw_only=True):
     host_id: Annotated[int, ID]
 
 
+class HostResultsParams(HeldParams, forbid_unknown_fields=True, kw_only=True):
+    state: Annotated[
+        Literal["reported", "inconclusive", "valid", "invalid", "failed", "timed_out", "aborted", "too_late"] | None,
+        msgspec.Meta(description="Only instances in this state, among the newest; pages may be short."),
+    ] = None
+
+
 class HostsApi:
     TAG = "hosts"
 
@@ -63,13 +85,14 @@ class HostsApi:
         self._store = store
         self._clock = clock
 
-    @operation("GET", "/hosts", "Hosts by id, or only slow, failing or silent hosts.")
+    @operation("GET", "/hosts", "Hosts, filtered and sorted, or only slow, failing or silent hosts.")
     async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params
         if params.silent_s is not None and params.show != "silent":
             raise InvalidInputError("silent_s", "no value unless show is silent", params.silent_s)
-        if params.show is not None:
-            return await self._looked_for(HostKind(params.show), params)
+        filtered = params.platform or params.label or params.volunteer
+        if params.show is not None or params.sort not in (None, HostSort.OLDEST) or filtered:
+            return await self._looked_for(HostKind(params.show or HostKind.ALL), params)
         after = key_of(params.cursor, "hosts", int)
         rows = [one.host_id for one in await self._store.views.hosts(limit=params.limit + 1, after=after)]
         listed = await self._store.host_lists.listed(rows)
@@ -78,10 +101,19 @@ class HostsApi:
         )
 
     async def _looked_for(self, kind: HostKind, params: ListParams) -> shapes.HostPage:
-        of_kind = f"{kind} hosts"
+        sort = params.sort or HostSort.NEWEST
+        of_kind = f"{kind} hosts {sort}"
         place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
         silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
-        choice = choice_of(kind, now=self._clock.now(), silent_s=silent_s)
+        choice = choice_of(
+            kind,
+            now=self._clock.now(),
+            silent_s=silent_s,
+            email=params.volunteer,
+            platform=params.platform,
+            label=params.label,
+            sort=sort,
+        )
         found = await self._store.host_lists.hosts(choice, after=place, limit=params.limit)
         more = None if found.after is None else cursor_of(of_kind, place_text(found.after))
         since = counted_since(found, choice)
@@ -114,6 +146,26 @@ class HostsApi:
         return page_of_all(
             shapes.HeldPage, rows, ask.params, lambda one: one.instance_id, partial(shown, shapes.HeldShown)
         )
+
+    @operation(
+        "GET",
+        "/hosts/{host_id}/results",
+        "The finished instances of a host that are not in the history, the last sent first. Pages may be short.",
+        errors=(404,),
+    )
+    async def host_results(self, ask: Ask[HostResultsParams, None]) -> shapes.HostResultPage:
+        host_id, asked = HostId(ask.params.host_id), ask.params
+        host, _ = await self._store.views.host(host_id)
+        found = await self._store.host_lists.instances(
+            host_id,
+            host.volunteer_id,
+            state=None if asked.state is None else InstanceState(asked.state),
+            after=place_of(ResultPlace, key_of(asked.cursor, "results", str) or ""),
+            limit=asked.limit,
+        )
+        more = None if found.after is None else cursor_of("results", place_text(found.after))
+        ended = [one for one in found.instances if one.state is not InstanceState.IN_PROGRESS]
+        return {"results": [shown(shapes.HostResult, one) for one in ended], "next_cursor": more}
 
     @operation("GET", "/ranking", "The last host ranking; `run` is null before the first ranking.")
     async def ranking(self, ask: Ask[NoParams, None]) -> shapes.RankingShown:

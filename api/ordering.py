@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from administration.access.authentication import Authenticator
 from administration.ordering.history import UsageReports
 from administration.ordering.priorities import (
     Priorities,
@@ -101,9 +100,8 @@ class EmulateBody(msgspec.Struct, forbid_unknown_fields=True):
 class OrderingApi:
     TAG = "ordering"
 
-    def __init__(self, store: PostgresStore, authenticator: Authenticator, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._clock = clock
-        self._authenticator = authenticator
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)
         self._reports = UsageReports(store, clock)
@@ -147,7 +145,14 @@ class OrderingApi:
     async def usage_report(self, ask: Ask[UsageParams, None]) -> shapes.UsageReported:
         return await self._reports.report(**msgspec.structs.asdict(ask.params))
 
-    @operation("PUT", "/fairshare", "Set the shares of an account or a submitter.", right=Right.OPERATE, errors=(404,))
+    @operation(
+        "PUT",
+        "/fairshare",
+        "Set the shares of an account or a submitter.",
+        right=Right.OPERATE,
+        errors=(404,),
+        subject="{kind} {name}, account {account}",
+    )
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body
         if body.kind == "account":
@@ -162,13 +167,11 @@ class OrderingApi:
         "Reset the recorded usage of all or some submitters to 0. Grants stay unchanged.",
         right=Right.OPERATE,
         errors=(404,),
+        subject="submitter {submitter}, account {account}",
     )
     async def reset_usage(self, ask: Ask[NoParams, ResetBody]) -> shapes.UsageReset:
         body = ask.body
-        count = await self._sharing.reset(submitter=body.submitter, account=body.account)
-        whose = f"{body.submitter or 'all'} in {body.account or 'all accounts'}"
-        await self._authenticator.note(ask.request, "reset_usage", whose, why=body.why, records=count)
-        return {"records": count}
+        return {"records": await self._sharing.reset(submitter=body.submitter, account=body.account)}
 
     @operation("POST", "/fairshare/emulate", "Compute another system's fair-share for a given tree.")
     async def emulate_fairshare(self, ask: Ask[NoParams, EmulateBody]) -> shapes.TableShown:
@@ -176,7 +179,12 @@ class OrderingApi:
         return {"columns": list(table.columns), "rows": [list(row) for row in table.rows]}
 
     @operation(
-        "PUT", "/permissions", "Set the permissions of an account or a submitter.", right=Right.OPERATE, errors=(404,)
+        "PUT",
+        "/permissions",
+        "Set the permissions of an account or a submitter.",
+        right=Right.OPERATE,
+        errors=(404,),
+        subject="{kind} {name}",
     )
     async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
         body = ask.body
@@ -195,7 +203,14 @@ class OrderingApi:
             shapes.GrantPage, found, ask.params, lambda one: one[0], lambda one: grant_as_json(*one, now)
         )
 
-    @operation("PUT", "/grants", "Grant an account service units per period.", right=Right.OPERATE, errors=(404,))
+    @operation(
+        "PUT",
+        "/grants",
+        "Grant an account service units per period.",
+        right=Right.OPERATE,
+        errors=(404,),
+        subject="account {account}",
+    )
     async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
         account = ask.body.account
         await self._rules.grant(**msgspec.structs.asdict(ask.body))
@@ -207,6 +222,7 @@ class OrderingApi:
         "Remove an account's grant. An account without a grant is not limited by grants.",
         right=Right.OPERATE,
         errors=(404,),
+        subject="account {account}",
     )
     async def take_grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantTaken:
         await self._rules.take_grant(ask.params.account)
@@ -229,11 +245,19 @@ class OrderingApi:
         "Set a limit for one name, or the default for names without their own limit.",
         right=Right.OPERATE,
         errors=(404,),
+        subject="limit {scope} {quantity}, {scope} {name}",
     )
     async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
         return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(ask.body)))
 
-    @operation("DELETE", "/limits/{scope}/{quantity}", "Lift a limit.", right=Right.OPERATE, errors=(404,))
+    @operation(
+        "DELETE",
+        "/limits/{scope}/{quantity}",
+        "Lift a limit.",
+        right=Right.OPERATE,
+        errors=(404,),
+        subject="limit {scope} {quantity}, {scope} {name}",
+    )
     async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:
         asked = ask.params
         await self._rules.lift(asked.scope, asked.quantity, name=asked.name)

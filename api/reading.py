@@ -57,15 +57,29 @@ def read_params(request: web.Request, route: Route[Any, Any]) -> Any:
 
 
 def _in_words(error: InvalidInputError, params: Any) -> InvalidInputError:
-    """Return the error with a plain description of the expected number or boolean."""
-    kind = _kinds_of(params).get(error.field)
-    match kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind:
+    """Return the error with a plain description of the expected number, boolean or word."""
+    match _unwrapped(_kinds_of(params).get(error.field)):
         case msgspec.inspect.IntType(ge=int(low), le=int(high)):
             return InvalidInputError(error.field, f"a whole number from {low} to {high}", error.got)
         case msgspec.inspect.BoolType():
             return InvalidInputError(error.field, "true or false", error.got)
+        case msgspec.inspect.EnumType(cls=words):
+            return InvalidInputError(error.field, f"one of {', '.join(one.value for one in words)}", error.got)
+        case msgspec.inspect.LiteralType(values=words):
+            return InvalidInputError(error.field, f"one of {', '.join(map(str, words))}", error.got)
         case _:
             return error
+
+
+def _unwrapped(kind: msgspec.inspect.Type | None) -> msgspec.inspect.Type | None:
+    """Return a parameter's type without its description and without None."""
+    match kind:
+        case msgspec.inspect.Metadata(type=inner):
+            return _unwrapped(inner)
+        case msgspec.inspect.UnionType(types=(inner, *_)):
+            return _unwrapped(inner)
+        case _:
+            return kind
 
 
 @cache

@@ -16,6 +16,7 @@ from administration.attention.service import AttentionViews
 from administration.batches import Batches
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
+from administration.notifications.subscriptions import Subscriptions
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
@@ -28,8 +29,10 @@ from api.events import EventsApi, ProgressHub
 from api.explaining import ArrayApi, ExplainingApi
 from api.files import Files
 from api.hosts import HostsApi
+from api.notifications import NotificationsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
+from api.repeating import RepeatingApi
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.simulations import SimulationsApi
@@ -62,22 +65,25 @@ class Api:
         self._authenticator = authenticator
         self._settings = settings
         self.thresholds = Thresholds(store, clock)
+        self.subscriptions = Subscriptions(store.notifications, store.access, keys, settings, clock)
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
             operations_of(
                 BatchesApi(store, batches, ForecastViews(store, clock), results),
+                RepeatingApi(store, batches, results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications),
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, AttentionViews(store, settings, clock), clock),
+                ArrayApi(store.process_reports, store.samples, AttentionViews(store, settings, clock), clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
-                OrderingApi(store, authenticator, clock),
+                OrderingApi(store, clock),
                 AccountsApi(store, keys, clock),
                 AccessApi(authenticator),
+                NotificationsApi(self.subscriptions),
             ),
             authenticator,
             clock,

@@ -5,6 +5,7 @@ Errors are reported as application/problem+json, never as a traceback.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -17,11 +18,12 @@ from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
-from api.table import Ask, Route, reply
+from api.table import REPLAYED, Ask, Route, reply
 from domain.access import Act, Right
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
 from web import problems as told
+from web.moments import iso
 
 SECRET = frozenset({"password", "old_password", "new_password"})
 DETAIL_CHARS = 2000
@@ -47,9 +49,13 @@ class Table:
             answer = await route.handler(ask)
             if isinstance(answer, web.StreamResponse):
                 return answer
-            if route.right is not Right.READ:
+            if route.right is not Right.READ and not request.get(REPLAYED):
                 await self._note(route, ask, answer)
-            made = reply(answer, status=route.status)
+            iso_wanted = ISO_TIMES in request.headers.get("Prefer", "").replace(" ", "").split(",")
+            made = reply(with_iso(answer) if iso_wanted else answer, status=route.status)
+            made.headers[hdrs.VARY] = "Prefer"
+            if iso_wanted:
+                made.headers["Preference-Applied"] = ISO_TIMES
             if route.leads_to:
                 made.headers[hdrs.LOCATION] = self._address(request, route.leads_to, answer)
             return made
@@ -64,7 +70,7 @@ class Table:
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
-        target = ", ".join(f"{name} {ask.request.match_info[name]}" for name in route.in_path) or _made(answer)
+        target = subject_of(route, ask) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)
@@ -72,17 +78,68 @@ class Table:
             log.warning("audit trail entry lost", who=act.who, what=act.what, target=target, why=str(error))
 
 
-def _made(answer: object) -> str:
-    """Return the reply's first `*_id` as the target of the audit entry.
+ISO_TIMES = "times=iso"  # a preference (RFC 7240)
+LAST_S = 253_402_300_799.0  # the end of the year 9999
 
-    >>> _made({"batch_id": 7, "forecast": None}), _made({"grants": []})
-    ('batch_id 7', '')
+
+def with_iso(value: Any) -> Any:  # Any: a JSON document
+    """Return a reply with `NAME_at_iso` beside each time `NAME_at`.
+
+    >>> with_iso({"batches": [{"created_at": 0.0, "ended_at": None}]})
+    {'batches': [{'created_at': 0.0, 'created_at_iso': '1970-01-01T00:00:00Z', 'ended_at': None}]}
     """
-    if isinstance(answer, Mapping):
-        for key, value in answer.items():
-            if str(key).endswith("_id"):
-                return f"{key} {value}"
-    return ""
+    match value:
+        case Mapping():
+            made: dict[str, Any] = {}
+            for key, one in value.items():
+                made[key] = with_iso(one)
+                if str(key).endswith("_at") and isinstance(one, (int, float)) and 0.0 <= one <= LAST_S:
+                    made[f"{key}_iso"] = iso(one)
+            return made
+        case list() | tuple():
+            return [with_iso(one) for one in value]
+        case _:
+            return value
+
+
+def subject_of(route: Route[Any, Any], ask: Ask[Any, Any]) -> str:
+    """Return what an operation changes, as in the pages' audit entries: kind and name, such as "batch 7".
+
+    By default, the path gives both. Parts of `route.subject` whose values are missing are omitted.
+    """
+    given = [msgspec.structs.asdict(one) for one in (ask.body, ask.params) if isinstance(one, msgspec.Struct)]
+    values = {f"new_{key}": value for key, value in given[0].items()} if len(given) > 1 else {}
+    values |= {key: value for one in given for key, value in one.items()}
+    parts = route.subject.split(", ") if route.subject else subjects_in(route.path)
+    kept = [part for part in parts if all(values.get(key) is not None for key in re.findall(r"{(\w+)}", part))]
+    return ", ".join(part.format_map(values) for part in kept)
+
+
+KINDS = {"people": "person", "batches": "batch", "plan-classes": "plan class"}
+
+
+def subjects_in(path: str) -> list[str]:
+    """Return the subjects that a path names.
+
+    >>> subjects_in("/app-versions/{app_version_id}"), subjects_in("/people/{name}/password"), subjects_in("/grants")
+    (['app version {app_version_id}'], ['person {name}'], [])
+    """
+    found = re.findall(r"/([\w-]+)/{(\w+)}", path)
+    return [f"{KINDS.get(one) or one.removesuffix('s').replace('-', ' ')} {{{key}}}" for one, key in found]
+
+
+def _made(answer: object) -> str:
+    """Return the subject that a reply names: the changed settings, or its first `*_id`.
+
+    >>> _made({"batch_id": 7, "forecast": None}), _made({"changed": [{"key": "deadline.p_tight"}]}), _made({})
+    ('batch 7', 'setting deadline.p_tight', '')
+    """
+    if not isinstance(answer, Mapping):
+        return ""
+    changed = answer.get("changed")
+    settings = [f"setting {one['key']}" for one in changed] if isinstance(changed, list) else []
+    made = [f"{key.removesuffix('_id').replace('_', ' ')} {answer[key]}" for key in answer if key.endswith("_id")]
+    return ", ".join(settings or made[:1])
 
 
 def allowed(request: web.Request, right: Right) -> Person:

@@ -28,6 +28,9 @@ Body = TypeVar("Body")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the reply, whose type the signature states
 
 
+REPLAYED = web.RequestKey("replayed", bool)  # a repeated request, which changed nothing
+
+
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
     """A route without path or query parameters."""
 
@@ -76,6 +79,7 @@ class Route(Generic[Params, Body]):
     headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
     leads_to: str = ""  # name of the route that shows the created object
     most_bytes: int = 4 * 1024 * 1024  # maximum size of a JSON body
+    subject: str = ""  # subjects in the audit trail, such as "account {name}", if the path does not name them
 
     @property
     def in_path(self) -> tuple[str, ...]:

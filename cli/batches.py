@@ -80,18 +80,48 @@ async def show(run: Run, batch_id: int) -> None:
 
 @batch.command("list")
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
+@click.option("--state", type=click.Choice(["active", "complete", "aborted"]), help="List only batches in this state.")
+@click.option("--qos", help="List only batches with this quality of service.")
+@click.option("--app", help="List only batches of this app.")
+@click.option("--submitter", help="List only batches of this submitter.")
+@click.option("--account", help="List only batches of this account.")
+@click.option("--queue", help="List only batches in this queue.")
+@click.option("--at-risk", is_flag=True, help="List only active batches whose deadline is before their latest end.")
+@click.option("--blocked", is_flag=True, help="List only active batches over a limit.")
+@click.option("--name", "q", help="List only batches whose name contains this text.")
+@click.option(
+    "--sort",
+    metavar="KEY",
+    help="id, order, deadline, expected_end or latest_end; -KEY for descending. Default: -id. Orders other than by id "
+    "list only active batches.",
+)
 @command
-async def list_batches(run: Run, limit: int) -> None:
-    """List batches, newest first."""
+async def list_batches(run: Run, limit: int, **chosen: object) -> None:
+    """List batches, by default all, newest first."""
     from administration.forecasts.words import warning_of
 
-    rows = await run.ask(lambda client: client.batches(limit=limit))
-    run.show_table(rows, COLUMNS, "No batches yet: muster batch submit FILE.toml")
+    rows = await run.ask(
+        lambda client: client.batches(limit=limit, **{key: one or None for key, one in chosen.items()})
+    )
+    empty = "No such batches." if any(chosen.values()) else "No batches yet: muster batch submit FILE.toml"
+    run.show_table(rows, COLUMNS, empty)
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} {warning_of(row['at_risk'])}")
         if row["waits_because"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} WAITS: {row['waits_because']}")
+
+
+@batch.command("instances")
+@click.argument("batch_id", type=ID)
+@click.option("--state", help="List only instances in this state, such as failed or in_progress.")
+@click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
+@command
+async def list_instances(run: Run, batch_id: int, state: str | None, limit: int) -> None:
+    """List the instances of a batch, retries first."""
+    rows = await run.ask(lambda client: client.instances(batch_id, state=state, limit=limit))
+    columns = ["instance_id", "job_id", "state", "retries", "host_id", "sent_at", "due_at", "reported_at", "reason"]
+    run.show_table(rows, columns, "No such instances.")
 
 
 @batch.command("set")
@@ -135,6 +165,62 @@ def _important(shown: Mapping[str, object]) -> str:
     return f"{text}, account {shown['account']}"
 
 
+@batch.command("clone")
+@click.argument("batch_id", type=ID)
+@click.option("--name", default=None, help="Name of the new batch; default: that of the batch.")
+@click.option("--qos", type=click.Choice(["throughput", "long_deadline", "afap", "short_deadline"]), default=None)
+@click.option(
+    "--deadline",
+    "deadline_s",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=None,
+    help="Deadline in seconds from now; default: as far ahead as that of the batch was when it was submitted.",
+)
+@click.option("--queue", default=None, help="Queue: one of the names in ordering.queues.")
+@click.option("--level", default=None, help="Service level: standby, normal, or expedite.")
+@click.option("--user-priority", type=int, default=None, help="User priority.")
+@click.option("--submitter", default=None, help="Submitter of the new batch; only operators may name another.")
+@click.option("--account", default=None, help="Account to charge.")
+@click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
+@command
+async def clone(run: Run, batch_id: int, preview: bool, **given: Any) -> None:
+    """Submit the jobs of a batch again, in a new batch; options that are not given are as in the batch."""
+    from administration.forecasts.words import preview_in_words
+
+    changes = {name: value for name, value in given.items() if value is not None}
+    async with run.client() as client:
+        if preview:
+            forecast = await client.preview_clone(batch_id, **changes)
+            run.show({"forecast": forecast}, preview_in_words(forecast))
+        else:
+            with spinner("writing jobs"):
+                done = await client.clone_batch(batch_id, **changes)
+            run.show(done, _submitted(done))
+
+
+@batch.command("retry")
+@click.argument("batch_id", type=ID)
+@command
+async def retry(run: Run, batch_id: int) -> None:
+    """Open the failed jobs of a batch again: each gets new instances, and a complete batch becomes active again.
+
+    Earlier errors of these jobs count towards no limit.
+    """
+    done = await run.ask(lambda client: client.retry_batch(batch_id))
+    run.show(done, f"batch {batch_id} is {done['state']}: {done['jobs_retried']} failed jobs are retried")
+
+
+@batch.command("errors")
+@click.argument("batch_id", type=ID)
+@command
+async def errors(run: Run, batch_id: int) -> None:
+    """Group the errors of a batch by exit status and the end of standard error, with an example of each."""
+    from administration.batch_errors import in_words
+
+    found = await run.ask(lambda client: client.batch_errors(batch_id))
+    run.show(found, in_words(found))
+
+
 @batch.command("abort")
 @click.argument("batch_id", type=ID)
 @command
@@ -153,10 +239,11 @@ def job() -> None:
 @click.argument("batch_id", type=ID)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
 @click.option("--after", type=click.IntRange(0, 2**62), default=None, help="List jobs with ids above this one.")
+@click.option("--state", help="List only jobs in this state: open, valid, failed or cancelled.")
 @command
-async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None) -> None:
+async def list_jobs(run: Run, batch_id: int, limit: int, after: int | None, state: str | None) -> None:
     """List the jobs of a batch."""
-    rows = await run.ask(lambda client: client.jobs(batch_id, after=after, limit=limit))
+    rows = await run.ask(lambda client: client.jobs(batch_id, state=state, after=after, limit=limit))
     run.show_table(rows, ["job_id", "state", "command_line", "canonical_instance_id", "failure"], "no such jobs")
 
 

@@ -41,8 +41,14 @@ def host() -> None:
 @click.option(
     "--silent-s", type=SILENCE, help="Minimum time since the last request, for --show silent; default: one week."
 )
+@click.option("--platform", help="List only hosts of this platform, newest first.")
+@click.option("--label", help="List only hosts with this label, newest first.")
+@click.option("--volunteer", metavar="EMAIL", help="List only hosts of this volunteer, newest first.")
+@click.option("--sort", metavar="KEY", help="id, last_contact, cpus, memory or availability; -KEY for descending.")
 @command
-async def list_hosts(run: Run, limit: int, show: HostListKind | None, silent_s: float | None) -> None:
+async def list_hosts(
+    run: Run, limit: int, show: HostListKind | None, silent_s: float | None, **chosen: str | None
+) -> None:
     """List hosts by id, or only slow, failing or silent hosts.
 
     slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts
@@ -53,8 +59,9 @@ async def list_hosts(run: Run, limit: int, show: HostListKind | None, silent_s: 
     if silent_s is not None and kind is not HostKind.SILENT:
         raise InvalidInputError("silent_s", "no value without --show silent", silent_s)
 
-    rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s))
-    empty = "No host has contacted the server yet." if kind is None else "No such hosts."
+    rows = await run.ask(lambda client: client.hosts(limit=limit, show=show, silent_s=silent_s, **chosen))
+    narrowed = kind is not None or any(chosen.values())
+    empty = "No such hosts." if narrowed else "No host has contacted the server yet."
     told = TOLD.get(kind, []) if kind is not None else []
     flat = rows if run.as_json else [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in rows]
     run.show_table(flat, [*COLUMNS, *DID, *told], empty)

@@ -120,6 +120,7 @@ ENTRIES = {
     ),
     "operator": ("cli.operators:operator", "Manage operator, submitter and viewer accounts."),
     "token": ("cli.operators:token", "Manage tokens of the JSON API."),
+    "notify": ("cli.notifications:notify", "Manage notifications by e-mail and webhook."),
     "purge": (
         "cli.maintenance:purge",
         "Delete the jobs of batches that ended before a given month, and their output files.",

@@ -9,8 +9,8 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner
-from administration.batches import Batches
-from administration.forecasts.words import not_shown, risk_in_words
+from administration.batches import DEFAULT_SUBMITTER, Batches
+from administration.forecasts.words import not_shown
 from administration.ordering.importance import NewDeadline, set_importance
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -48,7 +48,7 @@ class BatchForms(Pages[PageServices]):
         try:
             values = {
                 **batch_of(fields, self._services.clock.now()),
-                "submitter": await self._submitter(person, fields),
+                "submitter": await submitter_of(self._services, person, fields),
             }
             if fields.get("what") == "preview":
                 forecast = await self._batches.preview(values)
@@ -61,16 +61,6 @@ class BatchForms(Pages[PageServices]):
         await self._services.authenticator.note(request, "submit_batch", f"batch {batch_id}", name=values["name"])
         return self._services.go(f"batches/{batch_id}", "submitted")
 
-    async def _submitter(self, person: Person, fields: Fields) -> str:
-        """Return the user's own submitter. Operators may choose another one."""
-        if person.may(Role.OPERATOR) and fields.get("submitter"):
-            return fields["submitter"]
-        if person.submitter_id is None:
-            if person.may(Role.OPERATOR):
-                return "default"
-            raise NotAllowedError(f"{person.name} has no submitter: ask an operator to assign one")
-        return await self._services.store.views.submitter_name(person.submitter_id)
-
     async def _form(
         self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, Any] | None
     ) -> RenderedPage:
@@ -81,7 +71,6 @@ class BatchForms(Pages[PageServices]):
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
-            "risk": risk_in_words(forecast["at_risk"]) if forecast and forecast["at_risk"] else "",
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
             "promises": [qos.value for qos in QoS],
@@ -137,6 +126,21 @@ class BatchForms(Pages[PageServices]):
         return batch, person
 
 
+async def submitter_of(services: PageServices, person: Person, given: Mapping[str, object]) -> str:
+    """Return the user's own submitter. Operators may choose another one. Raises NotAllowedError."""
+    chosen = given.get("submitter")
+    if person.may(Role.OPERATOR) and chosen:
+        return str(chosen)
+    if person.submitter_id is None:
+        if person.may(Role.OPERATOR):
+            return DEFAULT_SUBMITTER
+        raise NotAllowedError(f"{person.name} has no submitter: ask an operator to assign one")
+    own = await services.store.views.submitter_name(person.submitter_id)
+    if chosen and chosen != own:
+        raise NotAllowedError(f"{person.name} submits as {own}")
+    return own
+
+
 def instant_of(fields: Fields, name: str) -> Instant:
     """Parse a datetime-local field as UTC. Raises InvalidInputError.
 
@@ -149,12 +153,14 @@ def instant_of(fields: Fields, name: str) -> Instant:
         raise InvalidInputError(name, "a date and time, such as 2027-01-15T08:00", fields.get(name)) from None
 
 
-def batch_of(fields: Fields, now: Instant) -> dict[str, object]:
-    """Return the form's content as the table of a batch file. Raises InvalidInputError.
+def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str, object]:
+    """Return the form's content as the table of a batch file; without `counted`, a table has the jobs.
+
+    Raises InvalidInputError.
 
     >>> form = {"app": "pi", "qos": "afap", "count": "3", "gflop": "2", "command_line": "--part {i}"}
     >>> batch_of(form, Instant(0.0))["jobs"]
-    {'count': 3, 'command_line': '--part {i}', 'fpops_est': 2000000000.0}
+    {'command_line': '--part {i}', 'count': 3, 'fpops_est': 2000000000.0}
     """
     numbers = {
         "fpops_est": ("gflop", GIGA),
@@ -162,10 +168,9 @@ def batch_of(fields: Fields, now: Instant) -> dict[str, object]:
         "disk_bytes": ("disk_mb", MEGA),
         "delay_bound_s": ("delay_bound_h", 3600.0),
     }
-    jobs: dict[str, object] = {
-        "count": whole_number(fields.get("count", ""), "count", 1, MOST_JOBS),
-        "command_line": fields.get("command_line", ""),
-    }
+    jobs: dict[str, object] = {"command_line": fields.get("command_line", "")}
+    if counted:
+        jobs["count"] = whole_number(fields.get("count", ""), "count", 1, MOST_JOBS)
     for key, (name, unit) in numbers.items():
         value = number_of(fields, name, low=0.0)
         if value is not None:

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from administration.access.who import present
 from administration.attention.service import AttentionViews
+from administration.batch_lists import batch_choice
+from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_as_json
 from administration.forecasts.words import not_shown, risk_in_words
-from administration.names import checked_text, chosen
+from administration.names import chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
+from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
-from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord, batch_state
 from domain.formatting import roughly
 from domain.insight import Short
+from domain.ordering import ServiceLevel
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
-from muster_client.shapes import RiskShown
+from muster_client import shapes
+from priority.charging import queues
+from store.postgres import PostgresStore
+from web.csv_export import is_csv, send_csv
 from web.handlers import Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
-ATTENTION = "attention"  # in place of a state: the batches that need attention
+PER_READ = 500  # rows of a CSV file that are read at once
 LIVE_S = 5
-SORTS = {BatchSort.NEWEST: "newest first", BatchSort.QUEUE: "order", BatchSort.DEADLINE: "deadline"}
+SORTS = {
+    BatchSort.NEWEST: "newest first",
+    BatchSort.OLDEST: "oldest first",
+    BatchSort.ORDER: "order",
+    BatchSort.ORDER_DOWN: "order, last first",
+    BatchSort.EXPECTED_END: "expected end",
+    BatchSort.EXPECTED_END_DOWN: "expected end, latest first",
+    BatchSort.LATEST_END: "latest end",
+    BatchSort.LATEST_END_DOWN: "latest end, latest first",
+    BatchSort.DEADLINE: "deadline",
+    BatchSort.DEADLINE_DOWN: "deadline, latest first",
+}
+ATTENTION, AT_RISK, BLOCKED = "attention", "at_risk", "blocked"
+TABS = ("", BatchState.ACTIVE.value, ATTENTION, AT_RISK, BLOCKED, BatchState.COMPLETE.value, BatchState.ABORTED.value)
+FILTERS = ("state", "q", "qos", "app", "submitter", "account", "queue", "sort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +62,7 @@ class BatchLine:
 
     listed: ListedBatch
     bar: Bar
-    at_risk: RiskShown | None
+    at_risk: shapes.RiskShown | None
     stuck: str | None
     not_shown: str
     standing: PlaceShown
@@ -59,31 +80,34 @@ class BatchLine:
         return risk_in_words(self.at_risk) if self.at_risk else ""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchListChoice:
-    """The filters, sort order and page in the URL."""
-
-    choice: BatchChoice
-    sort: BatchSort
-    after: BatchPlace | None
-    number: int  # number of rows before this page
-
-
-def asked_of(query: Mapping[str, str], catalogue: Catalogue) -> BatchListChoice:
-    """Parse the query of the URL. Raises InvalidInputError."""
-    apps = {app.name: app_id for app_id, app in catalogue.apps.items()}
-    app = query.get("app", "")
-    if app and app not in apps:
-        raise InvalidInputError("app", "the name of an app, or empty for all", app)
+async def asked_of(query: Mapping[str, str], store: PostgresStore) -> tuple[BatchChoice, BatchSort]:
+    """Parse the filters and the order in the URL. Raises InvalidInputError."""
     sort = chosen(BatchSort, query.get("sort", "") or BatchSort.NEWEST, "sort")
-    choice = BatchChoice(
-        chosen(BatchState, query["state"], "state") if query.get("state", "") not in ("", ATTENTION) else None,
-        chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
-        apps.get(app),
-        text=checked_text(query.get("q", "").strip(), "q"),
+    if (tab := query.get("state", "")) not in TABS:
+        raise InvalidInputError("state", "one of " + ", ".join(TABS[1:]), tab)
+    choice = await batch_choice(
+        store,
+        sort,
+        state=BatchState(tab) if tab not in ("", ATTENTION, AT_RISK, BLOCKED) else None,
+        qos=chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
+        at_risk=tab == AT_RISK,
+        blocked=tab == BLOCKED,
+        text=query.get("q", ""),
+        **{name: query.get(name, "") for name in ("app", "submitter", "account", "queue")},
     )
-    after, number = where_on(query.get("after", ""))
-    return BatchListChoice(choice, sort, after, number)
+    return choice, sort
+
+
+def kept_of(query: Mapping[str, str], **changes: str) -> str:
+    """Return the query of a link that keeps the filters, with changes.
+
+    >>> kept_of({"state": "active", "sort": "order", "after": "7"}, sort="-order")
+    '?state=active&sort=-order'
+    """
+    values = {
+        key: {**query, **changes}.get(key, "") for key in (*FILTERS, "after", "as") if key in FILTERS or key in changes
+    }
+    return "?" + urlencode({key: value for key, value in values.items() if value})
 
 
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
@@ -91,19 +115,13 @@ def where_on(text: str) -> tuple[BatchPlace | None, int]:
 
     >>> where_on("")
     (None, 0)
-    >>> where_on("50~7~0~1.5~0.0")
-    (BatchPlace(batch_id=7, order_tier=0, order_key=1.5, deadline_at=0.0), 50)
+    >>> where_on("50~7~0.0~1.5")
+    (BatchPlace(batch_id=7, first=0.0, second=1.5), 50)
     """
     if not text:
         return None, 0
     number, _, place = text.partition("~")
     return place_of(BatchPlace, place or text), whole_number(number, "after", 0, 2**40)
-
-
-def behind(batch: Batch, number: int) -> str:
-    """Return the cursor for the page that follows a batch."""
-    place = BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
-    return f"{number}~{cursor_of(place)}"
 
 
 def rows_of(
@@ -135,18 +153,21 @@ def rows_of(
 class BatchListPage(Pages[PageServices]):
     """The list of batches."""
 
-    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+    def __init__(self, services: PageServices, batches: Batches, attention: AttentionViews) -> None:
         super().__init__(services)
+        self._batches = batches
         self._attention = attention
 
-    @get("/batches", "batches", asks=("q", "state", "qos", "app", "sort", "after"))
-    async def show(self, request: web.Request) -> RenderedPage:
+    @get("/batches", "batches", asks=(*FILTERS, "after", "as"))
+    async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         store, query = self._services.store, request.query
-        asked = asked_of(query, self._services.catalogue)
-        choice = asked.choice
+        choice, sort = await asked_of(query, store)
         if query.get("state") == ATTENTION:
             choice = replace(choice, ids=tuple(sorted((await self._attention.now()).batch_ids)))
-        found = list(await store.listings.batches(choice, asked.sort, after=asked.after, limit=PER_PAGE + 1))
+        if is_csv(query):
+            return await send_csv(request, "batches", [*shapes.BatchShown.__annotations__], self._pages(choice, sort))
+        after, number = where_on(query.get("after", ""))
+        found = list(await store.listings.batches(choice, sort, after=after, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
@@ -154,19 +175,37 @@ class BatchListPage(Pages[PageServices]):
         now = self._services.clock.now()
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
+        counts, person = await store.listings.counts(), present(request)
+        settings = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, now),
             "because": lambda row: because(row.standing.breakdown, now),
-            "query": kept,
-            "sorts": [(sort.value, name) for sort, name in SORTS.items()],
-            "states": [ATTENTION, *(state.value for state in BatchState)],
+            "may": lambda batch: (
+                batch.ended_at is None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
+            ),
+            "query": {key: query[key] for key in FILTERS if query.get(key)},
+            "link": lambda **changes: kept_of(query, **changes),
+            "sort": sort,
+            "sorts": [(one.value, name) for one, name in SORTS.items()],
+            "tabs": [
+                (one, {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}.get(one))
+                for one in TABS
+            ],
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
-            "first": "?" + urlencode(kept) if asked.after is not None else None,
-            "next": "?" + urlencode({**kept, "after": behind(found[-1].batch, asked.number + PER_PAGE)})
-            if more
-            else None,
-            "number": asked.number,
+            "submitters": sorted(one.name for one in await store.people.submitters()),
+            "queues": sorted(queues(settings.queues)),
+            "levels": [level.value for level in ServiceLevel],
+            "next": f"{number + PER_PAGE}~{cursor_of(BatchPlace.of(found[-1].batch, sort))}" if more else None,
+            "number": number,
         }
         return RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
+
+    async def _pages(self, choice: BatchChoice, sort: BatchSort) -> AsyncIterator[Sequence[shapes.BatchShown]]:
+        """Yield the whole list, as the API shows it."""
+        after = None
+        while True:
+            page, after = await self._batches.listed(choice, sort, after=after, limit=PER_READ)
+            yield page
+            if after is None:
+                return

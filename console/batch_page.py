@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -12,7 +12,10 @@ from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
 from administration.results import sees_results
-from console.charts import Chart, Trace, at_ms, band, bar_of, line, time_axis, upright
+from administration.show import job_as_json
+from console.charts import Chart, bar_of
+from console.drawing import TIME, Axis, Band, Line, Mark, Plot
+from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import sentence, standings
 from domain.access import Role
 from domain.batches import BatchState
@@ -20,57 +23,57 @@ from domain.errors import InvalidInputError
 from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
+from domain.samples import Window
 from domain.settings import Settings
-from domain.units import BatchId, Instant, JobId, Seconds
+from domain.units import BatchId, Instant, JobId, Seconds, later
+from muster_client import shapes
 from priority.charging import queues
+from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
 from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
-SHARES = (0, 20, 40, 60, 80, 100)
 ROWS = 20  # rows per table
 LOOKS, LEAST_S = 2, 60.0  # the first forecast is expected within LOOKS estimator intervals, at least LEAST_S
 
 
-def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float) -> Chart:
+def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float, over_time: Axis = TIME) -> Chart:
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
-    forecasts in chronological order.
+    forecasts in chronological order. `over_time` is the axis, which may have limits.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
     over = [(shown["created_at"], 0.0), *((one.made_at, one.over_fraction) for one in told if one.made_at < seen_at)]
     over.append((seen_at, _over(shown)))
     standing = told[-1] if told and shown["completion_q50_at"] is not None else None
+    x, y = [at for at, _ in over], [round(100.0 * share, 2) for _, share in over]
     marks, shaded = _marks(shown, standing)
-    drawn = [upright(at_ms(at), hue, name, level=1.0 - 0.08 * place) for place, (name, at, hue) in enumerate(marks)]
-    x, y = [at_ms(at) for at, _ in over], [round(100.0 * share, 2) for _, share in over]
     return Chart(
         "progress",
         "Progress",
         _summary(shown, standing, now),
         ("when", "jobs finished"),
         [(stamp(at), percent(share, 1)) for at, share in reversed(over[-ROWS:])],
-        (line("jobs finished", x, y, "--c3", mode="lines+markers", marker={"size": 4, "color": "--c3"}),),
-        {
-            "xaxis": time_axis(),
-            "yaxis": {
-                "range": [0, 122],  # leaves space for labels above the lines
-                "tickvals": SHARES,
-                "ticktext": [f"{share} %" for share in SHARES],
-                "title": {"text": "jobs finished"},
-            },
-            "shapes": [*shaded, *(shape for shape, _ in drawn)],
-            "annotations": [label for _, label in drawn],
-            "showlegend": False,
-        },
-        height=300,
+        Plot(
+            over_time,
+            Axis("jobs finished", high=119.0, unit=" %"),  # leaves space for labels above the line
+            [Line("jobs finished", x, y, "c3")],
+            shaded,
+            marks=marks,
+            zoom=True,
+        ),
     )
 
 
 def forecasts_chart(
-    shown: Document, told: Sequence[ForecastPoint], now: float, *, delay_bound_s: Seconds
+    shown: Document,
+    told: Sequence[ForecastPoint],
+    now: float,
+    over_time: Axis = TIME,
+    *,
+    delay_bound_s: Seconds,
 ) -> Chart | None:
     """Return the chart of forecast ends over time, q50 to q90, or None without a displayable forecast.
 
@@ -82,12 +85,10 @@ def forecasts_chart(
         return None
     last, total = points[-1], max(1, shown["jobs_total"])
     listed = [one for one in shown["forecasts"] if _is_shown(one, delay_bound_s)]
-    x = [*(at_ms(one.made_at) for one in points), at_ms(seen_at)]
-    about = [*(at_ms(one.q50_at) for one in points), at_ms(last.q50_at)]
-    latest = [*(at_ms(one.q90_at) for one in points), at_ms(last.q90_at)]
-    over = [*(percent(one.over_fraction) for one in points), percent(_over(shown))]
-    told_with = {"customdata": over, "hovertemplate": "%{y|%Y-%m-%d %H:%M}, %{customdata} of the jobs finished"}
-    levels = [("deadline", shown["deadline_at"], "--bad"), ("ended", shown["ended_at"], "--c3")]
+    x = [*(one.made_at for one in points), seen_at]
+    about = [*(one.q50_at for one in points), last.q50_at]
+    latest = [*(one.q90_at for one in points), last.q90_at]
+    levels = [("deadline", shown["deadline_at"], "bad"), ("ended", shown["ended_at"], "c3")]
     return Chart(
         "forecasts",
         "Forecast history",
@@ -95,14 +96,17 @@ def forecasts_chart(
         "A level band means accurate forecasts; a rising band means that forecasts were too early.",
         ("when", "jobs finished", "expected (q50)", "latest (q90)", "C(B)"),
         [_row(one, total) for one in reversed(listed[-ROWS:])],
-        (
-            *band("between", x, about, latest, "--c1"),
-            line("expected (q50)", x, about, "--c1", **told_with),
-            line("latest (q90)", x, latest, "--c4", line={"color": "--c4", "width": 1.5}, **told_with),
-            *(_level(name, x, at, hue) for name, at, hue in levels if at is not None),
+        Plot(
+            over_time,
+            TIME,
+            [
+                Line("expected (q50)", x, about, "c1"),
+                Line("latest (q90)", x, latest, "c4"),
+                *(Line(name, [x[0], x[-1]], [at, at], hue, "dashed") for name, at, hue in levels if at is not None),
+            ],
+            [Band(x, about, latest)],
+            zoom=True,
         ),
-        {"xaxis": time_axis(), "yaxis": {"type": "date"}},
-        height=300,
     )
 
 
@@ -135,23 +139,17 @@ def _over(counts: Document) -> float:
     return float((counts["jobs_validated"] + counts["jobs_failed"]) / max(1, counts["jobs_total"]))
 
 
-def _level(name: str, x: Sequence[float], at: float, hue: str) -> Trace:
-    """Return a horizontal line at an instant."""
-    return line(name, [x[0], x[-1]], [at_ms(at)] * 2, hue, line={"color": hue, "width": 1.5, "dash": "dash"})
-
-
-def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[tuple[str, float, str]], list[Trace]]:
+def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[Mark], list[Band]]:
     """Return the vertical marks of the progress chart: the end, or the forecast end with q50 to q90 shaded."""
-    marks: list[tuple[str, float, str]] = []
-    shaded: list[Trace] = []
+    marks: list[Mark] = []
+    shaded: list[Band] = []
     if shown["ended_at"] is not None:
-        marks.append(("ended", shown["ended_at"], "--c3"))
+        marks.append(Mark(shown["ended_at"], "ended", "c3"))
     elif last is not None:
-        marks += [("expected", last.q50_at, "--c1"), ("latest", last.q90_at, "--c4")]
-        area = {"type": "rect", "x0": at_ms(last.q50_at), "x1": at_ms(last.q90_at), "y0": 0, "y1": 1}
-        shaded.append({**area, "yref": "paper", "line": {"width": 0}, "fillcolor": "--c1/0.14", "layer": "below"})
+        marks += [Mark(last.q50_at, "expected", "c1"), Mark(last.q90_at, "latest", "c4")]
+        shaded.append(Band([last.q50_at, last.q90_at]))
     if shown["deadline_at"] is not None:
-        marks.append(("deadline", shown["deadline_at"], "--bad"))
+        marks.append(Mark(shown["deadline_at"], "deadline", "bad"))
     return marks, shaded
 
 
@@ -186,6 +184,7 @@ def _row(one: Document, total: int) -> tuple[str, ...]:
 LIVE_S = 3
 FORECASTS = 20  # rows in the table
 SPANS = 120  # points in the chart
+MOST_SPANS = 4000  # over the whole batch, when the chart shows a part
 JOBS = 50
 FIRST_INSTANCES = 10
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
@@ -203,7 +202,7 @@ class BatchPages(Pages[PageServices]):
         self._forecasts = ForecastViews(services.store, services.clock)
         self._explain = Explain(services.store, services.clock)
 
-    @get("/batches/{id}", "batch")
+    @get("/batches/{id}", "batch", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage:
         batch_id = BatchId(id_of(request))
         store = self._services.store
@@ -213,16 +212,22 @@ class BatchPages(Pages[PageServices]):
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
-        curve = await store.forecasts.curve(batch_id, spans=SPANS)
+        now = self._services.clock.now()
+        ends_at = now if batch.ended_at is None else batch.ended_at
+        part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
+        whole = Window(batch.created_at, later(ends_at, 1.0))
+        closer = 1.0 if part is None else max(1.0, whole.length_s / part.length_s)
+        curve = await store.forecasts.curve(batch_id, spans=round(min(MOST_SPANS, SPANS * closer)))
+        axis = TIME if part is None else Axis("", "time", part.from_at, part.to_at)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
-        since = Instant(self._services.clock.now() - self._settings.ranking.active_s)
+        since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
-        now, estimator = self._services.clock.now(), self._settings.estimator
+        estimator = self._settings.estimator
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
@@ -230,8 +235,9 @@ class BatchPages(Pages[PageServices]):
             "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
             "stuck": short.reason if short is not None else "",
             "last": last,
-            "over": progress_chart(shown, told, now),
-            "went": forecasts_chart(shown, told, now, delay_bound_s=delay_bound_s),
+            "over": progress_chart(shown, told, now, axis),
+            "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
+            "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
@@ -248,6 +254,7 @@ class BatchPages(Pages[PageServices]):
             "results": f"{self._api}/batches/{batch_id}/outputs"
             if sees_results(present(request), batch.submitter_id)
             else None,
+            "table": f"{self._api}/batches/{batch_id}/results.csv",
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),
@@ -279,20 +286,38 @@ class BatchPages(Pages[PageServices]):
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
-    @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after"))
-    async def jobs(self, request: web.Request) -> RenderedPage:
+    @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))
+    async def jobs(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """List the batch's jobs in order of id, all or in one state."""
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", "all")
         if state not in STATES:
             raise InvalidInputError("state", "one of " + ", ".join(STATES), state)
         batch = await self._services.store.views.batch(batch_id)
+        if is_csv(request.query):
+            columns = [name for name in shapes.JobShown.__annotations__ if name != "instances"]
+            return await send_csv(request, f"batch-{batch_id}-jobs", columns, self._pages(batch_id, state))
         after = whole_number(request.query["after"], "after", 1, LARGEST_ID) if "after" in request.query else None
-        values: dict[str, object] = {"batch": batch, "state": state, "states": STATES}
+        counts = batch.counts
+        counted = {"all": counts.jobs_total, "valid": counts.jobs_validated, "failed": counts.jobs_failed}
+        if batch.ended_at is None:
+            counted["open"] = counts.jobs_open
+        values: dict[str, object] = {
+            "batch": batch,
+            "state": state,
+            "tabs": [(one, counted.get(one)) for one in STATES],
+        }
         values |= await self._chosen(batch_id, state, JobId(after) if after is not None else None)
         name = batch.name or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         return RenderedPage("jobs.html", "Jobs", "batches", crumbs, values)
+
+    async def _pages(self, batch_id: BatchId, state: str) -> AsyncIterator[Sequence[shapes.JobShown]]:
+        """Yield the batch's jobs in one state, or all."""
+        after: JobId | None = None
+        while found := await self._services.store.views.jobs(batch_id, limit=LOOK, after=after):
+            yield [job_as_json(job) for job in found if state in ("all", job.state.value)]
+            after = found[-1].job_id
 
     async def _chosen(self, batch_id: BatchId, state: str, after: JobId | None) -> dict[str, object]:
         """Return a page of jobs. With a state filter, at most LOOK jobs are read, and the next page continues there."""

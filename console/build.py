@@ -11,19 +11,28 @@ from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
 from administration.attention.service import AttentionViews
 from administration.batches import Batches
+from administration.notifications.subscriptions import Subscriptions
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
+from console.account_pages import AccountPages
+from console.audit_page import AuditPage
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
+from console.batch_selection import SelectedBatches
 from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
+from console.notifications import NotificationPages
 from console.ordering_page import OrderingPages
 from console.overview import AttentionPage, OverviewPage
+from console.people_pages import PeoplePages
 from console.percentiles import PercentilePages
+from console.repeating import RepeatingPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
+from console.token_pages import TokenPages
+from console.upload import UploadPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
@@ -75,6 +84,7 @@ def build_console(
     results: Results,
     runs: SimulationRuns,
     thresholds: Thresholds,
+    subscriptions: Subscriptions,
     authenticator: Authenticator,
     clock: Clock,
     array: JobArray | None = None,
@@ -88,9 +98,12 @@ def build_console(
     pages = (
         OverviewPage(services, attention),
         AttentionPage(services, attention),
+        UploadPages(services, batches),
         BatchForms(services, batches),  # must precede the list, where batches/{id} would match batches/new
-        BatchListPage(services, attention),
+        BatchListPage(services, batches, attention),
+        SelectedBatches(services, batches),
         BatchPages(services, f"{prefix}/api/v1"),
+        RepeatingPages(services, batches),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),
@@ -100,7 +113,12 @@ def build_console(
         OrderingPages(services),
         SimulatePages(services, runs),
         NewsPages(services),
+        NotificationPages(services, subscriptions),
         SettingPages(services),
+        PeoplePages(services),
+        AccountPages(services),
+        TokenPages(services),
+        AuditPage(services),
         EntryPages(services),
         Manual(),  # must precede the files, whose route would match its pages
         assets,

@@ -1,19 +1,17 @@
-"""Charts and progress bars as values, for the chart library (with JavaScript) and for tables."""
+"""Charts and progress bars as values, for drawings and for tables. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
+from markupsafe import Markup
 
-from domain.units import Instant
+from console.drawing import Drawing, Plot
 from web.moments import number, percent
 
-Trace = Mapping[str, object]
-TEMPLATE = "hovertemplate"  # set to constants in these modules, never to user input
-PALETTE = ("--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7", "--c8")
+HUES = 8  # colours of series: the CSS classes c1 to c8
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,97 +23,26 @@ class Chart:
     summary: str
     columns: Sequence[str]
     rows: Sequence[Sequence[object]]
-    traces: Sequence[Trace] = ()
-    layout: Mapping[str, object] = field(default_factory=dict)
-    height: int = 320
+    drawing: Drawing
 
     @property
-    def document(self) -> str:
-        """Return the chart as JSON for the library. Text is escaped, because the library renders tags in labels."""
-        drawn = {"traces": as_text(self.traces), "layout": as_text(self.layout), "height": self.height}
-        return msgspec.json.encode(drawn).decode()
+    def svg(self) -> Markup:
+        return Markup(self.drawing.markup())  # noqa: S704  drawings escape all text
+
+    @property
+    def points(self) -> str:
+        """Return what scripts show beside the pointer, as JSON; "" if the bars of the drawing have titles."""
+        found = self.drawing.points() if isinstance(self.drawing, Plot) else {}
+        return msgspec.json.encode(found).decode() if found else ""
 
 
-def as_text(value: object) -> object:
-    """Return a copy with all strings escaped, so that the library shows them literally.
+def hue(place: int) -> str:
+    """Return the colour of the series with this number.
 
-    >>> as_text({"y": ["<a href='x'>3 & 4</a>", 7], "hovertemplate": "%{y}<extra></extra>"})
-    {'y': ["&lt;a href='x'&gt;3 &amp; 4&lt;/a&gt;", 7], 'hovertemplate': '%{y}<extra></extra>'}
+    >>> hue(0), hue(8)
+    ('c1', 'c1')
     """
-    if isinstance(value, str):
-        return escape(value, quote=False)
-    if isinstance(value, Mapping):
-        return {key: one if key == TEMPLATE else as_text(one) for key, one in value.items()}
-    return [as_text(one) for one in value] if isinstance(value, Sequence) else value
-
-
-def colour(place: int) -> str:
-    """Return the colour for the series with this number.
-
-    >>> colour(0), colour(8)
-    ('--c1', '--c1')
-    """
-    return PALETTE[place % len(PALETTE)]
-
-
-def at_ms(at: Instant | float) -> float:
-    """Return an instant as a position on a date axis."""
-    return round(at * 1000.0)
-
-
-def time_axis() -> Trace:
-    """Return a date axis, in UTC."""
-    return {"type": "date", "title": {"text": "UTC"}}
-
-
-def line(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """Return a line series."""
-    style: dict[str, object] = {"color": hue, "width": 2}
-    return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": style, **more}
-
-
-def band(name: str, x: Sequence[object], low: Sequence[object], high: Sequence[object], hue: str) -> tuple[Trace, ...]:
-    """Return a shaded area between two lines."""
-    none = {"width": 0, "color": hue}
-    edge: dict[str, object] = {"type": "scatter", "mode": "lines", "line": none, "hoverinfo": "skip", "x": x}
-    return (
-        {**edge, "y": low, "showlegend": False},
-        {**edge, "y": high, "name": name, "fill": "tonexty", "fillcolor": f"{hue}/0.18"},
-    )
-
-
-def bars(name: str, x: Sequence[object], y: Sequence[object], hue: str, **more: object) -> Trace:
-    """Return vertical bars, or horizontal ones with `orientation="h"`."""
-    return {"type": "bar", "name": name, "x": x, "y": y, "marker": {"color": hue}, **more}
-
-
-def upright(x: object, hue: str, text: str, *, level: float = 1.0, label_x: object = None) -> tuple[Trace, Trace]:
-    """Return a labelled vertical line across the plot: a shape and an annotation.
-
-    `level` is the label's height, so that neighbouring labels do not overlap. `label_x` is its position on a
-    logarithmic axis, where the library expects the logarithm for labels only.
-    """
-    shape: Trace = {
-        "type": "line",
-        "x0": x,
-        "x1": x,
-        "y0": 0,
-        "y1": 1,
-        "yref": "paper",
-        "line": {"color": hue, "width": 1.5, "dash": "dot"},
-    }
-    label: Trace = {
-        "x": x if label_x is None else label_x,
-        "y": level,
-        "yref": "paper",
-        "text": text,
-        "showarrow": False,
-        "xanchor": "left",
-        "yanchor": "top",
-        "font": {"color": hue, "size": 12},
-        "bgcolor": "--panel/0.8",
-    }
-    return shape, label
+    return f"c{1 + place % HUES}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import exp
 from typing import Any
 from urllib.parse import urlencode
@@ -12,17 +12,19 @@ from aiohttp import web
 
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
-from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of
+from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of, counted_since, listed_as_json
 from administration.names import checked_text, chosen
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
-from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostKind, HostPlace, SlowWith
+from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
+from muster_client import shapes
+from web.csv_export import is_csv, send_csv
 from web.handlers import Pages, PageServices, get, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
@@ -127,16 +129,22 @@ class HostPages(Pages[PageServices]):
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown})
 
 
+PER_READ = 500  # rows of a CSV file that are read at once
+CSV_COLUMNS = [name for name in shapes.ListedHostShown.__annotations__ if name not in ("slow", "failures")]
+MORE_COLUMNS = {
+    HostKind.SLOW: [*shapes.SlowShown.__annotations__],
+    HostKind.FAILING: [*shapes.FailuresShown.__annotations__],
+}
 SILENT_DAYS = SILENT_S / DAY_S
 MOST_DAYS = 3650.0
 TABS = {
-    HostKind.ALL: ("all", "Volunteers' computers, newest first."),
+    HostKind.ALL: ("all", "Volunteers' computers."),
     HostKind.SLOW: (
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
     HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
-    HostKind.SILENT: ("silent", "Hosts without recent contact, newest first. Their instances will time out."),
+    HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
 
 
@@ -148,13 +156,22 @@ class HostListChoice:
     text: str
     days: float
     after: HostPlace | None
+    platform: str = ""
+    label: str = ""
+    sort: HostSort = HostSort.NEWEST
 
     @property
     def kept(self) -> dict[str, str]:
         """Return the query parameters that links to other pages of the list must keep."""
         shown = {} if self.kind is HostKind.ALL else {"show": self.kind.value}
         days = {"days": f"{self.days:g}"} if self.kind is HostKind.SILENT else {}
-        return {**shown, **days, **({"q": self.text} if self.text else {})}
+        sort = "" if self.sort is HostSort.NEWEST else self.sort.value
+        more = {"q": self.text, "platform": self.platform, "label": self.label, "sort": sort}
+        return {**shown, **days, **{key: text for key, text in more.items() if text}}
+
+    def link(self, **changes: str) -> str:
+        """Return the query of a link that keeps the filters, with changes."""
+        return "?" + urlencode({key: text for key, text in {**self.kept, **changes}.items() if text})
 
 
 def asked_of(query: Mapping[str, str]) -> HostListChoice:
@@ -171,7 +188,9 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     if days is not None and kind != HostKind.SILENT:
         raise InvalidInputError("days", "no value: only the list of silent hosts has it", query["days"])
     after = place_of(HostPlace, query.get("after", ""))
-    return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after)
+    sort = chosen(HostSort, query.get("sort", "") or HostSort.NEWEST, "sort")
+    platform, label = (query.get(name, "").strip() for name in ("platform", "label"))
+    return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after, platform, label, sort)
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
@@ -185,14 +204,27 @@ def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
 class HostListPage(Pages[PageServices]):
     """Pages with lists of hosts."""
 
-    @get("/hosts", "hosts", asks=("show", "q", "days", "after"))
-    async def show(self, request: web.Request) -> RenderedPage | web.Response:
+    @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
+    async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """Show a list. A search for a number opens that host; one for an address lists that volunteer's hosts."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
         silent_s = Seconds(asked.days * DAY_S)
-        choice = choice_of(asked.kind, now=self._services.clock.now(), silent_s=silent_s, email=asked.text)
+        choice = choice_of(
+            asked.kind,
+            now=self._services.clock.now(),
+            silent_s=silent_s,
+            email=asked.text,
+            platform=asked.platform,
+            label=asked.label,
+            sort=asked.sort,
+        )
+        if is_csv(request.query):
+            columns = [*CSV_COLUMNS, *MORE_COLUMNS.get(asked.kind, ())]
+            return await send_csv(
+                request, f"{asked.kind}-hosts", columns, self._pages(replace(choice, sort=HostSort.NEWEST))
+            )
         found = await self._services.store.host_lists.hosts(choice, after=asked.after, limit=PER_PAGE)
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
@@ -206,7 +238,17 @@ class HostListPage(Pages[PageServices]):
             "tabs": [(kind.value, name) for kind, (name, _) in TABS.items()],
             "looked_at": LOOKED_AT,
             "version_of": lambda slow: version_of(slow, self._services.catalogue),
-            "first": "?" + urlencode(asked.kept) if asked.after else None,
-            "next": "?" + urlencode({**asked.kept, "after": cursor_of(found.after)}) if found.after else None,
+            "first": asked.link() if asked.after else None,
+            "next": asked.link(after=cursor_of(found.after)) if found.after else None,
         }
         return RenderedPage("hosts.html", "Hosts", "hosts", values=values)
+
+    async def _pages(self, choice: HostChoice) -> AsyncIterator[Sequence[Mapping[str, object]]]:
+        """Yield the whole list, as the API shows it. Other orders than by id would read all hosts for each page."""
+        after = None
+        while True:
+            found = await self._services.store.host_lists.hosts(choice, after=after, limit=PER_READ)
+            shown = [listed_as_json(one, counted_since(found, choice)) for one in found.hosts]
+            yield [{**one, **(one["slow"] or {}), **(one["failures"] or {})} for one in shown]
+            if (after := found.after) is None:
+                return

@@ -13,20 +13,18 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes
+from administration.changes import Changes, subject_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
     SECTION,
     Priorities,
-    grant_as_json,
-    limit_as_json,
     ordering_changes,
     weights_in_force,
 )
-from administration.ordering.rules import Rules
 from administration.ordering.sharing import Sharing
-from console.charts import Chart, Trace, bars, colour
+from console.charts import Chart, hue
+from console.drawing import Axis, Bars, Rows
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from console.settings_pages import without_notes
 from domain.access import Role
@@ -37,6 +35,7 @@ from domain.settings import meaning_of
 from domain.units import BatchId
 from muster_client import shapes
 from priority.policies import POLICIES
+from web.csv_export import is_csv
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, post, reason_of, typed, whole_number
 from web.moments import number, plural, relative, span_unit, stamp
 from web.rendering import Crumb, RenderedPage
@@ -192,16 +191,8 @@ PREVIEWED = 100
 OWN = "ordering.policy"
 
 
-LYING: Trace = {"hovermode": "y unified", "yaxis": {"type": "category"}}  # layout for horizontal bars
-
-
-def _lying(labels: Sequence[str], series: Mapping[str, Sequence[float]], hover: str = "") -> list[Trace]:
-    """Return horizontal stacked bars by series, with the first label at the top; `hover` is the tooltip template."""
-    more = {"hovertemplate": hover} if hover else {}
-    return [
-        bars(name, values[::-1], labels[::-1], colour(place), orientation="h", **more)
-        for place, (name, values) in enumerate(series.items())
-    ]
+def _rows(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: Axis, *, stacked: bool = True) -> Rows:
+    return Rows(labels, [Bars(name, of, hue(place)) for place, (name, of) in enumerate(series.items())], axis, stacked)
 
 
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
@@ -221,9 +212,7 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
             (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
             for label, one in zip(labels, shown, strict=True)
         ],
-        _lying(labels, {term: [round(_points(one, term), 4) for one in shown] for term in terms}, "%{x:,.1f}"),
-        {**LYING, "barmode": "relative", "xaxis": {"title": {"text": "points"}}, "bargap": 0.3},
-        height=max(260, 90 + 26 * len(shown)),
+        _rows(labels, {term: [_points(one, term) for one in shown] for term in terms}, Axis("points")),
     )
 
 
@@ -235,16 +224,14 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
     shown = [one for one, _ in timed]
     labels, what = _labels(shown, names), total_name(shown)
     unit, unit_s = span_unit(max(abs(at - now) for _, at in timed))
-    away = [round((at - now) / unit_s, 4) for _, at in timed]
+    away = [(at - now) / unit_s for _, at in timed]
     return Chart(
         "contributions",
         what,
         f"The first {plural(len(shown), 'batch', 'batches')} in the order, from the top; earliest time first.",
         ("batch", what.lower(), "instant"),
         [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
-        _lying(labels, {what.lower(): away}, f"%{{x:,.1f}} {unit} from now"),
-        {**LYING, "showlegend": False, "xaxis": {"title": {"text": f"{unit} from now"}}, "bargap": 0.3},
-        height=max(200, 90 + 26 * len(shown)),
+        _rows(labels, {what.lower(): away}, Axis(f"{unit} from now")),
     )
 
 
@@ -282,15 +269,15 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
             (label, f"{100 * row['share_fraction']:.1f} %", f"{100 * row['usage_fraction']:.1f} %")
             for label, row in zip(labels, shown, strict=True)
         ],
-        _lying(
+        _rows(
             labels,
             {
-                "owed": [round(100 * row["share_fraction"], 3) for row in shown],
-                "used": [round(100 * row["usage_fraction"], 3) for row in shown],
+                "owed": [100 * row["share_fraction"] for row in shown],
+                "used": [100 * row["usage_fraction"] for row in shown],
             },
+            Axis(unit=" %"),
+            stacked=False,
         ),
-        {**LYING, "barmode": "group", "xaxis": {"ticksuffix": " %", "rangemode": "tozero"}},
-        height=max(220, 90 + 34 * len(shown)),
     )
 
 
@@ -301,7 +288,6 @@ class OrderingPages(Pages[PageServices]):
         super().__init__(services)
         self._priorities = Priorities(services.store, services.clock)
         self._sharing = Sharing(services.store, services.clock)
-        self._rules = Rules(services.store, services.clock)
         self._reports = UsageReports(services.store, services.clock)
 
     @get("/ordering", "ordering", asks=("batch",))
@@ -332,8 +318,6 @@ class OrderingPages(Pages[PageServices]):
             "timed": lambda one: instant_of(one) is not None,
             "points": any(instant_of(one) is None for one in found.breakdowns),
             **_form((await self._priorities.settings()).as_mapping(), {}),
-            "grants": [grant_as_json(name, grant, now) for name, grant in (await self._rules.grants()).items()],
-            "limits": [limit_as_json(limit) for limit in await self._rules.limits()],
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
@@ -343,9 +327,7 @@ class OrderingPages(Pages[PageServices]):
         """Show the history of usage, by default of this month by account, or send it as CSV."""
         asked = {key: text for key in REPORT if (text := request.query.get(key, "").strip())}
         found = await self._reports.report(**asked)
-        if (form := request.query.get("as", "")) not in ("", "csv"):
-            raise InvalidInputError("as", "csv, or no value for the page", form)
-        if form:
+        if is_csv(request.query):
             name = f"usage-{found['first_day']}-{found['last_day']}.csv"
             headers = {"Content-Disposition": f'attachment; filename="{name}"'}
             return web.Response(text=as_csv(found), content_type="text/csv", headers=headers)
@@ -405,7 +387,7 @@ class OrderingPages(Pages[PageServices]):
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
         await self._priorities.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_ordering", ", ".join(changes), why=why, values=dict(changes)
+            request, "set_ordering", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("ordering", "order")
 

@@ -11,17 +11,18 @@ from aiohttp import web
 from administration.attention.service import AttentionViews
 from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from console.charts import Bar, Chart, at_ms, bar_of, line, time_axis
+from administration.samples import sampled
+from console.charts import Bar, bar_of
+from console.over_time import ASKS, charts_of, range_links, window_asked
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
 from web.handlers import Pages, PageServices, get
-from web.moments import rate, stamp
 from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
 FIRST_ITEMS = 5  # that need attention; a link leads to all
-STEP_S = 10.0  # interval between points in the chart
+MOST_POINTS = 400  # in a chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,37 +133,6 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
     return [found[name] for name in sorted(found)]
 
 
-def rates_chart(workers: Sequence[ProcessReport]) -> Chart | None:
-    """Return the chart of requests and dispatches per second over ten minutes, or None with fewer than two samples."""
-    requests: dict[float, float] = {}
-    sent: dict[float, float] = {}
-    for one in workers:
-        report: Document = one.report
-        for (before_at, r0, s0, _), (at, r1, s1, _) in zip(report["history"], report["history"][1:], strict=False):
-            step = at // STEP_S * STEP_S
-            past_s = max(at - before_at, 1e-9)
-            requests[step] = requests.get(step, 0.0) + (r1 - r0) / past_s
-            sent[step] = sent.get(step, 0.0) + (s1 - s0) / past_s
-    if not requests:
-        return None
-    steps = sorted(requests)
-    x = [at_ms(at) for at in steps]
-    most = max(requests.values())
-    return Chart(
-        "rates",
-        "Requests and dispatches",
-        f"Per second over ten minutes; peak {rate(most)} requests and {rate(max(sent.values()))} dispatches.",
-        ("when", "requests/s", "dispatches/s"),
-        [(stamp(at), rate(requests[at]), rate(sent[at])) for at in reversed(steps)],
-        (
-            line("requests/s", x, [round(requests[at], 3) for at in steps], "--c1"),
-            line("dispatches/s", x, [round(sent[at], 3) for at in steps], "--c2"),
-        ),
-        {"xaxis": time_axis(), "yaxis": {"rangemode": "tozero", "title": {"text": "per second"}}},
-        height=240,
-    )
-
-
 class AttentionPage(Pages[PageServices]):
     """Everything that needs attention."""
 
@@ -183,21 +153,23 @@ class OverviewPage(Pages[PageServices]):
         super().__init__(services)
         self._attention = attention
 
-    @get("/", "overview")
+    @get("/", "overview", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage:
         now, store = self._services.clock.now(), self._services.store
+        window = window_asked(request.query, now)
+        charts = charts_of(await sampled(store.samples, window, now, most=MOST_POINTS), window)
         silent_at = later(now, -SILENT_S)
         processes = await store.process_reports.since(silent_at)
         gone = await store.process_reports.failures_of_gone(later(now, -FORGOTTEN_S), before=silent_at)
         totals = await store.listings.totals()
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
-        chart = rates_chart(workers)
         values: dict[str, object] = {
             "attention": await self._attention.now(),
             "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),
-            "chart": chart,
+            "charts": charts,
+            "ranges": range_links(request.query, window, now),
             "partitions": partitions_of(workers),
             "codes": codes_of(workers)[:12],
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
@@ -214,4 +186,4 @@ class OverviewPage(Pages[PageServices]):
             "ranking": runs[0] if runs else None,
             "has_apps": bool(self._services.catalogue.apps),
         }
-        return RenderedPage("overview.html", "Overview", "", values=values, charts=chart is not None, every_s=LIVE_S)
+        return RenderedPage("overview.html", "Overview", "", values=values, charts=bool(charts), every_s=LIVE_S)

@@ -9,11 +9,12 @@ from math import exp
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes, with_changes
+from administration.changes import Changes, subject_of, with_changes
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
-from console.charts import Chart, bars, upright
+from console.charts import Chart
+from console.drawing import Axis, Bins, Mark, Plot
 from console.settings_pages import without_notes
 from domain.access import Role
 from domain.catalogue import Catalogue
@@ -27,9 +28,6 @@ from web.rendering import Crumb, RenderedPage
 BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
-COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # tick values per power of ten
-FINE = (1.0, 1.1, 1.2, 1.3, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
-FEWEST_TICKS = 4
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
@@ -47,19 +45,12 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
-    middles = [exp(low + width * (place + 0.5)) for place in range(BINS)]
     lines = [
         (threshold, names, exp(_score_at(scores, 1.0 - threshold)))
-        for threshold, names in marks(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
+        for threshold, names in named(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
     ]
-    drawn = [
-        upright(
-            round(at, 4),
-            f"--c{4 + place % 4}",
-            f"{', '.join(names)} {threshold:g}",
-            level=1.0 - 0.1 * place,
-            label_x=round(math.log10(at), 5),
-        )
+    marks = [
+        Mark(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
         for place, (threshold, names, at) in enumerate(lines)
     ]
     return Chart(
@@ -72,36 +63,19 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
             (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(cuts.n * (1.0 - threshold)))
             for threshold, names, at in lines
         ],
-        (
-            bars(
-                "hosts",
-                [round(one, 4) for one in middles],
-                [round(one, 1) for one in hosts],
-                "--c1",
-                width=[round(exp(edges[place + 1]) - exp(edges[place]), 5) for place in range(BINS)],
-                hovertemplate="%{y:.0f} hosts at %{x:.2f} × typical<extra></extra>",
-            ),
+        Plot(
+            Axis("turnaround relative to typical", "log", exp(low), exp(low + span), "× typical"),
+            Axis("hosts", high=(1.1 + 0.1 * len(lines)) * max(hosts)),  # leaves space for labels above the bars
+            bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
+            marks=marks,
         ),
-        {
-            "xaxis": {"type": "log", "title": {"text": "turnaround relative to typical"}, **ticks(low, low + span)},
-            "yaxis": {
-                "range": [0, (1.2 + 0.1 * len(lines)) * max(hosts)],
-                "title": {"text": "hosts"},
-            },  # leaves space for labels above the bars
-            "shapes": [shape for shape, _ in drawn],
-            "annotations": [label for _, label in drawn],
-            "showlegend": False,
-            "hovermode": "closest",
-            "bargap": 0.02,
-        },
-        height=280,
     )
 
 
-def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
+def named(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
     """Return thresholds in ascending order with their gates; a changed threshold appears with both values.
 
-    >>> marks({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
+    >>> named({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
     [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
     """
     found: dict[float, list[str]] = {}
@@ -111,21 +85,6 @@ def marks(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
         if would_be != threshold:
             found.setdefault(would_be, []).append(f"{gate.value} would be")
     return sorted(found.items())
-
-
-def ticks(low: float, high: float) -> dict[str, object]:
-    """Return round values for a logarithmic axis, between two logarithms and slightly beyond.
-
-    >>> ticks(0.0, 2.0)["tickvals"], ticks(-0.5, 0.1)["tickvals"]
-    ([1.0, 1.5, 2.0, 3.0, 5.0, 7.0], [0.6, 0.7, 0.8, 0.9, 1.0, 1.1])
-    """
-    first, last = math.floor(low / math.log(10.0)), math.ceil(high / math.log(10.0))
-    shown: list[float] = []
-    for parts in (COARSE, FINE):
-        if len(shown) < FEWEST_TICKS:
-            every = [part * 10.0**power for power in range(first, last + 1) for part in parts]
-            shown = [round(value, 6) for value in every if math.exp(low) * 0.98 <= value <= math.exp(high) * 1.02]
-    return {"tickmode": "array", "tickvals": shown, "ticktext": [f"{value:g}" for value in shown]}
 
 
 def _score_at(scores: tuple[float, ...], share: float) -> float:
@@ -202,7 +161,7 @@ class PercentilePages(Pages[PageServices]):
         changes = self._asked(fields)
         await self._thresholds.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_thresholds", ", ".join(changes), why=why, values=dict(changes)
+            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes)
         )
         return self._services.go("percentiles", "thresholds")
 

@@ -11,7 +11,8 @@ from aiohttp import web
 from administration.access.who import admit
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
-from console.charts import Chart, Trace, bars, colour, line
+from console.charts import Chart, hue
+from console.drawing import Axis, Bars, Columns, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
@@ -67,10 +68,9 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
     def cell(rule: str, kind: str) -> str:
         return f"{'> ' if is_cut(rule, kind) else ''}{length(_value(rules[rule], figure, kind))}"
 
-    def drawn(place: int, rule: str) -> Trace:
+    def drawn(place: int, rule: str) -> Bars:
         hours = [_hours(_value(rules[rule], figure, kind)) for kind in kinds]
-        pattern = {"shape": ["/" if is_cut(rule, kind) else "" for kind in kinds]}
-        return bars(rule, words, hours, colour(place), marker={"color": colour(place), "pattern": pattern})
+        return Bars(rule, hours, hue(place), [is_cut(rule, kind) for kind in kinds])
 
     words = [kind.replace("_", " ") for kind in kinds]
     cut = any(is_cut(rule, kind) for rule in rules for kind in kinds)
@@ -81,9 +81,7 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
         about + (" Hatched bars: unfinished when the simulation ended, so the true value is larger." if cut else ""),
         ("promise", *rules),
         [(kind.replace("_", " "), *(cell(rule, kind) for rule in rules)) for kind in kinds],
-        [drawn(place, rule) for place, rule in enumerate(rules)],
-        {"barmode": "group", "yaxis": {"title": {"text": "hours"}, "rangemode": "tozero"}, "bargroupgap": 0.08},
-        height=300,
+        Columns(words, [drawn(place, rule) for place, rule in enumerate(rules)], Axis("hours"), key),
     )
 
 
@@ -112,34 +110,28 @@ def ends_chart(result: Document) -> Chart | None:
         "Fraction of jobs finished, by hours since submission; the last few take longest.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
-        [
-            line(
-                rule,
-                [round(at, 3) for at, _ in curves[rule]],
-                [round(100.0 * over, 2) for _, over in curves[rule]],
-                colour(place),
-            )
-            for place, rule in enumerate(curves)
-        ],
-        {
-            "xaxis": {"title": {"text": "hours since submission"}, "rangemode": "tozero"},
-            "yaxis": {"title": {"text": "jobs finished"}, "ticksuffix": " %", "range": [0, 103]},
-        },
-        height=300,
+        Plot(
+            Axis("hours since submission"),
+            Axis("jobs finished", high=103.0, unit=" %"),
+            [
+                Line(rule, [at for at, _ in curves[rule]], [100.0 * over for _, over in curves[rule]], hue(place))
+                for place, rule in enumerate(curves)
+            ],
+        ),
     )
 
 
 def price_chart(result: Document) -> Chart | None:
     """Return the chart of each rule's costs: extra instances, missed and tight due dates, preempted work."""
     said = ("price", "What it costs", "Per cent of a batch's jobs or instances; lower is better.")
-    return _by_rule(result, SHARES, said, unit=" %", axis={"ticksuffix": " %", "title": {"text": "share"}})
+    return _by_rule(result, SHARES, said, axis=Axis("share", unit=" %"))
 
 
 def delays_chart(result: Document) -> Chart | None:
     """Return the chart of delays that volunteers notice: those of their other work, and of credit."""
     about = "Minutes by which tight jobs delayed other work, and for which results waited for validation."
     said = ("delays", "Delays for volunteers", about)
-    return _by_rule(result, DELAYS, said, unit=" min", axis={"title": {"text": "minutes"}})
+    return _by_rule(result, DELAYS, said, axis=Axis("minutes", unit=" min"))
 
 
 def _by_rule(
@@ -147,8 +139,7 @@ def _by_rule(
     figures: Sequence[tuple[str, str, Callable[[float], float]]],
     said: Said,
     *,
-    unit: str,
-    axis: Document,
+    axis: Axis,
 ) -> Chart | None:
     """Return bars for each figure that is available for at least one rule."""
     rules: Document = result["rules"]
@@ -165,10 +156,8 @@ def _by_rule(
     return Chart(
         *said,
         ("rule", *names),
-        [(rule, *(_with_unit(one, unit) for one in values[rule])) for rule in rules],
-        [bars(rule, names, values[rule], colour(place)) for place, rule in enumerate(rules)],
-        {"barmode": "group", "yaxis": {"rangemode": "tozero", **axis}},
-        height=300,
+        [(rule, *(_with_unit(one, axis.unit) for one in values[rule])) for rule in rules],
+        Columns(names, [Bars(rule, values[rule], hue(place)) for place, rule in enumerate(rules)], axis),
     )
 
 

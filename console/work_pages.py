@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -14,11 +14,14 @@ from administration.explain.service import Explain
 from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
 from administration.results import Results, sees_results
+from administration.show import shown
 from administration.unschedulable import is_cut, refused_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
+from muster_client import shapes
+from web.csv_export import is_csv, send_csv
 from web.handlers import FEW_HOSTS, Pages, PageServices, get, hosts_asked, id_of
 from web.rendering import Crumb, RenderedPage
 
@@ -126,6 +129,7 @@ class UnschedulablePage(Pages[PageServices]):
 
 
 PER_PAGE = 50
+PER_READ = 1000  # rows of a CSV file that are read at once
 ALL = "all"
 STATES = (ALL, *(state.value for state in InstanceState))
 
@@ -144,12 +148,15 @@ def states_of(text: str) -> tuple[InstanceState, ...]:
 class InstancesPage(Pages[PageServices]):
     """Lists the instances of a batch."""
 
-    @get("/batches/{id}/instances", "batch_instances", asks=("state", "after"))
-    async def show(self, request: web.Request) -> RenderedPage:
+    @get("/batches/{id}/instances", "batch_instances", asks=("state", "after", "as"))
+    async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         batch_id = BatchId(id_of(request))
         state = request.query.get("state", ALL)
         states, after = states_of(state), place_of(InstancePlace, request.query.get("after", ""))
         batch = await self._services.store.views.batch(batch_id)
+        if is_csv(request.query):
+            columns = [*shapes.ListedInstanceShown.__annotations__]
+            return await send_csv(request, f"batch-{batch_id}-instances", columns, self._pages(batch_id, states))
         found = await self._services.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
         page = found[:PER_PAGE]
         last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
@@ -157,9 +164,21 @@ class InstancesPage(Pages[PageServices]):
             "batch": batch,
             "instances": page,
             "state": state,
-            "states": STATES,
+            "tabs": [
+                (one, {"unsent": batch.counts.unsent, "in_progress": batch.counts.in_progress}.get(one))
+                for one in STATES
+            ],
             "first": after is None,
             "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
         }
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
         return RenderedPage("instances.html", "Instances", "batches", crumbs, values)
+
+    async def _pages(
+        self, batch_id: BatchId, states: tuple[InstanceState, ...]
+    ) -> AsyncIterator[Sequence[shapes.ListedInstanceShown]]:
+        """Yield the batch's instances in these states."""
+        place: InstancePlace | None = None
+        while found := await self._services.store.listings.instances(batch_id, states, after=place, limit=PER_READ):
+            yield [shown(shapes.ListedInstanceShown, one) for one in found]
+            place = InstancePlace(found[-1].retries, found[-1].instance_id)

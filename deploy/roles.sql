@@ -56,8 +56,9 @@ WHERE pronamespace = 'public'::regnamespace
   AND proname IN ('add_percentile_table', 'attach_percentile_table', 'remove_generation', 'add_finished_month')
 ORDER BY oid \gexec
 GRANT SELECT ON ALL TABLES IN SCHEMA public TO muster_reader;
-REVOKE SELECT ON person, volunteer, web_session, api_token, mail_code FROM muster_reader;
+REVOKE SELECT ON person, volunteer, web_session, api_token, mail_code, subscription FROM muster_reader;
 GRANT SELECT (person_id, name, role, submitter_id, active, created_at) ON person TO muster_reader;
+GRANT SELECT (subscription_id, person_id, channel, kinds, project_wide, interval_s, created_at, paused) ON subscription TO muster_reader;
 GRANT SELECT (volunteer_id, name, beta, no_gpu, max_jobs, app_ids, created_at, no_cpu, max_cpus, preferred_at) ON volunteer
     TO muster_reader;
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 
 from domain.bounds import knob
 from domain.units import DAY_S, HOUR_S, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
@@ -134,10 +135,31 @@ class Act:
     acted_at: Instant
     who: str
     what: str  # name of the route or form, such as abort_batch
-    target: str = ""
+    target: str = ""  # kind and name, such as "batch 7"; with several, separated by ", "
     detail: Mapping[str, object] = field(default_factory=dict)
     address: str = ""
     act_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ActChoice:
+    """Which entries of the audit trail to return; empty fields match all. `since` is included, `until` is not."""
+
+    who: str = ""
+    what: str = ""
+    subject: str = ""
+    since: Instant = Instant(-inf)
+    until: Instant = Instant(inf)
+
+    @property
+    def targets(self) -> list[str] | None:
+        """Return the targets that name the subject, None for any. Entries of older releases have the suffix `_id`.
+
+        >>> ActChoice(subject="batch 7").targets
+        ['batch 7', 'batch_id 7']
+        """
+        kind, _, name = self.subject.partition(" ")
+        return [self.subject, f"{kind}_id {name}"] if self.subject else None
 
 
 # ---------------------------------------------------------------- limits on guessing passwords

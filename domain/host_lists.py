@@ -31,18 +31,50 @@ class HostKind(StrEnum):
     SILENT = "silent"
 
 
+class HostSort(StrEnum):
+    """The order of a list of all or silent hosts, descending with `-`. Orders other than `-id` read all hosts."""
+
+    NEWEST = "-id"
+    OLDEST = "id"
+    LAST_CONTACT = "last_contact"
+    LAST_CONTACT_DOWN = "-last_contact"
+    CPUS = "cpus"
+    CPUS_DOWN = "-cpus"
+    MEMORY = "memory"
+    MEMORY_DOWN = "-memory"
+    AVAILABILITY = "availability"
+    AVAILABILITY_DOWN = "-availability"
+
+    @property
+    def key(self) -> str:
+        return self.value.removeprefix("-")
+
+    @property
+    def sign(self) -> int:
+        """Return -1 for a descending order, otherwise 1."""
+        return -1 if self.value.startswith("-") else 1
+
+
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """Selects hosts for a list. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer."""
+    """Selects hosts for a list. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer.
+
+    `platform`, `label` and `sort` apply to ALL and SILENT.
+    """
 
     kind: HostKind = HostKind.ALL
     since: Instant = Instant(0.0)
     email: str = ""
+    platform: str = ""
+    label: str = ""
+    sort: HostSort = HostSort.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """The last entry of a page, where the next page continues. `key` is X of a slow host, or the number of failures."""
+    """The last entry of a page, where the next page continues. `key` is the sort key, X of a slow host, or the
+    number of failures.
+    """
 
     host_id: HostId
     key: float = 0.0

@@ -31,6 +31,7 @@ __all__ = [
     "FileSettings",
     "LifecycleSettings",
     "MailSettings",
+    "NotificationSettings",
     "OrderingSettings",
     "ProjectSettings",
     "RankingSettings",
@@ -394,7 +395,7 @@ class ServerSettings:
 class MailSettings:
     server: str = knob(
         "",
-        "SMTP server for mail to volunteers; empty = no mail. The password is read from MUSTER_SMTP_PASSWORD",
+        "SMTP server; empty = no mail. The password is read from MUSTER_SMTP_PASSWORD",
         pattern=r"[^\s/]{0,253}",
         expected="a host name or address, or nothing",
     )
@@ -406,6 +407,20 @@ class MailSettings:
         "address from which mail is sent",
         pattern=r"([^@\s<>]{1,64}@[^@\s<>]{1,189})?",
         expected="an e-mail address, or nothing",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationSettings:
+    private_networks: str = knob(
+        "",
+        "comma-separated private addresses that webhooks may use, also without TLS; empty = only public addresses",
+        pattern=_NETWORKS,
+        expected=_EXPECTED,
+    )
+    app_errors: int = knob(20, "minimum number of failed results of an app in 15 minutes for a notification", low=1)
+    app_error_fraction: float = knob(
+        0.5, "minimum share of an app's results in 15 minutes that failed, for a notification", low=0, high=1
     )
 
 
@@ -427,6 +442,7 @@ class Settings:
     access: AccessSettings = AccessSettings()
     server: ServerSettings = ServerSettings()
     mail: MailSettings = MailSettings()
+    notifications: NotificationSettings = NotificationSettings()
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object]) -> Settings:

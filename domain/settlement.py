@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from domain.dispatch import InstanceStep, Upload
 from domain.jobs import InstanceInProgress, InstanceState, JobClass, JobState
@@ -58,6 +58,7 @@ class JobFacts:
     instances: tuple[InstanceFacts, ...]
     tail_copies: int = 0  # extra copies made because the batch waited for this job
     more_instances: int = 0  # how much those copies raised its max_instances
+    retried_after: InstanceId = field(default=InstanceId(0))  # instances up to this id count towards no limit
 
     @property
     def max_instances(self) -> int:

@@ -27,6 +27,8 @@ BatchId = NewType("BatchId", int)
 JobClassId = NewType("JobClassId", int)
 JobId = NewType("JobId", int)
 InstanceId = NewType("InstanceId", int)
+SubscriptionId = NewType("SubscriptionId", int)
+DeliveryId = NewType("DeliveryId", int)
 
 SHARDS = 64  # ordinary work is divided among request workers by job_id % SHARDS
 

@@ -14,6 +14,7 @@ from domain.dispatch import Upload
 from domain.due_terms import DueTerms
 from domain.jobs import Input, InstanceState, JobState
 from domain.units import (
+    AccountId,
     AppId,
     AppVersionId,
     BatchId,
@@ -111,35 +112,78 @@ class Returned:
 
 
 class BatchSort(StrEnum):
-    """The order of a list of batches. Lists by queue or by deadline contain only active batches."""
+    """The order of a list of batches, descending with `-`. Batches without the value come last.
 
-    NEWEST = "newest"
-    QUEUE = "queue"
+    Only lists in order of id contain ended batches.
+    """
+
+    NEWEST = "-id"
+    OLDEST = "id"
+    ORDER = "order"
+    ORDER_DOWN = "-order"
     DEADLINE = "deadline"
+    DEADLINE_DOWN = "-deadline"
+    EXPECTED_END = "expected_end"
+    EXPECTED_END_DOWN = "-expected_end"
+    LATEST_END = "latest_end"
+    LATEST_END_DOWN = "-latest_end"
+
+    @property
+    def key(self) -> str:
+        return self.value.removeprefix("-")
+
+    @property
+    def sign(self) -> int:
+        """Return -1 for a descending order, otherwise 1."""
+        return -1 if self.value.startswith("-") else 1
 
 
 @dataclass(frozen=True, slots=True)
 class BatchChoice:
-    """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case; `ids` are the
-    batches to choose from.
+    """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case.
+
+    `at_risk`: only active batches whose deadline is earlier than q90 of their forecast. `blocked`: only active batches
+    over a limit. `ids`: only these, as far as they are active.
     """
 
     state: BatchState | None = None
     qos: QoS | None = None
     app_id: AppId | None = None
     submitter_id: SubmitterId | None = None
+    account_id: AccountId | None = None
+    queue: str | None = None
+    at_risk: bool = False
+    blocked: bool = False
     text: str = ""
     ids: tuple[BatchId, ...] | None = None
+
+    @property
+    def active_only(self) -> bool:
+        return self.state is BatchState.ACTIVE or self.at_risk or self.blocked or self.ids is not None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """The sort key and id of the last batch on a page, after which the next page starts."""
+    """The id and the sort keys of the last batch on a page, after which the next page starts."""
 
     batch_id: BatchId
-    order_tier: int = 0
-    order_key: float = 0.0
-    deadline_at: Instant = Instant(0.0)
+    first: float = 0.0
+    second: float = 0.0
+
+    @classmethod
+    def of(cls, batch: Batch, sort: BatchSort) -> BatchPlace:
+        """Return the place of a batch in a list; only the order of the queue has a second key."""
+        value: float | None = 0.0
+        match sort.key:
+            case "order":
+                return cls(batch.batch_id, float(sort.sign * batch.order_tier), sort.sign * batch.order_key)
+            case "deadline":
+                value = batch.deadline_at
+            case "expected_end":
+                value = batch.completion_q50_at
+            case "latest_end":
+                value = batch.completion_q90_at
+        return cls(batch.batch_id, float("inf") if value is None else sort.sign * value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +223,22 @@ class ListedInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class FailedInstance:
+    """An instance with an error: its version, the reason, and the end of its standard error."""
+
+    instance_id: InstanceId
+    job_id: JobId
+    state: InstanceState
+    host_id: HostId
+    exit_status: int | None
+    reason: str
+    stderr: str
+    platform: str
+    version_num: int
+    plan_class: str
+
+
+@dataclass(frozen=True, slots=True)
 class ListedInProgress:
     """An instance in progress on a host."""
 
@@ -191,6 +251,15 @@ class ListedInProgress:
     due_at: Instant
     est_runtime_s: float
     tight: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveCounts:
+    """Numbers of active batches: all, at risk (see BatchChoice), and blocked by a limit."""
+
+    active: int
+    at_risk: int
+    blocked: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from domain.credit import NO_CREDIT, Credit
@@ -39,6 +39,23 @@ class Credentials:
     authenticator_hash: bytes  # SHA-256 of the account key
     password_salt: bytes | None = None
     password_hash: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewAddress:
+    """An e-mail address that is not verified yet, with the password's hash for it."""
+
+    email: str
+    password_salt: bytes = field(repr=False)
+    password_hash: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MailCode:
+    """A code that was sent by mail: to choose a new password, or to verify the address `new`."""
+
+    volunteer_id: VolunteerId
+    new: NewAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -90,6 +90,18 @@ class Submissions(Protocol):
 
         Raises NotFoundError. A batch that has ended is returned unchanged.
         """
+        ...
+
+
+class BatchJobs(Protocol):
+    """Reads the jobs of a batch of any age, to copy them."""
+
+    async def class_counts(self, batch_id: BatchId) -> Mapping[JobClassId, int]:
+        """Return the number of jobs of each class; purged jobs are missing."""
+        ...
+
+    def jobs_to_copy(self, batch_id: BatchId) -> AsyncIterator[Sequence[NewJob]]:
+        """Yield the jobs in order of id, with the ids of their present classes."""
         ...
 
 

@@ -15,7 +15,7 @@ from domain.apps import App, ProcessorType
 from domain.batches import Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
-from domain.errors import InvalidInputError
+from domain.errors import InvalidInputError, NotFoundError
 from domain.forecasting import PlannedBatch
 from domain.formatting import both_in_words
 from domain.jobs import Input, JobClass
@@ -26,6 +26,7 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import DeadlineSettings, FileSettings
 from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import BatchId, Instant, JobClassId, later
+from jobs.copying import CopiedJobs
 from jobs.ordering.admission import SubmissionPlace, check_rights, permissions_of, place
 from jobs.ordering.ordering_pass import record_of
 from jobs.ordering.sizing import gpu_of, job_size
@@ -125,6 +126,7 @@ class CheckedBatch:
     inputs: Mapping[InputSpec, Input]
     gpu: ProcessorType | None = None  # the type that its jobs need
     may_date: bool = False  # its deadline affects its place in the order
+    copied: CopiedJobs | None = None  # in place of the jobs in `spec`, which then have only their classes
 
     def planned(self, now: Instant) -> PlannedBatch:
         """Return the demand that the batch would place on its app's hosts if it were submitted now."""
@@ -148,7 +150,7 @@ async def submit(
 ) -> BatchId:
     """Submit a batch. It is committed when this returns.
 
-    Raises InvalidInputError, or NotFoundError for an unknown submitter, app or input file.
+    Raises InvalidInputError, or NotFoundError for an unknown input file or batch.
     """
     batch = await checked(spec, ports=ports)
     return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock)
@@ -186,13 +188,19 @@ async def write(
             await writer.remember(key, batch_id, now=now)
         breakdown = replace(found.breakdown, batch_id=batch_id)
         await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
-        await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
+        if batch.copied is None:
+            await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
+        else:
+            await batch.copied.write(writer, batch_id, batch.size.jobs)
     return batch_id
 
 
 async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:
-    """Return the app and the GPU type its jobs need. Raises InvalidInputError, NotFoundError."""
-    app = await apps.app(spec.app)
+    """Return the app and the GPU type its jobs need. Raises InvalidInputError."""
+    try:
+        app = await apps.app(spec.app)
+    except NotFoundError:
+        raise InvalidInputError("app", "the name of an app (see `muster app list`)", spec.app) from None
     if app.deprecated:
         raise InvalidInputError("app", "an app that is not deprecated", spec.app)
     catalogue = await apps.load_catalogue()
@@ -222,9 +230,12 @@ def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
 async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
     """Return the submitter, the account (as given, otherwise its own), and the submitter's permissions there.
 
-    Raises InvalidInputError, NotFoundError.
+    Raises InvalidInputError.
     """
-    submitter = await submitters.submitter(spec.submitter)
+    try:
+        submitter = await submitters.submitter(spec.submitter)
+    except NotFoundError:
+        raise InvalidInputError("submitter", "the name of a submitter", spec.submitter) from None
     accounts = await submitters.accounts()
     further = await submitters.memberships(submitter.submitter_id)
     mine = [account for account in accounts if account.account_id in {submitter.account_id, *further}]

@@ -68,7 +68,8 @@ def settle(
     cancelled. Without a quorum, missing instances are created, counting outstanding ones; superfluous unsent instances
     are cancelled (a late result makes its retry superfluous). The job fails when its errors reach max_errors, when it
     would need more than max_instances, or when it needs another instance after max_lost (lifecycle.max_lost_instances)
-    were lost. Raises InvalidInputError if `groups` has other instances.
+    were lost. Instances before a retry of the job count towards none of these limits. Raises InvalidInputError if
+    `groups` has other instances.
     """
     if groups.keys() != set(needs_comparison(job)):
         raise InvalidInputError("groups", f"a group for each of {list(needs_comparison(job))}", dict(groups))
@@ -142,17 +143,18 @@ class _Settling:
     def without_quorum(self, agreeing: tuple[InstanceId, ...]) -> JobSettlement:
         job = self._job
         rejected = dict.fromkeys((id_ for id_, group in self._groups.items() if group == UNREADABLE), Event.REJECTED)
-        errors = [one.state for one in job.instances if one.state in JOB_ERRORS]
+        counted = [one for one in job.instances if one.instance_id > job.retried_after]
+        errors = [one.state for one in counted if one.state in JOB_ERRORS]
         errors += [InstanceState.INVALID] * len(rejected)
         if len(errors) >= job.job_class.max_errors:
             failure = f"too many errors: {_counted(errors)}; limit {job.job_class.max_errors}"
             return self.ended(JobState.FAILED, failure, rejected)
         shortage = _shortage(job, tuple(id_ for id_ in _ids(job, USABLE) if id_ not in rejected), agreeing)
-        room = job.max_instances - sum(one.state not in NOT_COUNTED for one in job.instances)
+        room = job.max_instances - sum(one.state not in NOT_COUNTED for one in counted)
         if shortage.missing > max(0, room):  # lost instances that are returned late may exceed the limit
             failure = f"no instances left: {shortage.because}; limit {job.max_instances} instances"
             return self.ended(JobState.FAILED, failure, rejected)
-        lost = [one.state for one in job.instances if one.state in LOST]
+        lost = [one.state for one in counted if one.state in LOST]
         if shortage.missing > 0 and len(lost) >= self._max_lost:
             failure = f"too many instances lost: {_counted(lost)}; limit {self._max_lost}"
             return self.ended(JobState.FAILED, failure, rejected)

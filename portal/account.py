@@ -11,16 +11,15 @@ from administration.access.who import TooManyAttemptsError, WrongPasswordError, 
 from administration.accounts import checked_email, is_account_key
 from administration.mail import Mailer
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, MusterError, NotFoundError
-from domain.units import HOUR_S, later
+from domain.units import later
+from portal.addresses import CODE_S, MAILS_AT_ONCE, MAILS_PER_S, AddressChanges
 from portal.services import PortalServices, told
 from web.handlers import Fields, Pages, fields_of, get, post
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
 from web.sign_in import REFUSED, new_password, status_of
+from wire.attach import password_hash
 
-CODE_S = HOUR_S  # validity of a code sent by mail
-MAILS_PER_S = 1 / 600.0  # to one address, and from one network
-MAILS_AT_ONCE = 3
 FORGOTTEN = """Hello,
 
 a new password was requested for your account at {project}. To choose it, open this address within an hour:
@@ -29,18 +28,14 @@ a new password was requested for your account at {project}. To choose it, open t
 
 If you did not request it, ignore this message. Your password then stays the same.
 """
-MOVED = """Hello,
-
-the e-mail address of your account at {project} was changed. If you did not change it, contact the project.
-{url}
-"""
 
 
 class AccountPages(Pages[PortalServices]):
     """The account page and its forms."""
 
-    def __init__(self, services: PortalServices) -> None:
+    def __init__(self, services: PortalServices, addresses: AddressChanges) -> None:
         super().__init__(services)
+        self._addresses = addresses
         self._mailer = Mailer(lambda: services.catalogue.settings.mail)
         self._asked = Buckets(services.clock)
 
@@ -60,19 +55,34 @@ class AccountPages(Pages[PortalServices]):
     async def change_email(self, request: web.Request) -> RenderedPage | web.Response:
         """Change the address. The password is needed, because its stored hash depends on the address."""
         record, fields = the_volunteer(request), await fields_of(request)
-        signing, project = self._services.authenticator.signing, self._services.catalogue.settings.project
-        password = fields.get("password", "")
+        signing, password = self._services.authenticator.signing, fields.get("password", "")
         try:
             email = checked_email(fields.get("email", "").strip())
             if is_account_key(record, password):
                 raise InvalidInputError("password", "your password, not the account key", "the account key")
             checked = await signing.check_volunteer(record.email, password, address=address_of(request))
-            await signing.change_volunteer_email(checked, email, password)
+            is_changed = await self._addresses.change(checked, email, password_hash(password, email))
         except (*REFUSED, AlreadyExistsError) as error:
             return await self._account(request, "email", error)
-        text = MOVED.format(project=project.name, url=project.url)
-        self._mailer.send_later(record.email, f"{project.name}: your address was changed", text)
-        return self._services.go("account", "email")
+        return self._services.go("account", "email" if is_changed else "verify")
+
+    @get("/verify", "verify", asks=("code",))
+    async def verify(self, request: web.Request) -> RenderedPage:
+        """Show the form of the link that was sent to a new address: programs that check links must not use it up."""
+        return self._verify(request.query.get("code", ""), None)
+
+    @post("/verify", "verify_post")
+    async def use_new_address(self, request: web.Request) -> RenderedPage | web.Response:
+        code = (await fields_of(request)).get("code", "")
+        try:
+            await self._addresses.verify(code)
+        except (ConflictError, AlreadyExistsError, NotFoundError) as error:
+            return self._verify(code, error)
+        return self._services.go("sign-in", "email")
+
+    def _verify(self, code: str, wrong: MusterError | None) -> RenderedPage:
+        values = {"wrong": told(wrong), "code": code}
+        return RenderedPage("verify.html", "Confirm your address", "-", values=values, status=status_of(wrong))
 
     @post("/account/statistics", "statistics_post")
     async def choose_statistics(self, request: web.Request) -> web.Response:
@@ -136,10 +146,10 @@ class AccountPages(Pages[PortalServices]):
         code, least = fields.get("code", ""), services.catalogue.settings.project.min_password_length
         try:
             password = _same_twice(fields, least)
-            volunteer_id = await services.store.volunteers.take_mail_code(hash_of(code), now=services.clock.now())
-            if volunteer_id is None:
+            found = await services.store.volunteers.take_mail_code(hash_of(code), now=services.clock.now())
+            if found is None:
                 raise ConflictError("this link was used already or has expired: request another one")
-            record = await services.store.volunteers.volunteer(volunteer_id)
+            record = await services.store.volunteers.volunteer(found.volunteer_id)
             await services.authenticator.signing.change_volunteer_password(record, password, least=least)
         except (InvalidInputError, ConflictError, NotFoundError) as error:
             return self._reset(code, error)

@@ -14,6 +14,7 @@ from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
 from portal.account import AccountPages
+from portal.addresses import AddressChanges
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
 from portal.preferences import PreferencePages
@@ -26,7 +27,7 @@ from web.rendering import Assets, Renderer, sources
 
 PLACE = "/volunteers"
 ENTRY = ("start", "join", "join_post", "sign_in", "sign_in_post", "sign_out", "static", "theme")
-OPEN = frozenset({*ENTRY, "forgotten", "forgotten_post", "reset", "reset_post"})
+OPEN = frozenset({*ENTRY, "forgotten", "forgotten_post", "reset", "reset_post", "verify", "verify_post"})
 
 
 @web.middleware
@@ -43,7 +44,8 @@ class Site:
     def __init__(self, services: PortalServices, assets: Assets) -> None:
         self._entry = SiteEntry(services)
         self._renderer = services.renderer
-        self._public = PublicPages(services)
+        addresses = AddressChanges(services)
+        self._public = PublicPages(services, addresses)
         errors = ErrorPages(services.renderer).middleware
         self.application = web.Application(
             middlewares=[
@@ -55,8 +57,9 @@ class Site:
             ],
             client_max_size=MOST_FORM_BYTES,
         )
-        pages = (AccountPages, ComputerPages, ResultPages, TeamPages, PreferencePages)
-        for page in (self._entry, *[kind(services) for kind in pages], assets):
+        pages = (ComputerPages, ResultPages, TeamPages, PreferencePages)
+        account = AccountPages(services, addresses)
+        for page in (self._entry, account, *[kind(services) for kind in pages], assets):
             self.application.add_routes(page.routes())
 
     def routes(self) -> list[web.RouteDef]:

@@ -15,6 +15,7 @@ from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, 
 from domain.participation import ExportedVolunteer, ProjectFigures
 from domain.units import Instant, Seconds, TeamId, VolunteerId, later
 from domain.volunteers import VolunteerRecord
+from portal.addresses import AddressChanges
 from portal.services import PortalServices, title_of
 from scheduler.reply import preferences_of
 from transfer.downloads import OwnBytes
@@ -68,8 +69,9 @@ class StatisticsFiles:
 class PublicPages:
     """The web RPCs below the master URL, and the pages that everyone may see."""
 
-    def __init__(self, services: PortalServices) -> None:
+    def __init__(self, services: PortalServices, addresses: AddressChanges) -> None:
         self._services = services
+        self._addresses = addresses
         self._figures: tuple[Instant, ProjectFigures] | None = None
         self._counting = asyncio.Lock()
 
@@ -112,6 +114,7 @@ class PublicPages:
     async def set_info(self, query: Query) -> bytes:
         """Change an account's name, team (0: none) and password hash; a new address requires a new password hash.
 
+        If the project sends mail, the new address replaces the old one when its owner opens the link sent to it.
         Other fields of the original are ignored: this project does not have them.
         """
         record, store = await self._record(query), self._services.store
@@ -131,7 +134,7 @@ class PublicPages:
         if name and name != volunteer.name:
             await store.volunteers.rename(volunteer.volunteer_id, name)
         if hashed:
-            await self._services.authenticator.signing.set_client_hash(record, hashed, email=email)
+            await self._addresses.change(record, email, hashed)
         return web_rpc.account_changed()
 
     async def find_teams(self, query: Query) -> bytes:

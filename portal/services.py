@@ -176,6 +176,7 @@ SAID = {
     "joined": "Your account is ready. Now add the project in your BOINC client, as described below.",
     "preferences": "Saved. Each computer applies the preferences to new work at its next contact.",
     "email": "Your e-mail address has been changed. Use the new address to sign in.",
+    "verify": "A link was sent to the new address. Open it within an hour; the old address stays until then.",
     "deleted": "Your account has been deleted. Also remove the project in your BOINC client.",
     "mailed": "If there is an account with this address, a message with a link has been sent to it.",
     "reset": "Your password has been changed. Sign in with the new password.",
@@ -188,7 +189,7 @@ SAID = {
     "statistics": "Saved. The change takes effect in the next daily export of the statistics.",
     "password": "Your password has been changed. Your computers stay attached; other browsers are signed out.",
 }
-LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, SAID, volunteer_of)
+LOOK = PageStyle("portal", "site.html", ("computers", "My computers"), True, SECTIONS, (), SAID, volunteer_of)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.errors import InvalidInputError
-from domain.ordered_work import LogicalCorrection, OrderedBatch
+from domain.ordered_work import LogicalCorrection, OrderedBatch, OrderNotes
+from domain.ordering import QueueClock
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 
 UNKNOWN_POOL_FLOP_PER_S = FlopPerSecond(1e12)  # used while no host is known; only the order matters
@@ -171,6 +172,26 @@ def logical_correction(one: OrderedBatch, fraction: float) -> LogicalCorrection 
     if abs(corrected.moved_s) <= LEAST_MOVED * one.charged_s:
         return None
     return LogicalCorrection(batch.batch_id, batch.submitter_id, Seconds(now_s), corrected.charged_s)
+
+
+def notes_of_reopened(one: OrderedBatch, now: Instant) -> OrderNotes:
+    """Return the notes of an ended batch that becomes active again, as if an ordering pass had just charged it.
+
+    Its used fraction follows from the part of its charge that was not refunded.
+    """
+    found = counted(one)
+    kept_flop = one.batch_flop * (1.0 - one.refunded_s / one.charged_s) if one.charged_s > 0.0 else 0.0
+    fraction = kept_flop / (found.used * one.job_flop) if found.used and one.job_flop > 0.0 else 1.0
+    counts = one.batch.counts
+    return OrderNotes(
+        QueueClock(since=now),
+        sent=counts.sent,
+        charged=found.charged,
+        used=found.used,
+        charged_at=now,
+        used_fraction=max(0.0, fraction),
+        sampled=counts.jobs_validated,
+    )
 
 
 def abort_refund(one: OrderedBatch) -> LogicalCorrection | None:

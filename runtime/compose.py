@@ -20,6 +20,12 @@ from administration.accounts import AccountKeys
 from administration.attention.service import AttentionViews
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
+from administration.mail import Mailer
+from administration.notifications.delivery import EVERY_S as DELIVER_EVERY_S
+from administration.notifications.delivery import Deliverer
+from administration.notifications.detection import EVERY_S as WATCH_EVERY_S
+from administration.notifications.detection import EventWatch
+from administration.notifications.webhook import Webhooks
 from administration.project import Project
 from administration.statistics import LOOK_EVERY_S as LOOK_EVERY_EXPORT_S
 from administration.statistics import StatisticsExport
@@ -55,6 +61,7 @@ from runtime.project_api import build_project_api
 from runtime.rate_limits.hosts import HostLimit, NewcomerLimit
 from runtime.rate_limits.requests import AREA as MALFORMED
 from runtime.rate_limits.requests import MalformedRequests, RequestLimits
+from runtime.sampling import SAMPLE_EVERY_S, Sampler
 from scheduler.handler import build_handler
 from scheduler.service import SchedulerPorts
 from store.locks import DutyLocks, PostgresShards
@@ -235,7 +242,7 @@ async def build_worker(
         )
         api, batches, results, runs = served.api, served.batches, served.results, served.runs
         console = build_console(
-            store, catalogue, batches, results, runs, api.thresholds, authenticator, clock, fed.array
+            store, catalogue, batches, results, runs, api.thresholds, api.subscriptions, authenticator, clock, fed.array
         )
         parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
@@ -302,9 +309,11 @@ async def build_background(
         )
         object_cleaner = ObjectCleaner(files, store.restoring, clock, lambda: catalogue.catalogue().settings.storage)
         exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
+        sampler = Sampler(store, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
+        watch, deliverer = notifiers(store, project, lambda: catalogue.catalogue().settings, clock)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
         other_locks = {  # each folder once, even if several nodes share it
             name: f"{name} of {folder}" for name in ("leftover files", "statistics export")
@@ -338,6 +347,9 @@ async def build_background(
                 ("aborts", store.submissions.finish_aborts, lambda: FINISH_ABORTS_S),
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
+                ("samples", sampler.run_once, lambda: SAMPLE_EVERY_S),
+                ("events", watch.run_once, lambda: WATCH_EVERY_S),
+                ("notifications", deliverer.run_once, lambda: DELIVER_EVERY_S),
             )
         )
         attention = AttentionViews(store, lambda: catalogue.catalogue().settings, clock)
@@ -367,6 +379,17 @@ def host_statistics(
     """Return the service that ranks hosts, for a command or the background process."""
     ports = HostStatisticsPorts(store.applications, store.hav_tables, store.generations)
     return hoststats.service.build(ports, settings, clock)
+
+
+def notifiers(
+    store: PostgresStore, project: Project, settings: Callable[[], Settings], clock: Clock
+) -> tuple[EventWatch, Deliverer]:
+    """Return the services that raise events and deliver notifications of them."""
+    keys = AccountKeys(load_keys(project.keys_dir).account_secret)
+    watch = EventWatch(store.notifications, store.views, store.process_reports, lambda: settings().notifications, clock)
+    webhooks = Webhooks(lambda: settings().notifications.private_networks)
+    mailer = Mailer(lambda: settings().mail)
+    return watch, Deliverer(store.notifications, keys, mailer, webhooks, settings, clock)
 
 
 def estimator(store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> Estimator:

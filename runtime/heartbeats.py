@@ -92,7 +92,7 @@ class WorkerHeartbeat:
         self._source = source
         self._clock = clock
         self._started_at = clock.now()
-        self._looks: deque[tuple[Instant, Counter[str], float]] = deque(maxlen=KEPT)
+        self._looks: deque[tuple[Instant, Counter[str], float]] = deque(maxlen=RATES_OVER + 1)
         self._refusals: deque[Counter[str]] = deque(maxlen=KEPT)
         self._failed = FailedRequests(self._started_at)
 
@@ -108,7 +108,7 @@ class WorkerHeartbeat:
         self._looks.append((now, totals, self._counters.took_s))
         self._refusals.append(Counter({code.value: count for code, count in self._counters.refusals.items()}))
         self._failed.update(failures_of(totals, self._pages.replies), now)
-        before_at, before, before_took_s = self._looks[max(0, len(self._looks) - 1 - RATES_OVER)]
+        before_at, before, before_took_s = self._looks[0]
         cool_off_s = self._source.catalogue().settings.feeder.cool_off_s
         recent, past_s = totals - before, max(now - before_at, 1e-9)
         answered = recent["requests"]
@@ -121,10 +121,9 @@ class WorkerHeartbeat:
             "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,
             "failed": self._failed.as_json(),
             "refusals": dict((self._refusals[-1] - self._refusals[0]).most_common()),
-            "history": [
-                [at, one["requests"], one["sent"], sum(count for name, count in one.items() if "status_" in name)]
-                for at, one, _ in self._looks
-            ],
+            "refused": {code.value: count for code, count in self._counters.refusals.items()},
+            "busy_s": self._counters.took_s,
+            "history": [],  # consoles of older nodes read it during an upgrade
             "slots": len(self._array),
             "slots_most": self._source.catalogue().settings.feeder.slots,
             "partitions": partitions(self._array, self._source, self._clock.monotonic()),

@@ -9,6 +9,7 @@ import logging
 import os
 import re
 import sys
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from contextvars import ContextVar
 from itertools import count
@@ -19,6 +20,7 @@ from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.sign_in import ASKED_FROM
 from domain.clock import Clock
+from runtime.metrics.catalogue import LATENCY_S
 
 # The current request's id; None outside requests.
 REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
@@ -86,10 +88,16 @@ class PageCounters:
     def __init__(self) -> None:
         self.replies: Counter[tuple[str, str]] = Counter()  # by area and status class, such as 2xx
         self.took_s: defaultdict[str, float] = defaultdict(float)
+        self.console: defaultdict[str, list[float]] = defaultdict(lambda: [0.0] * (len(LATENCY_S) + 2))
 
-    def note(self, area: str, status: int, took_s: float) -> None:
+    def note(self, area: str, status: int, took_s: float, page: str | None = None) -> None:
+        """Count a request. `page` is the name of its route, for the histograms of the console."""
         self.replies[area, f"{status // 100}xx"] += 1
         self.took_s[area] += took_s
+        if area == "console" and page:
+            histogram = self.console[page]
+            histogram[bisect_left(LATENCY_S, took_s)] += 1
+            histogram[-1] += took_s
 
 
 class RequestIds:
@@ -123,7 +131,8 @@ class RequestIds:
                 status = status if is_open(request) else HUNG_UP
                 raise
             finally:
-                self._pages.note(area if area in AREAS else "site", status, self._clock.monotonic() - began_at)
+                took_s, page = self._clock.monotonic() - began_at, request.match_info.route.name
+                self._pages.note(area if area in AREAS else "site", status, took_s, page)
             return response
 
         return identify

@@ -60,28 +60,31 @@ class PostgresInsight(OnDatabase):
     """Runs read-only queries about active hosts and waiting work. Takes no locks."""
 
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]:
         """Return the hosts active since `active_since`, for each group of versions for one processor type.
 
         A result has a new table (domain.insight.STANDING_FIELDS) of the hosts' rows with these versions, and the hosts
-        without such a row that have one of the versions' platforms and the coprocessor they need.
+        without such a row that have one of the versions' platforms and the coprocessor they need. `one_in` reads a
+        sample: one host in so many.
         """
         ids = _listed(version.app_version_id for versions in groups for version in versions)
         table, (hosts, equipment) = await asyncio.gather(
-            self._rows_of(ids, active_since, now), self._active_hosts(active_since, now)
+            self._rows_of(ids, active_since, now, one_in), self._active_hosts(active_since, now, one_in)
         )
         return await asyncio.to_thread(
             lambda: [_standing(table, hosts, equipment, versions) for versions in groups]
         )  # other tasks share this process, and there may be many hosts
 
-    async def _rows_of(self, ids: str, active_since: Instant, now: Instant) -> Table:
+    async def _rows_of(self, ids: str, active_since: Instant, now: Instant, one_in: int) -> Table:
         async with self._looking() as connection:
-            return await copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now)
+            return await copied(connection, STANDING_FIELDS, "hav_standings", ids, active_since, now, one_in)
 
-    async def _active_hosts(self, active_since: Instant, now: Instant) -> tuple[Table, Sequence[Equipment]]:
+    async def _active_hosts(
+        self, active_since: Instant, now: Instant, one_in: int
+    ) -> tuple[Table, Sequence[Equipment]]:
         async with self._looking() as connection:
-            hosts = await copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now)
+            hosts = await copied(connection, ACTIVE_FIELDS, "active_hosts", active_since, now, one_in)
             rows = await connection.fetch(load("equipment_of_hosts"), active_since, timeout=MOST_S)
         return hosts, [_equipment(row) for row in rows]
 

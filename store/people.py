@@ -12,6 +12,7 @@ from domain.access import (
     FORGOTTEN_AFTER_S,
     KNOWN_FOR_S,
     Act,
+    ActChoice,
     Attempts,
     Guess,
     PersonRecord,
@@ -26,7 +27,7 @@ from domain.batches import Account, Submitter, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, later
-from domain.volunteers import Credentials, Volunteer, VolunteerRecord
+from domain.volunteers import Credentials, MailCode, NewAddress, Volunteer, VolunteerRecord
 from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
@@ -36,6 +37,7 @@ _credential_values = values_of("authenticator_nonce authenticator_hash password_
 _volunteer_values = values_of("volunteer_id name beta no_gpu max_jobs apps no_cpu max_cpus preferred_at")
 
 
+_new_address = mapper(NewAddress)
 _tree_row = mapper(TreeRow, kind=lambda row: TreeKind(row["kind"]), permissions=lambda row: tuple(row["permissions"]))
 Kind = Literal["account", "submitter"]
 RENAME: Mapping[Kind, str] = {"account": "rename_account", "submitter": "rename_submitter"}  # queries
@@ -212,15 +214,22 @@ class PostgresVolunteers(OnDatabase):
             raise AlreadyExistsError("volunteer", email) from error
 
     async def add_mail_code(
-        self, code_hash: bytes, volunteer_id: VolunteerId, *, expires_at: Instant, now: Instant
+        self,
+        code_hash: bytes,
+        volunteer_id: VolunteerId,
+        *,
+        expires_at: Instant,
+        now: Instant,
+        new: NewAddress | None = None,
     ) -> None:
-        """Store a code for a new password, replacing the volunteer's previous code."""
-        await self._database.fetch("add_mail_code", code_hash, volunteer_id, expires_at, now)
+        """Store a code for a new password, or for the address `new`, replacing the volunteer's previous code."""
+        values = (None, None, None) if new is None else (new.email, new.password_salt, new.password_hash)
+        await self._database.fetch("add_mail_code", code_hash, volunteer_id, expires_at, now, *values)
 
-    async def take_mail_code(self, code_hash: bytes, *, now: Instant) -> VolunteerId | None:
-        """Consume a code and return its volunteer, None if it is unknown or expired."""
-        row = await self._database.fetch_one("take_mail_code", code_hash, now)
-        return None if row is None else VolunteerId(row["volunteer_id"])
+    async def take_mail_code(self, code_hash: bytes, *, now: Instant, is_address: bool = False) -> MailCode | None:
+        """Consume a code for a new password (or address), None if it is unknown or expired."""
+        row = await self._database.fetch_one("take_mail_code", code_hash, now, is_address)
+        return None if row is None else MailCode(row["volunteer_id"], _new_address(row) if is_address else None)
 
     async def volunteers(
         self, *, limit: int | None = None, after: VolunteerId | None = None
@@ -250,6 +259,7 @@ class PostgresVolunteers(OnDatabase):
 
 FORGET_AT_ONCE = 1000  # number of expired rows
 LAST_ID = 2**62
+ALL_ACTS = ActChoice()
 
 
 class PostgresAccess(OnDatabase):
@@ -279,6 +289,10 @@ class PostgresAccess(OnDatabase):
 
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [person(row) for row in await self._database.fetch("list_people", limit, after or 0)]
+
+    async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]:
+        found = await self._database.fetch("person_names", sorted(set(person_ids)))
+        return {row["person_id"]: row["name"] for row in found}
 
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
@@ -397,10 +411,17 @@ class PostgresAccess(OnDatabase):
             "insert_act", act.acted_at, act.who, act.what, act.target, rows.encoded(act.detail), act.address
         )
 
-    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
-        """Return the acts, newest first. `before` is the act_id at which a listing continues."""
-        found = await self._database.fetch("list_acts", limit, before or LAST_ID)
-        return [_act(row) for row in found]
+    async def acts(
+        self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
+    ) -> Sequence[Act]:
+        """Return acts by who, what and subject, newest first, with act_ids from `first` to below `before`."""
+        asked = (choice.who, choice.what, choice.targets)
+        return [_act(row) for row in await self._database.fetch("list_acts", limit, before or LAST_ID, first, *asked)]
+
+    async def act_range(self, choice: ActChoice) -> tuple[int, int]:
+        """Return the first act_id of the chosen time, and the first one after it."""
+        row = await self._database.fetch_first("act_range", choice.since, choice.until)
+        return row["first_id"], row["end_id"]
 
 
 _attempts = mapper(Attempts)

@@ -20,6 +20,7 @@ from store.insight import PostgresInsight
 from store.ledger import PostgresLedger
 from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
+from store.notifications import PostgresNotifications
 from store.ordering import PostgresOrdering, PostgresOrderingRules
 from store.outputs import PostgresTrickles, PostgresUploads
 from store.participation import PostgresParticipation
@@ -28,7 +29,9 @@ from store.percentiles import PostgresGenerations, PostgresHavTables
 from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
+from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
+from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -104,6 +107,7 @@ class PostgresStore:
         self.ledger = PostgresLedger(database, self._scheduler_settings)
         self.waiting = PostgresWaitingWork(database)
         self.submissions = PostgresSubmissions(database)
+        self.repeating = PostgresRepeating(database)
         self.unsettled = PostgresUnsettledJobs(database, self._scheduler_settings)
         self.overdue = PostgresOverdueWork(database, self._scheduler_settings)
         self.outages = PostgresOutages(database)
@@ -124,6 +128,7 @@ class PostgresStore:
         self.generations = PostgresGenerations(database)
         self.tails = PostgresTails(database)
         self.notes = PostgresNotes(database)
+        self.notifications = PostgresNotifications(database)
         self.forecasting = PostgresForecasting(database)
         self.forecasts = PostgresForecasts(database)
         self.ordering = PostgresOrdering(database)
@@ -134,6 +139,7 @@ class PostgresStore:
         self.volunteer_views = PostgresVolunteerViews(database)
         self.trickles = PostgresTrickles(database)
         self.process_reports = PostgresProcessReports(database)
+        self.samples = PostgresSamples(database)
         self.simulations = PostgresSimulations(database)
         self.arrivals = PostgresArrivals(database)
         self.clock = DatabaseClock(database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from domain.host_lists import (
     HostKind,
     HostList,
     HostPlace,
+    HostSort,
     ListedHost,
     RecentFailures,
     SlowWith,
@@ -28,6 +30,7 @@ from domain.jobs import InstanceState, JobClass
 from domain.refusals import Whys
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId, VolunteerId
 from domain.views import (
+    ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -47,10 +50,10 @@ from store.rows import mapper, or_empty
 
 LAST_ID = 2**63 - 1
 LAST_HOST_ID = 2**31 - 1
-LEAST_TIER = -(2**31)
 MOST_RETRIES = 2**15
 
 
+_active_counts = mapper(ActiveCounts)
 _active_total = mapper(ActiveTotal, app="app_name")
 held_instance = mapper(ListedInProgress, app="app_name")
 _instance = mapper(ListedInstance, reason=or_empty("reason"))
@@ -87,18 +90,29 @@ class PostgresListings(OnDatabase):
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.text.lower(), choice.ids)
-        match sort:
-            case BatchSort.NEWEST:
-                before = LAST_ID if after is None else after.batch_id
-                found = await self._database.fetch("batches_newest", before, limit, choice.state, *chosen)
-            case BatchSort.QUEUE:
-                place = (LEAST_TIER, 0.0, 0) if after is None else (after.order_tier, after.order_key, after.batch_id)
-                found = await self._database.fetch("batches_in_queue", *place, limit, *chosen)
-            case BatchSort.DEADLINE:
-                at = (float("-inf"), 0) if after is None else (after.deadline_at, after.batch_id)
-                found = await self._database.fetch("batches_by_deadline", *at, limit, *chosen)
-        return [_listed(row) for row in found]
+        """Return a page of batches. Orders other than by id contain only active batches."""
+        place = BatchPlace(BatchId(0), -inf, -inf) if after is None else after
+        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower())
+        if sort.key != "id" or choice.active_only:
+            keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
+            found = await self._database.fetch(
+                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk, choice.blocked, choice.ids
+            )
+        else:
+            first = LAST_ID if after is None and sort is BatchSort.NEWEST else place.batch_id
+            asked = (first, sort is BatchSort.NEWEST, limit, choice.state, *chosen)
+            found = await self._database.fetch("batches_by_id", *asked)
+        return await self.listed([row["batch_id"] for row in found])
+
+    async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
+        """Return batches in the given order, without missing ones."""
+        if not batch_ids:
+            return []
+        by_id = {row["batch_id"]: _listed(row) for row in await self._database.fetch("listed_batches", list(batch_ids))}
+        return [by_id[one] for one in batch_ids if one in by_id]
+
+    async def counts(self) -> ActiveCounts:
+        return _active_counts(await self._database.fetch_first("active_counts"))
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}
@@ -213,14 +227,14 @@ class PostgresHostLists(OnDatabase):
     ) -> HostList:
         match choice.kind:
             case HostKind.ALL:
-                return await self._page(await self._newest(choice.email, after, limit + 1), limit)
+                return await self._selected(choice, after, limit, looked_at)
             case HostKind.SLOW:
                 return await self._page(await self._slow(after, limit + 1), limit)
             case HostKind.FAILING:
                 entries, since = await self._failing(choice.since, after, limit + 1, looked_at)
                 return await self._page(entries, limit, since=since)
             case HostKind.SILENT:
-                return await self._silent(choice.since, after, limit, looked_at)
+                return await self._selected(choice, after, limit, looked_at)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         found = await self._database.fetch("listed_hosts", list(host_ids))
@@ -246,14 +260,6 @@ class PostgresHostLists(OnDatabase):
             return HostInstances(instances, ResultPlace(instances[-1].sent_at, instances[-1].instance_id))
         return HostInstances(instances, None if is_end else ResultPlace(*end))
 
-    async def _newest(self, email: str, after: HostPlace | None, limit: int) -> list[Entry]:
-        last = LAST_HOST_ID if after is None else after.host_id
-        if email:
-            found = await self._database.fetch("hosts_of_email", email.lower(), last, limit)
-        else:
-            found = await self._database.fetch("hosts_newest", last, limit)
-        return [(HostPlace(row["host_id"]), None) for row in found]
-
     async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
         place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.app_version_id)
         return [
@@ -269,12 +275,24 @@ class PostgresHostLists(OnDatabase):
         entries: list[Entry] = [(HostPlace(row["host_id"], float(row["failures"])), _failures(row)) for row in found]
         return entries, found[0]["since"] if found and found[0]["looked_at"] == looked_at else None
 
-    async def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        before = LAST_HOST_ID if after is None else after.host_id
-        looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
-        is_end = len(looked) < 2  # that one, and the next
-        last = HostId(0) if is_end else HostId(looked[0]["host_id"])
-        found = await self._database.fetch("silent_hosts", before, last, since, limit + 1)
+    async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
+        """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
+        since = choice.since if choice.kind is HostKind.SILENT else None
+        if choice.sort is not HostSort.NEWEST:
+            start = (-inf, 0) if after is None else (after.key, after.host_id)
+            asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, choice.platform, choice.label)
+            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower())
+            return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
+        before, having = LAST_HOST_ID if after is None else after.host_id, (choice.platform, choice.label)
+        last, is_end = HostId(0), True
+        if choice.email:
+            found = await self._database.fetch("hosts_of_email", choice.email.lower(), before, limit + 1, *having)
+        else:
+            if choice.kind is HostKind.SILENT or any(having):
+                looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
+                is_end = len(looked) < 2  # that one, and the next
+                last = last if is_end else HostId(looked[0]["host_id"])
+            found = await self._database.fetch("selected_hosts", before, last, since, limit + 1, *having)
         page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 

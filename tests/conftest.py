@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -38,8 +39,9 @@ def pytest_configure(config: pytest.Config) -> None:
 def forget_old_folders() -> None:
     """Remove folders of failed sessions after a day."""
     for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
-        if folder.stat().st_mtime < SystemClock().now() - KEPT_S:
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):  # another session has just ended
+            if folder.stat().st_mtime < SystemClock().now() - KEPT_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
+from domain.access import Act, ActChoice, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
 from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
@@ -16,6 +16,7 @@ from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, Permission, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.samples import Sample
 from domain.units import (
     AccountId,
     AppId,
@@ -52,7 +53,7 @@ from domain.volunteers import (
     VolunteerRecord,
 )
 from hoststats.ports import Table
-from store.people import Kind
+from store.people import ALL_ACTS, Kind
 
 
 class SignInPeople(Protocol):
@@ -72,6 +73,8 @@ class SignInPeople(Protocol):
     async def person(self, name: str) -> PersonRecord: ...
 
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]: ...
+
+    async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]: ...
 
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
@@ -134,7 +137,11 @@ class AccessStore(SignInPeople, Sessions, Tokens, Protocol):
 
     async def note_act(self, act: Act) -> None: ...
 
-    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]: ...
+    async def acts(
+        self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
+    ) -> Sequence[Act]: ...
+
+    async def act_range(self, choice: ActChoice) -> tuple[int, int]: ...
 
 
 class People(Protocol):
@@ -279,7 +286,7 @@ class Insight(Protocol):
     """Read-only queries about calling hosts and waiting work. Takes no locks."""
 
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]: ...
 
     async def recent_callers(self, limit: int) -> Sequence[Caller]: ...
@@ -309,6 +316,20 @@ class ProcessReports(Protocol):
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]: ...
 
 
+class Samples(Protocol):
+    """Samples of the project's figures over time."""
+
+    async def write(self, step_s: int, at: Instant, figures: Mapping[str, float]) -> None: ...
+
+    async def last(self, step_s: int, until: Instant) -> Instant | None: ...
+
+    async def between(self, step_s: int, from_at: Instant, to_at: Instant) -> Sequence[Sample]: ...
+
+    async def delete(self, step_s: int, *, before: Instant, after: Instant) -> None: ...
+
+    async def active_hosts(self, since: Instant) -> int: ...
+
+
 class OrderingRules(Protocol):
     """Grants, limits, usage, and the breakdown of each batch's place."""
 
@@ -321,6 +342,8 @@ class OrderingRules(Protocol):
     async def drop_grant(self, account_id: AccountId) -> None: ...
 
     async def limits(self) -> Sequence[Limit]: ...
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None: ...
 
     async def put_limit(self, limit: Limit) -> None: ...
 

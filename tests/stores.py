@@ -14,10 +14,12 @@ from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, Li
 from domain.jobs import InstanceState
 from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
+    ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
     BatchSort,
+    FailedInstance,
     InstancePlace,
     ListedBatch,
     ListedInProgress,
@@ -28,6 +30,7 @@ from feeder.ports import WaitingWork
 from hoststats.ports import Generations, HavTables
 from jobs.ports import (
     AccelerationNotes,
+    BatchJobs,
     EndedWork,
     OrderedWork,
     Outages,
@@ -49,6 +52,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    Samples,
     SettingStore,
     Simulations,
     Views,
@@ -97,8 +101,10 @@ class Listings(Protocol):
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
-        """Newest first, or active batches in order, or active batches by deadline."""
+        """Return all batches by id, or active batches in another order."""
         ...
+
+    async def counts(self) -> ActiveCounts: ...
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         """Return the names of these batches; unknown ones are left out."""
@@ -123,6 +129,12 @@ class AttentionReads(Protocol):
     async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
         """Return the active batches that are late, at risk or failing, earliest deadline first."""
         ...
+
+
+class Repeating(BatchJobs, Protocol):
+    async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
+
+    async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
 
 
 class CheckedViews(Views, Protocol):
@@ -207,6 +219,8 @@ class Store(Protocol):
     @property
     def tails(self) -> TailWork: ...
     @property
+    def repeating(self) -> Repeating: ...
+    @property
     def notes(self) -> AnyNotes: ...
     @property
     def forecasting(self) -> ForecastTables: ...
@@ -229,6 +243,8 @@ class Store(Protocol):
     def trickles(self) -> Trickles: ...
     @property
     def process_reports(self) -> ProcessReports: ...
+    @property
+    def samples(self) -> Samples: ...
     @property
     def simulations(self) -> Simulations: ...
     async def close(self) -> None: ...

@@ -39,7 +39,9 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-OPEN = frozenset({"sign_in", "sign_in_post", "static", "theme"})  # routes that require no sign-in
+OPEN = frozenset(  # routes that require no sign-in
+    {"sign_in", "sign_in_post", "static", "theme", "subscription", "subscription_post"}
+)
 MUST_CHANGE = frozenset({"password", "password_change", "sign_out"})  # routes open before the first password change
 LIVE = "X-Console"  # header sent by the script that refreshes live parts
 

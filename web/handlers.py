@@ -6,6 +6,7 @@ import functools
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
+from urllib.parse import urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -33,6 +34,7 @@ def whole_number(text: str, field: str, low: int, high: int) -> int:
 
 
 LARGEST_ID = 2**62
+UPLOAD_PATH = "/batches/upload"  # the only page with a multipart form
 FEW_HOSTS, MANY_HOSTS = 20, 100
 
 
@@ -55,6 +57,10 @@ class PageServices:
         """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+    def go_to(self, address: str, said: str = "", **query: str) -> web.Response:
+        """Redirect to a page that a query identifies, such as a user's."""
+        return self.go(f"{address}?{urlencode(query)}", said)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,10 @@ PLACE = "static/manual"
 ANY_PAGE = "console#pages"
 HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
     "batch_new.html": "reference/batch-file",
+    "batch_upload.html": "reference/batch-file",
+    "batch_clone.html": "console#run-a-batch-again",
+    "batch_retry.html": "console#run-a-batch-again",
+    "batch_errors.html": "console#run-a-batch-again",
     "batch.html": "explanations/completion",
     "job.html": "explanations/deadlines",
     "instance.html": "explanations/deadlines",
@@ -23,7 +27,10 @@ HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other 
     "settings.html": "reference/settings",
     "simulate.html": "console#simulations",
     "simulation.html": "console#simulations",
+    "notifications.html": "how-to/get-notified",
     "password.html": "console#roles",
+    "people.html": "console#roles",
+    "person.html": "console#roles",
 }
 
 

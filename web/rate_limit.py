@@ -6,6 +6,7 @@ time is less than b/r ahead, and advances it by 1/r.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Hashable
 
@@ -38,6 +39,11 @@ class Buckets:
         if len(self._full_at) > self._most_keys:
             self._full_at.popitem(last=False)
         return Seconds(0.0)
+
+    def left(self, key: Hashable, *, per_s: float, burst: int) -> tuple[int, Seconds]:
+        """Return the tokens left, and the seconds until the bucket is full again; it takes no token."""
+        full_s = max(0.0, self._full_at.get(key, 0.0) - self._clock.monotonic())
+        return max(0, math.floor(burst - full_s * per_s + 1e-9)), Seconds(full_s)
 
     def __len__(self) -> int:
         return len(self._full_at)

@@ -18,13 +18,13 @@ import jinja2
 from aiohttp import web
 
 from administration.access.who import csrf_of, person_of
+from domain.access import Role
 from domain.clock import Clock
 from web import moments
 from web.manual import help_address
 
 KEEP = "public, max-age=31536000, immutable"
 KINDS = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
-LEVEL = 6  # gzip level; higher levels take seconds for the chart library and save 1 %
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,12 @@ def read_asset(name: str, source: Traversable) -> Asset:
     """Read and compress the file. Slow."""
     plain = source.read_bytes()
     kind = KINDS[name.rpartition(".")[2]]
-    return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, LEVEL, mtime=0))
+    return Asset(name, kind, hashlib.sha256(plain).hexdigest()[:12], plain, gzip.compress(plain, mtime=0))
 
 
 def sources() -> dict[str, Traversable]:
     """Return the location of each file."""
-    own = {entry.name: entry for entry in files("web").joinpath("static").iterdir()}
-    return own | {"plotly.min.js": files("plotly").joinpath("package_data", "plotly.min.js")}
+    return {entry.name: entry for entry in files("web").joinpath("static").iterdir()}
 
 
 class Assets:
@@ -85,11 +84,7 @@ class Assets:
         return self._kept[name]
 
     def _version(self, name: str) -> str:
-        """Return a string that changes with the file: a digest, or the release of the large chart library."""
-        if name == "plotly.min.js":
-            from plotly import __version__  # noqa: PLC0415  slow, and not all pages have charts
-
-            return str(__version__)
+        """Return a string that changes with the file."""
         return hashlib.sha256(self._sources[name].read_bytes()).hexdigest()[:12]
 
 
@@ -106,23 +101,41 @@ SECTIONS = (  # address, name, description
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),
     ("news", "News", "What volunteers' clients show as notices"),
+    ("notifications", "Notifications", "Messages by e-mail and webhook about batches and apps"),
     ("settings", "Settings", "All settings and their history"),
+)
+
+PROJECT = (  # address, name, description, required role
+    ("people", "People", "Who may sign in, with roles and sessions", Role.OPERATOR),
+    ("accounts", "Accounts", "Shares, usage, grants and limits of accounts and submitters", Role.VIEWER),
+    ("tokens", "Tokens", "Credentials of programs that use the API", Role.VIEWER),
+    ("audit", "Audit trail", "Who changed what, and when", Role.OPERATOR),
 )
 
 SAID = {  # messages by result code of the last form
     "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
     "request.",
+    "ended": "The selected batches have been ended. Hosts abort their instances at their next request.",
     "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
+    "retried": "The failed jobs are open again. Their new instances are created within seconds.",
     "thresholds": "Saved. Request workers apply it within seconds.",
     "setting": "Saved. Running services apply it within seconds.",
     "reset": "The setting has been reset to its default.",
     "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation has been stopped.",
+    "asked": "A message to the address asks to confirm it. The subscription starts then.",
+    "subscription": "Saved.",
+    "tested": "A test message follows within seconds. Reload the page to see its outcome.",
     "published": "Published. Clients show it within a day.",
     "withdrawn": "The news is deleted. Clients that have shown it keep it.",
     "password": "Your password has been changed. Your other sessions are signed out.",
+    "saved": "Saved.",
+    "sessions": "All sessions of this user have ended.",
+    "deleted": "Deleted.",
+    "revoked": "The token has been revoked. Programs that use it are refused from now on.",
+    "usage": "The recorded usage has been reset. The next ordering starts from 0.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 
@@ -161,6 +174,7 @@ class PageStyle:
     first: tuple[str, str] = ("", "Overview")
     above: bool = False
     sections: Sequence[tuple[str, str, str]] = SECTIONS
+    project: Sequence[tuple[str, str, str, Role]] = PROJECT  # sections that administer the project
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
 

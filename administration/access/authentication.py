@@ -7,7 +7,7 @@ from collections.abc import Callable
 from urllib.parse import urlsplit
 
 import structlog
-from aiohttp import web
+from aiohttp import BodyPartReader, MultipartReader, web
 from aiohttp.typedefs import Handler, Middleware
 
 from administration.access.people import PROJECT_NAME, PeopleAdmin, TokenAdmin
@@ -34,6 +34,9 @@ VOLUNTEER_COOKIE = "muster_volunteer"
 RENEWED_EVERY_S = 60.0
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM = "application/x-www-form-urlencoded"
+MULTIPART = "multipart/form-data"
+MOST_CSRF_BYTES = 200
+PARTS = web.RequestKey("parts", MultipartReader)  # the rest of a multipart form
 MOST_COOKIE_CHARS = 200
 
 log = structlog.get_logger()
@@ -117,6 +120,8 @@ class Authenticator:
         if given is None and request.content_type == FORM:
             field = (await request.post()).get("csrf")
             given = field if isinstance(field, str) else None
+        elif given is None and request.content_type == MULTIPART:
+            given = await _first_part(request)
         known = given is not None and hmac.compare_digest(
             given.encode("utf-8", "replace"), csrf_of_cookie(value).encode()
         )
@@ -201,6 +206,18 @@ class Authenticator:
 
     def _path(self) -> str:
         return urlsplit(self._settings().project.url).path or "/"
+
+
+async def _first_part(request: web.Request) -> str | None:
+    """Return the value of `csrf`, which must be the first field; the handler continues to read in PARTS."""
+    try:
+        reader = request[PARTS] = await request.multipart()
+        part = await reader.next()
+        if isinstance(part, BodyPartReader) and part.name == "csrf":
+            return (await part.read_chunk(MOST_CSRF_BYTES)).decode("ascii", "replace")
+    except (ValueError, LookupError):  # malformed
+        pass
+    return None
 
 
 def _bearer(request: web.Request) -> str:

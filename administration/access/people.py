@@ -61,9 +61,20 @@ class PeopleAdmin:
         return Invited(person, password, until)
 
     async def set(
-        self, name: str, *, role: Role | None = None, submitter: str | None = None, active: bool | None = None
+        self,
+        name: str,
+        *,
+        role: Role | None = None,
+        submitter: str | None = None,
+        active: bool | None = None,
+        by: str = "",
     ) -> PersonRecord:
-        """Change the given fields. Reducing access or rights ends all sessions of the user."""
+        """Change the given fields. Reducing access or rights ends all sessions of the user.
+
+        Raises InvalidInputError, NotFoundError, or NotAllowedError if the user `by` restricts the own account.
+        """
+        if name == by and (active is False or role not in (None, Role.OPERATOR)):
+            raise NotAllowedError("you cannot restrict your own account: ask another operator")
         before = await self._store.person(name)
         wanted = before.role if role is None else role
         submitter_id = before.submitter_id
@@ -164,6 +175,31 @@ class TokenAdmin:
             now=now,
         )
         return NewToken(value, token, _waits_because(record))
+
+    async def add_by(
+        self,
+        caller: Person,
+        name: str,
+        *,
+        owner: str | None = None,
+        rights: Iterable[Right] | None = None,
+        days: int | None = None,
+    ) -> tuple[str, NewToken]:
+        """Add a token for the caller, with at most the caller's rights, or for `owner`. Return the owner's name, too.
+
+        Raises InvalidInputError, NotFoundError, NotAllowedError.
+        """
+        whose = caller.name if owner is None else owner
+        if whose != caller.name and not caller.may(Role.OPERATOR):
+            raise NotAllowedError(f"{caller.name} may create tokens only for {caller.name}")
+        if caller.person_id is None and owner is None:
+            raise InvalidInputError("person", "the owner of the token", "nothing")
+        if whose == caller.name:
+            rights = caller.rights if rights is None else frozenset(rights)
+            if not rights <= caller.rights:
+                have = sorted(caller.rights)
+                raise NotAllowedError(f"a new token may have at most the scopes of the caller: {have}")
+        return whose, await self.add(whose, name, rights=rights, days=days)
 
     async def revoke(self, token_id: TokenId, *, by: Person) -> Token:
         """Revoke a token. Raises NotFoundError, or NotAllowedError for another user's token."""

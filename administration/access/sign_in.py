@@ -315,20 +315,19 @@ class SignIn:
     ) -> None:
         """Set a volunteer's password. Clients stay attached; sessions except `but` end. Raises InvalidInputError."""
         checked_password(password, least=least, name=record.email)
-        async with self._stretching:
-            salt, kept = await asyncio.to_thread(password_kept, password_hash(password, record.email))
+        salt, kept = await self.kept(password_hash(password, record.email))
         volunteer_id = record.volunteer.volunteer_id
         await self._volunteers.set_volunteer_password(volunteer_id, salt=salt, password_hash=kept)
         await self._store.end_sessions_of_volunteer(volunteer_id, but=but)
 
-    async def change_volunteer_email(self, record: VolunteerRecord, email: str, password: str) -> None:
-        """Change a volunteer's address, and store the password's hash for it. Raises AlreadyExistsError."""
-        await self.set_client_hash(record, password_hash(password, email), email=email)
+    async def kept(self, hashed: str) -> tuple[bytes, bytes]:
+        """Return a salt and the hash to store for a client's hash of a password."""
+        async with self._stretching:
+            return await asyncio.to_thread(password_kept, hashed)
 
     async def set_client_hash(self, record: VolunteerRecord, hashed: str, *, email: str) -> None:
         """Set the password, given the hash that clients make of it and this address. Raises AlreadyExistsError."""
-        async with self._stretching:
-            salt, kept = await asyncio.to_thread(password_kept, hashed)
+        salt, kept = await self.kept(hashed)
         await self._volunteers.set_email(record.volunteer.volunteer_id, email, salt=salt, password_hash=kept)
 
     async def check_password(self, name: str, password: str, *, address: str) -> PersonRecord:

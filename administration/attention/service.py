@@ -109,7 +109,7 @@ class AttentionViews:
         if self._slow is None or not 0.0 <= now - self._slow.at < KEPT_S:
             store = self._store
             active = BatchChoice(state=BatchState.ACTIVE)
-            first = await store.listings.batches(active, BatchSort.QUEUE, after=None, limit=MOST_BATCHES)
+            first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
             ids = [one.batch.batch_id for one in first]
             since = later(now, -self._settings().ranking.active_s)
             self._slow = _Slow(

@@ -13,6 +13,8 @@ from domain.ordered_work import Grant
 from domain.units import AccountId, Seconds
 from store.postgres import PostgresStore
 
+QUANTITIES = {one.name.lower(): one for one in Quantity if one is not Quantity.IDLE_JOBS}  # by name
+
 
 class Rules:
     """Manages grants and limits for the command line and the API. Changes take effect at the next ordering pass."""
@@ -88,7 +90,6 @@ def _quantity(word: str) -> Quantity:
     >>> _quantity("job_pe")
     <Quantity.JOB_PE: 'processor equivalents per job'>
     """
-    known = {one.name.lower(): one for one in Quantity if one is not Quantity.IDLE_JOBS}
-    if word not in known:
-        raise InvalidInputError("quantity", "one of " + ", ".join(known), word)
-    return known[word]
+    if word not in QUANTITIES:
+        raise InvalidInputError("quantity", "one of " + ", ".join(QUANTITIES), word)
+    return QUANTITIES[word]

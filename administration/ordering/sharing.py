@@ -63,6 +63,43 @@ class Sharing:
             raise NotFoundError("account", account)
         return await self._store.ordering_rules.reset_usage(submitter=submitter, account=account)
 
+    async def change_account(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        permissions: Sequence[str] | None = None,
+        parent: str | None = None,
+        new_name: str | None = None,
+    ) -> shapes.AccountStanding:
+        """Change what is not None: move the account below `parent` ("" = to the top), rename it, set the others.
+
+        Raises InvalidInputError, NotFoundError, AlreadyExistsError, and ConflictError for a place below itself.
+        """
+        _check(shares)
+        _permitted(permissions or ())
+        if parent is not None:
+            await self._store.people.move_account(name, parent=parent or None)
+        if new_name is not None:
+            await self._store.people.rename("account", name, new_name)
+        return await self.set_account(new_name or name, shares=shares, permissions=permissions)
+
+    async def change_submitter(
+        self,
+        name: str,
+        *,
+        shares: float | None = None,
+        account: str | None = None,
+        permissions: Sequence[str] | None = None,
+        new_name: str | None = None,
+    ) -> shapes.SubmitterStanding:
+        """Change what is not None: rename the submitter, set shares (in `account`, if given) and permissions."""
+        _check(shares)
+        _permitted(permissions or ())
+        if new_name is not None:
+            await self._store.people.rename("submitter", name, new_name)
+        return await self.set_submitter(new_name or name, shares=shares, account=account, permissions=permissions)
+
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
     ) -> shapes.AccountStanding:

@@ -32,6 +32,7 @@ from scheduler.runtime import runtime_behind_s
 
 NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
+Passes = tuple[bool, frozenset[tuple[TypeOf, float]]]  # whether gates are strict, and thresholds by type
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,7 @@ class GateStanding:
     table: Table
     cuts: CutPoints | None
     newcomers: Newcomers
+    one_in: int = 1  # rows that each row of the table stands for
 
 
 class HostPopulationView:
@@ -166,14 +168,16 @@ class HostPopulationView:
         now: Instant,
         low_turnaround: frozenset[HostId] = frozenset(),
         ranked: Mapping[TypeOf, Floats] | None = None,
+        passed: dict[Passes, Passing] | None = None,
     ) -> None:
-        """Build the view; `ranked` are the percentiles, if already computed."""
+        """Build the view; `ranked` are the percentiles and `passed` the counts that are already computed."""
         self._standings = standings
         self._now = now
         self._low_turnaround = low_turnaround
         self._low = np.fromiter(low_turnaround, np.int64, len(low_turnaround))
         self.settings = settings
         self._strict = traits_of(settings.deadline).strict_gates
+        self._passed: dict[Passes, Passing] = {} if passed is None else passed
         self._p: Mapping[TypeOf, Floats] = ranked or {
             of_type: percentiles(one.table, one.cuts, now=now, settings=settings.ranking)
             for of_type, one in standings.items()
@@ -181,9 +185,14 @@ class HostPopulationView:
 
     def under(self, settings: Settings) -> HostPopulationView:
         """Return the same hosts under other settings. Percentiles are recomputed only if ranking settings differ."""
-        ranked = self._p if settings.ranking == self.settings.ranking else None
+        same = settings.ranking == self.settings.ranking
         return HostPopulationView(
-            self._standings, settings, now=self._now, low_turnaround=self._low_turnaround, ranked=ranked
+            self._standings,
+            settings,
+            now=self._now,
+            low_turnaround=self._low_turnaround,
+            ranked=self._p if same else None,
+            passed=self._passed if same else None,
         )
 
     def is_small(self, of_type: TypeOf) -> bool:
@@ -199,7 +208,7 @@ class HostPopulationView:
         return {
             "asked": gates_of(settings)[gate],
             "threshold": threshold,
-            "havs": passed.rows,
+            "havs": passed.rows * self._standings[of_type].one_in,
             "newcomers": self._newcomers(of_type, threshold).hosts,
             "calls_per_hour": round(passed.calls_per_hour, 3),
         }
@@ -209,10 +218,13 @@ class HostPopulationView:
 
         A newcomer on several processor types of an app sends one request, so only the type with most newcomers counts.
         """
-        found = passing(
-            (self._standings[of_type].table, opens(self._p[of_type], threshold, strict=self._strict))
-            for of_type, threshold in thresholds.items()
-        )
+        key = (self._strict, frozenset(thresholds.items()))  # gates often share a threshold
+        found = self._passed.get(key)
+        if found is None:
+            found = self._passed[key] = passing(
+                (self._standings[of_type].table, opens(self._p[of_type], threshold, strict=self._strict))
+                for of_type, threshold in thresholds.items()
+            )
         newcomers = [self._newcomers(of_type, threshold).calls_per_hour for of_type, threshold in thresholds.items()]
         return replace(found, calls_per_hour=found.calls_per_hour + max(newcomers, default=0.0))
 
@@ -239,7 +251,7 @@ def types_previewed(
         {
             "app": names[of_type[0]],
             "processor_type": of_type[1],
-            "havs": int(standing.table.size),
+            "havs": int(standing.table.size) * standing.one_in,
             "newcomers": standing.newcomers.hosts,
             "small_population": old.is_small(of_type),
             "gates": [
@@ -287,22 +299,24 @@ def gates_in_use(settings: DeadlineSettings) -> Iterable[Gate]:
     return tuple(gate for gate in traits_of(settings).gates if gate in gates_of(settings))
 
 
+MOST_READ = 30_000  # rows; of larger projects a sample, so that a preview costs no more
 KEPT_S = Seconds(60.0)  # operators who tune a threshold try several values in a row
 MOST_KEPT = 200_000  # rows: 14 MB
 
 
 class ReadsStandings(Protocol):
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class HostsRead:
-    """Hosts read from the database by group of versions, and the time at which they were read."""
+    """Hosts read from the database by group of versions: one host in `one_in`, whose rates stand for all."""
 
     read_at: Instant
     found: Sequence[tuple[Table, Newcomers]]
+    one_in: int = 1
 
 
 async def standings_of(
@@ -325,19 +339,24 @@ class KeptStandings:
 
     async def of(
         self, types: Sequence[TypeOf], catalogue: Catalogue, *, now: Instant
-    ) -> tuple[dict[TypeOf, GateStanding], Instant]:
-        """Return the result of `standings_of`, and when its hosts were read."""
+    ) -> tuple[dict[TypeOf, GateStanding], HostsRead]:
+        """Return the result of `standings_of`, or a sample if more than MOST_READ rows are ranked."""
         if not types:
-            return {}, now
-        hosts = await self.read(*_query_of(types, catalogue, now), now=now)
-        return _with_cuts(types, catalogue, hosts.found), hosts.read_at
+            return {}, HostsRead(now, ())
+        ranked = sum(catalogue.cut_points[one].n for one in types if one in catalogue.cut_points)
+        one_in = max(1, math.ceil(ranked / MOST_READ))
+        hosts = await self.read(*_query_of(types, catalogue, now), now=now, one_in=one_in)
+        return _with_cuts(types, catalogue, hosts.found, one_in), hosts
 
-    async def read(self, groups: Sequence[Sequence[AppVersion]], active_since: Instant, *, now: Instant) -> HostsRead:
-        query = (_ids(groups), round(now - active_since))
+    async def read(
+        self, groups: Sequence[Sequence[AppVersion]], active_since: Instant, *, now: Instant, one_in: int = 1
+    ) -> HostsRead:
+        query = (_ids(groups), round(now - active_since), one_in)
         if self._kept is not None and self._kept[0] == query:
             return self._kept[1]
         self._drop()
-        hosts = HostsRead(now, await self._insight.standings(groups, active_since=active_since, now=now))
+        found = await self._insight.standings(groups, active_since=active_since, now=now, one_in=one_in)
+        hosts = HostsRead(now, found if one_in == 1 else [_for_all(*one, one_in) for one in found], one_in)
         if sum(table.size for table, _ in hosts.found) <= MOST_KEPT:
             self._drop()  # stored by a concurrent read
             self._kept = query, hosts
@@ -351,6 +370,12 @@ class KeptStandings:
             self._until = None
 
 
+def _for_all(table: Table, newcomers: Newcomers, one_in: int) -> tuple[Table, Newcomers]:
+    """Return the rows of a sample with the request rates of all hosts for which they stand."""
+    table["calls_per_hour"] *= one_in
+    return table, Newcomers(newcomers.hosts * one_in, newcomers.calls_per_hour * one_in)
+
+
 def _query_of(
     types: Sequence[TypeOf], catalogue: Catalogue, now: Instant
 ) -> tuple[Sequence[Sequence[AppVersion]], Instant]:
@@ -362,10 +387,10 @@ def _query_of(
 
 
 def _with_cuts(
-    types: Sequence[TypeOf], catalogue: Catalogue, found: Sequence[tuple[Table, Newcomers]]
+    types: Sequence[TypeOf], catalogue: Catalogue, found: Sequence[tuple[Table, Newcomers]], one_in: int = 1
 ) -> dict[TypeOf, GateStanding]:
     return {
-        of_type: GateStanding(table, catalogue.cut_points.get(of_type), newcomers)
+        of_type: GateStanding(table, catalogue.cut_points.get(of_type), newcomers, one_in)
         for of_type, (table, newcomers) in zip(types, found, strict=True)
     }
 

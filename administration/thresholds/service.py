@@ -46,13 +46,14 @@ class Thresholds:
     async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
         """Return the effect of the changes on recently active hosts and on waiting work. Stores nothing.
 
-        Hosts are as of `hosts_read_at`, up to a minute ago if there was an earlier preview.
+        Hosts are as of `hosts_read_at`, up to a minute ago if there was an earlier preview. Of a large project the
+        preview reads one host in `one_in`, and its counts and rates are estimates.
         """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
         changed = with_changes(settings, changes)
-        waiting, (standings, hosts_read_at) = await asyncio.gather(
+        waiting, (standings, hosts) = await asyncio.gather(
             self._store.insight.waiting_batches(MOST_BATCHES),
             self._standings.of(types_of(catalogue), catalogue, now=now),
         )
@@ -70,7 +71,8 @@ class Thresholds:
         before = settings.as_mapping()
         return {
             "computed_at": now,
-            "hosts_read_at": hosts_read_at,
+            "hosts_read_at": hosts.read_at,
+            "one_in": hosts.one_in,
             "stale_cut_points": stale_as_json(catalogue),
             "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
             "hosts": types,

@@ -52,6 +52,7 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
     read = f" (read {in_words(age_s)} ago)" if age_s >= 1.0 else ""
+    read += f", estimated from one host in {found['one_in']}" if found["one_in"] > 1 else ""
     yield f"Recently active hosts{read}, and requests per hour from hosts that pass:"
     if not found["hosts"]:
         yield "  no app has a version yet"

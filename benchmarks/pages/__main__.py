@@ -25,8 +25,8 @@ from aiohttp import web
 
 from administration.project import Project
 from benchmarks.dispatch.processes import Node, free_port, node
-from benchmarks.pages.addresses import CONSOLE, SITE, Scene, addresses, check_all_asked
-from benchmarks.pages.scene import NAME, OWN, PASSWORD, load
+from benchmarks.pages.addresses import CONSOLE, NAME, SITE, Scene, addresses, check_all_asked
+from benchmarks.pages.scene import OWN, PASSWORD, load
 from benchmarks.running import in_folder, say
 from domain.clock import Clock, SystemClock
 from runtime.compose import build_worker

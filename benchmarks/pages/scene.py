@@ -14,12 +14,13 @@ from administration.project import Project
 from administration.simulations.rules import RequestedComparison, checked
 from administration.simulations.runs import RequestedRun, SimulationRuns
 from administration.thresholds.replay import replay
-from benchmarks.pages.addresses import Scene
+from benchmarks.pages.addresses import NAME, Scene
 from benchmarks.populations import APPS, NEWCOMER_FRACTION, ROWS, versions
 from benchmarks.running import say
 from benchmarks.submit import APP, COMMAND_LINE, JOB, make_app
 from domain.access import Role
 from domain.clock import Clock
+from domain.samples import KEPT_S
 from domain.views import SimulationState
 from runtime.compose import host_statistics
 from runtime.project import database_dsn, open_database
@@ -28,7 +29,7 @@ from transfer.keys import load_keys
 from transfer.project_files import ProjectFiles
 from wire.attach import password_hash
 
-NAME, PASSWORD = "grace", "a password for one benchmark"
+PASSWORD = "a password for one benchmark"
 SMALL = 10  # jobs in each other batch
 RESULTS = 10  # per host, or fewer so that at most half of the jobs have results
 OWN_HOSTS, OWN_RESULTS = 10, 20_000  # for the volunteer who fetches pages
@@ -92,6 +93,16 @@ UPDATE instance SET
 FROM drawn JOIN host USING (host_id)
 WHERE instance.instance_id = drawn.instance_id
 """
+SAMPLES = """
+INSERT INTO sample (step_s, at, figures)
+SELECT $1::int, $1 * (floor($2::double precision / $1) - number), (
+    SELECT jsonb_object_agg(name, random()) FROM unnest('{
+        requests,sent,reports,failed,busy,batches,jobs_open,unsent,in_progress,hosts,refused.disk,refused.memory,
+        refused.platform,refused.no_app_version,refused.speed,refused.gate_late,refused.gate_tight,refused.beta
+    }'::text[]) AS name WHERE number > 0
+)
+FROM generate_series(1, $3::int / $1) AS number
+"""
 END_JOBS = """
 UPDATE job SET
     state = instance.state, ended_at = instance.reported_at,
@@ -128,6 +139,8 @@ async def load(project: Project, options: argparse.Namespace, clock: Clock) -> S
         try:
             ranked, own = await _hosts(store, connection, options.hosts, clock)
             await _work(connection, large, options, clock, others=ranked, own=own)
+            for step_s, kept_s in KEPT_S.items():
+                await connection.execute(SAMPLES, step_s, clock.now(), int(kept_s))
             say(f"{options.hosts} hosts have results; ranking")
             ranking = (await store.applications.load_catalogue()).settings.ranking
             done = await host_statistics(store, lambda: ranking, clock).statistics.run()

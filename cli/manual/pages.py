@@ -224,6 +224,7 @@ def _content(content: Json) -> str:
         "text/event-stream": "a stream of events",
         "application/octet-stream": "a file",
         "application/x-tar": "a tar archive",
+        "text/csv": "a CSV table",
     }[media]
 
 

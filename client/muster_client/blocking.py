@@ -39,13 +39,37 @@ class SyncClient(LoopThread):
         """Return a batch with its job counts."""
         return self._run(self._client.batch(batch_id))
 
-    def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; all batches if `limit` is None."""
-        return self._run(self._client.batches(limit=limit))
+    def batches(self, *, limit: int | None = 100, **chosen: object) -> list[shapes.BatchShown]:
+        """Return batches, newest first; all batches if `limit` is None.
+
+        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, q (a part of the name) and sort, as the
+        API's `list_batches` defines them.
+        """
+        return self._run(self._client.batches(limit=limit, **chosen))
 
     def abort(self, batch_id: int) -> shapes.BatchShown:
         """Abort a batch and return it."""
         return self._run(self._client.abort(batch_id))
+
+    def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
+        """Submit the jobs of a batch again, in a new batch, and return it with its forecast.
+
+        `changes`: name, qos, deadline_s, submitter, account, queue, level, user_priority; others are as in the batch.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
+        """
+        return self._run(self._client.clone_batch(batch_id, **changes))
+
+    def preview_clone(self, batch_id: int, **changes: Any) -> shapes.PreviewShown:
+        """Return the forecast for a clone with these changes. Nothing is stored."""
+        return self._run(self._client.preview_clone(batch_id, **changes))
+
+    def retry_batch(self, batch_id: int) -> shapes.Retried:
+        """Open the failed jobs of a batch again, with new instances."""
+        return self._run(self._client.retry_batch(batch_id))
+
+    def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
+        """Return the errors of a batch, grouped by exit status and the end of standard error."""
+        return self._run(self._client.batch_errors(batch_id))
 
     def set_batch(
         self,
@@ -89,6 +113,12 @@ class SyncClient(LoopThread):
         """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return self._run(self._client.jobs(batch_id, state=state, after=after, limit=limit))
 
+    def instances(
+        self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.ListedInstanceShown]:
+        """Return a batch's instances, retries first, in one `state` or all."""
+        return self._run(self._client.instances(batch_id, state=state, limit=limit))
+
     def job(self, job_id: int) -> shapes.JobShown:
         """Return a job with its instances."""
         return self._run(self._client.job(job_id))
@@ -102,6 +132,10 @@ class SyncClient(LoopThread):
     ) -> list[shapes.ResultShown]:
         """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return self._run(self._client.batch_results(batch_id, after=after, limit=limit))
+
+    def results_table(self, batch_id: int, to: StrPath) -> int:
+        """Download a CSV table of a batch's jobs and results; return its size. A partial file is removed."""
+        return self._run(self._client.results_table(batch_id, to))
 
     def fetch_outputs(self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None) -> int:
         """Download the outputs of a batch's valid jobs as a tar archive, for `limit` jobs after job id `after`; return
@@ -151,10 +185,18 @@ class SyncClient(LoopThread):
         return self._run(self._client.explain(kind, identifier))
 
     def hosts(
-        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
+        self,
+        *,
+        limit: int | None = 1000,
+        show: HostListKind | None = None,
+        silent_s: float | None = None,
+        **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
-        return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s))
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+
+        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        """
+        return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s, **chosen))
 
     def host(self, host_id: int) -> shapes.HostDetail:
         """Return a host with its statistics per app version."""
@@ -167,6 +209,12 @@ class SyncClient(LoopThread):
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
         return self._run(self._client.host_instances(host_id, limit=limit))
+
+    def host_results(
+        self, host_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.HostResult]:
+        """Return the finished instances of a host, the last sent first, in one `state` or all."""
+        return self._run(self._client.host_results(host_id, state=state, limit=limit))
 
     def ranking(self) -> shapes.RankingRunShown | None:
         """Return the latest host ranking; None before the first ranking."""
@@ -187,6 +235,15 @@ class SyncClient(LoopThread):
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return self._run(self._client.processes(limit=limit))
+
+    def samples(
+        self, *series: str, over: str | None = None, from_at: float | None = None, to_at: float | None = None
+    ) -> shapes.SamplesShown:
+        """Return the project's figures over time, all if no `series` is named.
+
+        `over` is hour (the default), day, week, month or year; `from_at` and `to_at` choose a part instead.
+        """
+        return self._run(self._client.samples(*series, over=over, from_at=from_at, to_at=to_at))
 
     def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
         """Return all applications with their current versions."""
@@ -535,6 +592,65 @@ class SyncClient(LoopThread):
         """Revoke a token."""
         return self._run(self._client.revoke_token(token_id))
 
-    def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
-        return self._run(self._client.audit(limit=limit))
+    def audit(
+        self,
+        *,
+        limit: int | None = 100,
+        who: str | None = None,
+        what: str | None = None,
+        subject: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[shapes.ActShown]:
+        """Return the audit trail, newest first: changes by a user, of an action, of a subject such as "batch 7"."""
+        return self._run(self._client.audit(limit=limit, who=who, what=what, subject=subject, since=since, until=until))
+
+    def subscriptions(self, *, limit: int | None = 1000) -> list[shapes.SubscriptionShown]:
+        """Return the caller's subscriptions to notifications, or all of them if the caller is an operator."""
+        return self._run(self._client.subscriptions(limit=limit))
+
+    def add_subscription(
+        self,
+        channel: str,
+        address: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        project_wide: bool = False,
+        interval_s: float = 300.0,
+        person: str | None = None,
+    ) -> shapes.NewSubscriptionShown:
+        """Subscribe an address of the channel `email` or `webhook`. The secret of a webhook is shown only once."""
+        return self._run(
+            self._client.add_subscription(
+                channel, address, kinds=kinds, project_wide=project_wide, interval_s=interval_s, person=person
+            )
+        )
+
+    def set_subscription(
+        self,
+        subscription_id: int,
+        *,
+        kinds: Sequence[str] | None = None,
+        interval_s: float | None = None,
+        paused: bool | None = None,
+    ) -> shapes.SubscriptionShown:
+        """Change a subscription's events and interval, or pause it; None keeps a value."""
+        return self._run(
+            self._client.set_subscription(subscription_id, kinds=kinds, interval_s=interval_s, paused=paused)
+        )
+
+    def delete_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Delete a subscription."""
+        return self._run(self._client.delete_subscription(subscription_id))
+
+    def rotate_secret(self, subscription_id: int) -> shapes.NewSubscriptionShown:
+        """Make a new secret of a webhook; for a day, messages are also signed with the previous one."""
+        return self._run(self._client.rotate_secret(subscription_id))
+
+    def test_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Send a test message."""
+        return self._run(self._client.test_subscription(subscription_id))
+
+    def deliveries(self, *, subscription_id: int | None = None, limit: int | None = 100) -> list[shapes.DeliveryShown]:
+        """Return deliveries of notifications, newest first, with the outcome of their last attempt."""
+        return self._run(self._client.deliveries(subscription_id=subscription_id, limit=limit))

@@ -1,4 +1,4 @@
-"""Client methods for settings, thresholds, accounts and the audit trail."""
+"""Client methods for settings, thresholds, accounts, notifications and the audit trail."""
 
 from __future__ import annotations
 
@@ -219,6 +219,72 @@ class Administration(Transport):
         found: shapes.TokenShown = await self._call("DELETE", f"tokens/{token_id}")
         return found
 
-    async def audit(self, *, limit: int | None = 100) -> list[shapes.ActShown]:
-        """Return the audit trail, newest first, without setting changes, which `setting_changes` returns."""
-        return await self._list("audit", "acts", limit=limit)
+    async def audit(
+        self,
+        *,
+        limit: int | None = 100,
+        who: str | None = None,
+        what: str | None = None,
+        subject: str | None = None,
+        since: float | None = None,
+        until: float | None = None,
+    ) -> list[shapes.ActShown]:
+        """Return the audit trail, newest first: changes by a user, of an action, of a subject such as "batch 7"."""
+        query = {"who": who, "what": what, "subject": subject, "since": since, "until": until}
+        return await self._list("audit", "acts", limit=limit, query=query)
+
+    async def subscriptions(self, *, limit: int | None = 1000) -> list[shapes.SubscriptionShown]:
+        """Return the caller's subscriptions to notifications, or all of them if the caller is an operator."""
+        return await self._list("subscriptions", "subscriptions", limit=limit)
+
+    async def add_subscription(
+        self,
+        channel: str,
+        address: str,
+        *,
+        kinds: Sequence[str] | None = None,
+        project_wide: bool = False,
+        interval_s: float = 300.0,
+        person: str | None = None,
+    ) -> shapes.NewSubscriptionShown:
+        """Subscribe an address of the channel `email` or `webhook`. The secret of a webhook is shown only once."""
+        body = {"channel": channel, "address": address, "kinds": kinds, "project_wide": project_wide}
+        found: shapes.NewSubscriptionShown = await self._call(
+            "POST", "subscriptions", {**body, "interval_s": interval_s, "person": person}
+        )
+        return found
+
+    async def set_subscription(
+        self,
+        subscription_id: int,
+        *,
+        kinds: Sequence[str] | None = None,
+        interval_s: float | None = None,
+        paused: bool | None = None,
+    ) -> shapes.SubscriptionShown:
+        """Change a subscription's events and interval, or pause it; None keeps a value."""
+        body = {"kinds": kinds, "interval_s": interval_s, "paused": paused}
+        found: shapes.SubscriptionShown = await self._call("PATCH", f"subscriptions/{subscription_id}", body)
+        return found
+
+    async def delete_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Delete a subscription."""
+        found: shapes.SubscriptionShown = await self._call("DELETE", f"subscriptions/{subscription_id}")
+        return found
+
+    async def rotate_secret(self, subscription_id: int) -> shapes.NewSubscriptionShown:
+        """Make a new secret of a webhook; for a day, messages are also signed with the previous one."""
+        found: shapes.NewSubscriptionShown = await self._call("POST", f"subscriptions/{subscription_id}/secret")
+        return found
+
+    async def test_subscription(self, subscription_id: int) -> shapes.SubscriptionShown:
+        """Send a test message."""
+        found: shapes.SubscriptionShown = await self._call("POST", f"subscriptions/{subscription_id}/test")
+        return found
+
+    async def deliveries(
+        self, *, subscription_id: int | None = None, limit: int | None = 100
+    ) -> list[shapes.DeliveryShown]:
+        """Return deliveries of notifications, newest first, with the outcome of their last attempt."""
+        query = {"subscription_id": subscription_id}
+        return await self._list("deliveries", "deliveries", limit=limit, query=query)

@@ -37,13 +37,42 @@ class Work(Transport):
         found: shapes.OneBatchShown = await self._call("GET", f"batches/{batch_id}")
         return found
 
-    async def batches(self, *, limit: int | None = 100) -> list[shapes.BatchShown]:
-        """Return the newest batches, newest first; all batches if `limit` is None."""
-        return await self._list("batches", "batches", limit=limit)
+    async def batches(self, *, limit: int | None = 100, **chosen: object) -> list[shapes.BatchShown]:
+        """Return batches, newest first; all batches if `limit` is None.
+
+        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, q (a part of the name) and sort, as the
+        API's `list_batches` defines them.
+        """
+        return await self._list("batches", "batches", limit=limit, query=chosen)
 
     async def abort(self, batch_id: int) -> shapes.BatchShown:
         """Abort a batch and return it."""
         found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort")
+        return found
+
+    async def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
+        """Submit the jobs of a batch again, in a new batch, and return it with its forecast.
+
+        `changes`: name, qos, deadline_s, submitter, account, queue, level, user_priority; others are as in the batch.
+        If the reply is lost, the request is repeated, but the batch is submitted only once.
+        """
+        found: shapes.Submitted = await self._submit(f"batches/{batch_id}/clone", changes)
+        return found
+
+    async def preview_clone(self, batch_id: int, **changes: Any) -> shapes.PreviewShown:
+        """Return the forecast for a clone with these changes. Nothing is stored."""
+        path = f"batches/{batch_id}/clone?preview=true"
+        found: shapes.PreviewShown = (await self._call("POST", path, changes))["forecast"]
+        return found
+
+    async def retry_batch(self, batch_id: int) -> shapes.Retried:
+        """Open the failed jobs of a batch again, with new instances."""
+        found: shapes.Retried = await self._call("POST", f"batches/{batch_id}/retry")
+        return found
+
+    async def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
+        """Return the errors of a batch, grouped by exit status and the end of standard error."""
+        found: shapes.BatchErrors = await self._call("GET", f"batches/{batch_id}/errors")
         return found
 
     async def set_batch(
@@ -100,6 +129,12 @@ class Work(Transport):
         """Return a batch's jobs in order of id, after id `after`, in one `state` or all, without their instances."""
         return await self._list(f"batches/{batch_id}/jobs", "jobs", limit=limit, query={"state": state, "after": after})
 
+    async def instances(
+        self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.ListedInstanceShown]:
+        """Return a batch's instances, retries first, in one `state` or all."""
+        return await self._list(f"batches/{batch_id}/instances", "instances", limit=limit, query={"state": state})
+
     async def job(self, job_id: int) -> shapes.JobShown:
         """Return a job with its instances."""
         found: shapes.JobShown = await self._call("GET", f"jobs/{job_id}")
@@ -115,6 +150,10 @@ class Work(Transport):
     ) -> list[shapes.ResultShown]:
         """Return the results of a batch's jobs after job id `after`: each job's outputs, or why it has none."""
         return await self._list(f"batches/{batch_id}/results", "results", limit=limit, query={"after": after})
+
+    async def results_table(self, batch_id: int, to: StrPath) -> int:
+        """Download a CSV table of a batch's jobs and results; return its size. A partial file is removed."""
+        return await self._fetch(f"batches/{batch_id}/results.csv", Path(to))
 
     async def fetch_outputs(
         self, batch_id: int, to: StrPath, *, after: int | None = None, limit: int | None = None
@@ -167,10 +206,19 @@ class Work(Transport):
         return found
 
     async def hosts(
-        self, *, limit: int | None = 1000, show: HostListKind | None = None, silent_s: float | None = None
+        self,
+        *,
+        limit: int | None = 1000,
+        show: HostListKind | None = None,
+        silent_s: float | None = None,
+        **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them."""
-        return await self._list("hosts", "hosts", limit=limit, query={"show": show, "silent_s": silent_s})
+        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+
+        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        """
+        query = {"show": show, "silent_s": silent_s, **chosen}
+        return await self._list("hosts", "hosts", limit=limit, query=query)
 
     async def host(self, host_id: int) -> shapes.HostDetail:
         """Return a host with its statistics per app version."""
@@ -185,6 +233,12 @@ class Work(Transport):
     async def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
         return await self._list(f"hosts/{host_id}/instances", "instances", limit=limit)
+
+    async def host_results(
+        self, host_id: int, *, state: str | None = None, limit: int | None = 1000
+    ) -> list[shapes.HostResult]:
+        """Return the finished instances of a host, the last sent first, in one `state` or all."""
+        return await self._list(f"hosts/{host_id}/results", "results", limit=limit, query={"state": state})
 
     async def ranking(self) -> shapes.RankingRunShown | None:
         """Return the latest host ranking; None before the first ranking."""
@@ -209,6 +263,21 @@ class Work(Transport):
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:
         """Return each process's latest heartbeat within the last minute; a worker's includes its job array."""
         return await self._list("processes", "processes", limit=limit)
+
+    async def samples(
+        self,
+        *series: str,
+        over: str | None = None,
+        from_at: float | None = None,
+        to_at: float | None = None,
+    ) -> shapes.SamplesShown:
+        """Return the project's figures over time, all if no `series` is named.
+
+        `over` is hour (the default), day, week, month or year; `from_at` and `to_at` choose a part instead.
+        """
+        query = {"series": ",".join(series) or None, "range": over, "from_at": from_at, "to_at": to_at}
+        found: shapes.SamplesShown = await self._call("GET", "samples", query=query)
+        return found
 
     async def apps(self, *, limit: int | None = 1000) -> list[shapes.AppShown]:
         """Return all applications with their current versions."""

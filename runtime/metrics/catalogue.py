@@ -95,6 +95,7 @@ TRICKLES = _counter("trickles", "Trickle messages, stored or dropped by reason."
 REQUEST_SECONDS = _histogram("request_seconds", "Duration of scheduler requests.", LATENCY_S)
 PAGES = _counter("pages", "Other HTTP requests, by area and class of status.", "area", "status")
 PAGE_SECONDS = _counter("page_seconds", "Total duration of other HTTP requests, by area.", "area")
+CONSOLE_SECONDS = _histogram("console_page_seconds", "Duration of the console's pages and forms.", LATENCY_S, "page")
 
 # ------------------------------------------------------------ the job array
 ARRAY_CAPACITY = _gauge("array_capacity_slots", "Capacity of the workers' job arrays.")
@@ -125,7 +126,7 @@ NEVER_FORECAST = _forecast("never_forecast_batches", "Active batches without a f
 OLDEST_FORECAST = _forecast("oldest_age_seconds", "Age of the latest forecast, maximum over active batches.")
 LATEST_FORECAST = _forecast("latest_age_seconds", "Age of the latest forecast of any batch.")
 SCORED_BATCHES = _forecast("scored_batches", "Ended batches used to score forecasts.")
-COVERAGE = _forecast("coverage_ratio", "Fraction of scored batches that ended by the quantile.", "quantile")
+COVERAGE = _forecast("coverage_ratio", "Fraction of scored batches that ended by the quantile.", "forecast_quantile")
 MEDIAN_ERROR = _forecast("median_error_ratio", "Median error of q50 relative to total duration.")
 REMAINING_ERROR = _forecast("median_remaining_error_ratio", "Median error of q50 relative to remaining time.")
 BIAS = _forecast("bias_ratio", "Median signed error of q50 relative to total duration; positive if q50 was too late.")

@@ -50,6 +50,8 @@ def of_pages(counters: PageCounters) -> Iterator[MetricSample]:
         yield metric.PAGES.of(area, status, value=n)
     for area, took_s in counters.took_s.items():
         yield metric.PAGE_SECONDS.of(area, value=took_s)
+    for page, (*buckets, total) in counters.console.items():
+        yield metric.CONSOLE_SECONDS.counted(page, buckets=buckets, total=total)
 
 
 def of_array(feeder: Feeder, catalogue: Catalogue) -> Iterator[MetricSample]:

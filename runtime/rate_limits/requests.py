@@ -24,6 +24,7 @@ from domain.clock import Clock
 from domain.formatting import in_words
 from domain.settings import ServerSettings
 from domain.units import Seconds
+from web.handlers import UPLOAD_PATH
 from web.rate_limit import Buckets
 
 MOST_FORM_BYTES = 1024 * 1024  # for forms, which are read into memory; other areas have limits of their own
@@ -33,6 +34,8 @@ FORM = "application/x-www-form-urlencoded"
 HOST = re.compile(r"(?:[A-Za-z0-9._~%-]*|\[[0-9A-Fa-f:.%]+\])(?::[0-9]{0,5})?")
 MOST_SHOWN = 100  # maximum number of characters shown
 NOT_COUNTED = frozenset({"healthz", "readyz", "duties"})
+
+LIMITED = web.RequestKey("limited", str)  # the network whose limit applies to a request of the API
 
 log = structlog.get_logger()
 
@@ -56,6 +59,16 @@ class RequestLimits:
 
     def join(self, application: web.Application) -> None:
         application.middlewares.append(self.middleware)
+        application.on_response_prepare.append(self._tell)
+
+    async def _tell(self, request: web.Request, response: web.StreamResponse) -> None:
+        """Add the limit of the caller's address to replies of the API, as draft-ietf-httpapi-ratelimit-headers does."""
+        settings = self._settings()
+        per_s, burst = settings.address_requests_per_s, settings.address_burst
+        if LIMITED in request and per_s > 0:
+            left, full_s = self._buckets.left(request[LIMITED], per_s=per_s, burst=burst)
+            response.headers["RateLimit-Policy"] = f'"address";q={burst};w={math.ceil(burst / per_s)}'
+            response.headers["RateLimit"] = f'"address";r={left};t={math.ceil(full_s)}'
 
     @property
     def middleware(self) -> Middleware:
@@ -93,9 +106,10 @@ class RequestLimits:
         """Return the seconds to wait. Health checks, and proxies without a client address, are not limited."""
         if area in NOT_COUNTED or self._proxies.has(request[ADDRESS]):
             return Seconds(0.0)
-        return self._buckets.wait_s(
-            network_of(request[ADDRESS]), per_s=settings.address_requests_per_s, burst=settings.address_burst
-        )
+        network = network_of(request[ADDRESS])
+        if area == "api":
+            request[LIMITED] = network
+        return self._buckets.wait_s(network, per_s=settings.address_requests_per_s, burst=settings.address_burst)
 
     def _turned_away(self, request: web.Request, area: str, wait_s: float) -> web.Response:
         log.info("too many requests", address=request[ADDRESS], area=area)
@@ -120,7 +134,7 @@ async def _check_form(request: web.Request) -> None:
     """Read a page's form before its handler does; refuse other content types and text that cannot be decoded."""
     if request.method != hdrs.METH_POST:
         return
-    if request.content_type == "multipart/form-data":
+    if request.content_type == "multipart/form-data" and not request.path.endswith(f"/console{UPLOAD_PATH}"):
         raise web.HTTPUnsupportedMediaType(text=f"Content-Type: expected {FORM}, got {request.content_type}\n")
     if request.content_type == FORM:
         charset = request.charset or "utf-8"

@@ -22,8 +22,9 @@ SAME = {name for name, _ in HAV_COLUMNS}
 
 class MemoryInsight(OnTables):
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]:
+        assert one_in == 1, "a simulated project has no samples"
         found = []
         for versions in groups:
             rows = self._work.host_columns.of_versions({version.app_version_id for version in versions})

@@ -204,6 +204,7 @@ class StoredJob:
     copies: int = 0  # set by adaptive replication; 0 = the quorum
     tail_copies: int = 0
     more_instances: int = 0
+    retried_after: InstanceId = field(default=InstanceId(0))
     state: JobState = JobState.OPEN
     hr_class: int = 0
     first_sent_at: Instant | None = None

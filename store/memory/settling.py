@@ -129,6 +129,7 @@ def _job_facts(job: StoredJob, serial: int) -> JobFacts:
         instances=tuple(_instance_facts(row) for row in job.instances),
         tail_copies=job.tail_copies,
         more_instances=job.more_instances,
+        retried_after=job.retried_after,
     )
 
 

@@ -198,7 +198,8 @@ SELECT $1, $2, $3, one.*
 FROM unnest(
     $4::double precision[], $5::boolean[], $6::boolean[], $7::boolean[], $8::double precision[],
     $9::double precision[], $10::double precision[], $11::double precision[]
-) AS one;
+) AS one
+ON CONFLICT (batch_id, progress_fraction) DO NOTHING;  -- scored before its failed jobs were retried
 
 
 -- name: last_forecasts

@@ -1,7 +1,7 @@
 -- name: active_hosts
 -- Purpose: return recently active hosts: their equipment (sql/equipment_of_hosts.sql) and their request rate. In any
 --   order.
--- Arguments: $1 since when a host has called, $2 the present instant.
+-- Arguments: $1 since when a host has called, $2 the present instant, $3 a sample: one host in how many.
 -- Result: host_id, equipment, calls_per_hour, none of them null.
 SELECT
     host_id, hashtextextended(platforms::text || jsonb_path_query_array(coprocessors, '$[*].type')::text, 0) AS equipment,
@@ -10,7 +10,7 @@ SELECT
         ELSE 3600 / greatest(rpc_interval_s, ($2::double precision - last_rpc_at) / 3, 1)
     END AS calls_per_hour
 FROM host
-WHERE last_rpc_at >= $1::double precision
+WHERE last_rpc_at >= $1::double precision AND hashint4(host_id) % $3::int = 0
 
 
 -- name: caller_of_host
@@ -74,7 +74,8 @@ ORDER BY platforms, types;
 -- name: hav_standings
 -- Purpose: return the statistics of recently active hosts with some app versions, and their request rate. In any
 --   order.
--- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant.
+-- Arguments: $1 app_version_ids with commas between them, $2 since when a host has called, $3 the present instant,
+--   $4 a sample: one host in how many.
 -- Result: the fields of domain/insight.py STANDING_FIELDS, none of them null.
 SELECT
     hav.host_id, host.volunteer_id, hav.app_version_id, hav.consecutive_valid,
@@ -88,6 +89,7 @@ SELECT
 FROM host_app_version AS hav
 JOIN host USING (host_id)
 WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.last_rpc_at >= $2::double precision
+    AND hashint4(hav.host_id) % $4::int = 0 AND hashint4(host.host_id) % $4::int = 0
 
 
 -- name: recent_callers

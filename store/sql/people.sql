@@ -242,9 +242,11 @@ RETURNING volunteer_id;
 
 
 -- name: update_volunteer_password
--- Purpose: set a volunteer's password; the account key stays, so that clients stay attached.
+-- Purpose: set a volunteer's password; the account key stays, so that clients stay attached. Codes sent by mail end, because
+--   one for a new address holds the old password's hash.
 -- Arguments: $1 volunteer_id, $2 password_salt, $3 password_hash.
 -- Result: volunteer_id; no row when there is none.
+WITH codes AS (DELETE FROM mail_code WHERE mail_code.volunteer_id = $1)
 UPDATE volunteer SET password_salt = $2, password_hash = $3
 WHERE volunteer_id = $1
 RETURNING volunteer_id;
@@ -258,6 +260,24 @@ SELECT volunteer_id, email, name, authenticator_nonce, authenticator_hash, passw
        no_gpu, max_jobs, app_ids, no_cpu, max_cpus, preferred_at, created_at
 FROM volunteer
 WHERE email = $1;
+
+
+-- name: act_range
+-- Purpose: find two times in the audit trail by bisection: ids grow with time.
+-- Arguments: $1 and $2 times.
+-- Result: first_id and end_id: the first act_id at or after each time; one above the last act_id if there is none.
+WITH RECURSIVE step (at, low, high) AS (
+    SELECT asked.at, coalesce((SELECT min(act_id) FROM act), 1), coalesce((SELECT max(act_id) FROM act), 0) + 1
+    FROM (VALUES ($1::double precision), ($2::double precision)) AS asked (at)
+    UNION ALL
+    SELECT at, CASE WHEN older THEN middle + 1 ELSE low END, CASE WHEN older THEN high ELSE middle END
+    FROM (
+        SELECT at, low, high, (low + high) / 2 AS middle,
+            (SELECT acted_at FROM act WHERE act_id >= (low + high) / 2 ORDER BY act_id LIMIT 1) < at AS older
+        FROM step WHERE low < high
+    ) AS halved
+)
+SELECT min(low) FILTER (WHERE at = $1) AS first_id, min(low) FILTER (WHERE at = $2) AS end_id FROM step WHERE low >= high;
 
 
 -- name: drop_ended_sessions
@@ -355,10 +375,15 @@ SELECT at FROM known_network WHERE who = $1 AND network = $2;
 
 
 -- name: list_acts
--- Purpose: return the audit trail.
--- Arguments: $1 limit, $2 act_id before which to continue.
+-- Purpose: return a part of the audit trail.
+-- Arguments: $1 limit, $2 act_id before which to continue, $3 lowest act_id to read, $4 who or '' for all, $5 what or
+--   '' for all, $6 targets or null for all.
 -- Result: acts, newest first.
-SELECT * FROM act WHERE act_id < $2 ORDER BY act_id DESC LIMIT $1;
+SELECT * FROM act
+WHERE act_id < $2 AND act_id >= $3
+    AND ($4::text = '' OR who = $4) AND ($5::text = '' OR what = $5)
+    AND ($6::text[] IS NULL OR target = ANY($6) OR string_to_array(target, ', ') && $6)
+ORDER BY act_id DESC LIMIT $1;
 
 
 -- name: list_api_tokens
@@ -415,6 +440,13 @@ UPDATE api_token SET last_used_at = $2 WHERE token_id = $1;
 -- Arguments: $1 name.
 -- Result: the person, or none.
 SELECT * FROM person WHERE name = $1;
+
+
+-- name: person_names
+-- Purpose: return people's names.
+-- Arguments: $1 person_ids.
+-- Result: person_id, name.
+SELECT person_id, name FROM person WHERE person_id = ANY($1);
 
 
 -- name: renew_web_session

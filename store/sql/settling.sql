@@ -212,7 +212,7 @@ DELETE FROM job_todo WHERE job_id = ANY($1::bigint[]);
 --   serial.
 SELECT
     todo.serial, job.job_id, job.batch_id, job.job_class_id, job.state, job.copies, job.tail_copies,
-    job.more_instances, job.canonical_instance_id,
+    job.more_instances, job.canonical_instance_id, coalesce(job.retried_after, 0) AS retried_after,
     batch.state = 'aborted' AS batch_aborted, app.name AS app_name
 FROM (
     SELECT job_id, serial

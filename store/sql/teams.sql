@@ -115,18 +115,22 @@ SELECT team_id FROM team WHERE founder_id = $1 ORDER BY team_id;
 
 
 -- name: add_mail_code
--- Purpose: store a code for a new password; older ones of the volunteer, and expired ones, end.
--- Arguments: $1 code_hash, $2 volunteer_id, $3 expires_at, $4 now.
+-- Purpose: store a code for a new password or a new address; older ones of the volunteer, and expired ones, end.
+-- Arguments: $1 code_hash, $2 volunteer_id, $3 expires_at, $4 now, $5 new address with $6 password_salt and $7 password_hash, or
+--   nulls.
 -- Result: none.
 WITH older AS (DELETE FROM mail_code WHERE volunteer_id = $2 OR expires_at <= $4)
-INSERT INTO mail_code (code_hash, volunteer_id, expires_at) VALUES ($1, $2, $3);
+INSERT INTO mail_code (code_hash, volunteer_id, expires_at, email, password_salt, password_hash)
+VALUES ($1, $2, $3, $5, $6, $7);
 
 
 -- name: take_mail_code
 -- Purpose: use a code, which serves once.
--- Arguments: $1 code_hash, $2 now.
--- Result: volunteer_id; no row when there is no such code, or it has expired.
-DELETE FROM mail_code WHERE code_hash = $1 AND expires_at > $2 RETURNING volunteer_id;
+-- Arguments: $1 code_hash, $2 now, $3 whether it must be for a new address, or for a new password.
+-- Result: volunteer_id, email, password_salt, password_hash; no row when there is no such code, or it has expired.
+DELETE FROM mail_code
+WHERE code_hash = $1 AND expires_at > $2 AND (email IS NOT NULL) = $3
+RETURNING volunteer_id, email, password_salt, password_hash;
 
 
 -- name: drop_host

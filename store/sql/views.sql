@@ -254,91 +254,105 @@ ORDER BY app.name, batch.qos;
 SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY batch_id;
 
 
--- name: batches_by_deadline
--- Purpose: return selected active batches with a deadline, earliest first, with the names of their owners.
--- Arguments: $1 deadline_at and $2 batch_id after which to continue, $3 limit, $4 qos, $5 app_id, $6 submitter_id
--- (null: any), $7 text, $8 batch_ids
---   (null: all).
--- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
-SELECT
-    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
+-- name: active_batches_sorted
+-- Purpose: return selected active batches in some order. It reads all active batches, from their index, and keeps the first.
+-- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
+--   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
+--   $11 queue (null: any), $12 text, $13 only those at risk, $14 only those over a limit,
+--   $15 batch_ids (null: all).
+-- Result: batch_id in order.
+SELECT keyed.batch_id
 FROM (
-    SELECT batch_id
+    SELECT
+        batch_id,
+        coalesce(
+            $2::int * CASE $1::text
+                WHEN 'id' THEN 0
+                WHEN 'order' THEN order_tier
+                WHEN 'deadline' THEN deadline_at
+                WHEN 'expected_end' THEN completion_q50_at
+                WHEN 'latest_end' THEN completion_q90_at
+            END,
+            'Infinity'::double precision
+        ) AS first,
+        CASE $1::text WHEN 'order' THEN $2::int * order_key ELSE 0.0 END AS second
     FROM batch
     WHERE
         state = 'active'
-        AND deadline_at IS NOT NULL
-        AND (deadline_at, batch_id) > ($1::double precision, $2::bigint)
-        AND ($4::text IS NULL OR qos = $4)
-        AND ($5::int IS NULL OR app_id = $5)
-        AND ($6::int IS NULL OR submitter_id = $6)
-        AND strpos(lower(name), $7) > 0
-        AND ($8::bigint[] IS NULL OR batch_id = ANY($8))
-    ORDER BY deadline_at, batch_id
-    LIMIT $3
-) AS first
-JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
-JOIN app ON app.app_id = batch_with_counts.app_id
-JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
-JOIN account ON account.account_id = batch_with_counts.account_id
-ORDER BY batch_with_counts.deadline_at, batch_with_counts.batch_id;
+        AND ($7::text IS NULL OR qos = $7)
+        AND ($8::int IS NULL OR app_id = $8)
+        AND ($9::int IS NULL OR submitter_id = $9)
+        AND ($10::int IS NULL OR account_id = $10)
+        AND ($11::text IS NULL OR queue = $11)
+        AND strpos(lower(name), $12) > 0
+        AND (NOT $13::boolean OR deadline_at < completion_q90_at)
+        AND (NOT $14::boolean OR hold IS NOT NULL)
+        AND ($15::bigint[] IS NULL OR batch_id = ANY($15))
+) AS keyed
+WHERE (keyed.first, keyed.second, $2::int * keyed.batch_id) > ($3::double precision, $4::double precision, $2::int * $5::bigint)
+ORDER BY keyed.first, keyed.second, $2::int * keyed.batch_id
+LIMIT $6;
 
 
--- name: batches_in_queue
--- Purpose: return selected active batches in order, with the names of their owners.
--- Arguments: $1 order_tier, $2 order_key and $3 batch_id after which to continue, $4 limit, $5 qos, $6 app_id,
--- $7 submitter_id (null: any), $8 text, $9 batch_ids
---   (null: all).
--- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
-SELECT
-    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
-FROM (
+-- name: active_counts
+-- Purpose: count the active batches, and among them those at risk and those that a limit blocks.
+-- Arguments: none.
+-- Result: one row: active, at_risk, blocked.
+SELECT count(*) AS active, count(*) FILTER (WHERE deadline_at < completion_q90_at) AS at_risk, count(hold) AS blocked
+FROM batch
+WHERE state = 'active';
+
+
+-- name: batches_by_id
+-- Purpose: return selected batches in order of id.
+-- Arguments: $1 batch_id after which to continue, $2 whether in descending order, $3 limit, $4 state, $5 qos, $6 app_id, $7 submitter_id,
+--   $8 account_id, $9 queue (null: any), $10 text.
+-- Result: batch_id in order.
+(
     SELECT batch_id
     FROM batch
     WHERE
-        state = 'active'
-        AND (order_tier, order_key, batch_id) > ($1::int, $2::double precision, $3::bigint)
+        $2::boolean AND batch_id < $1
+        AND ($4::text IS NULL OR state = $4)
         AND ($5::text IS NULL OR qos = $5)
         AND ($6::int IS NULL OR app_id = $6)
         AND ($7::int IS NULL OR submitter_id = $7)
-        AND strpos(lower(name), $8) > 0
-        AND ($9::bigint[] IS NULL OR batch_id = ANY($9))
-    ORDER BY order_tier, order_key, batch_id
-    LIMIT $4
-) AS first
-JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
-JOIN app ON app.app_id = batch_with_counts.app_id
-JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
-JOIN account ON account.account_id = batch_with_counts.account_id
-ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
-
-
--- name: batches_newest
--- Purpose: return selected batches, newest first, with the names of their owners.
--- Arguments: $1 batch_id before which to continue, $2 limit, $3 state, $4 qos, $5 app_id, $6 submitter_id (null: any), $7 text, $8 batch_ids
---   (null: all).
--- Result: rows of batch_with_counts with app_name, submitter_name and account_name.
-SELECT
-    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
-FROM (
+        AND ($8::int IS NULL OR account_id = $8)
+        AND ($9::text IS NULL OR queue = $9)
+        AND strpos(lower(name), $10) > 0
+    ORDER BY batch_id DESC
+    LIMIT $3
+)
+UNION ALL
+(
     SELECT batch_id
     FROM batch
     WHERE
-        batch_id < $1
-        AND ($3::text IS NULL OR state = $3)
-        AND ($4::text IS NULL OR qos = $4)
-        AND ($5::int IS NULL OR app_id = $5)
-        AND ($6::int IS NULL OR submitter_id = $6)
-        AND strpos(lower(name), $7) > 0
-        AND ($8::bigint[] IS NULL OR batch_id = ANY($8))
-    ORDER BY batch_id DESC
-    LIMIT $2
-) AS first
-JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+        NOT $2::boolean AND batch_id > $1
+        AND ($4::text IS NULL OR state = $4)
+        AND ($5::text IS NULL OR qos = $5)
+        AND ($6::int IS NULL OR app_id = $6)
+        AND ($7::int IS NULL OR submitter_id = $7)
+        AND ($8::int IS NULL OR account_id = $8)
+        AND ($9::text IS NULL OR queue = $9)
+        AND strpos(lower(name), $10) > 0
+    ORDER BY batch_id
+    LIMIT $3
+);
+
+
+-- name: listed_batches
+-- Purpose: return batches for lists, with the names of their owners.
+-- Arguments: $1 batch_ids.
+-- Result: rows of batch_with_counts with app_name, submitter_name and account_name, by id.
+SELECT
+    batch_with_counts.*, app.name AS app_name, submitter.name AS submitter_name, account.name AS account_name
+FROM batch_with_counts
 JOIN app ON app.app_id = batch_with_counts.app_id
 JOIN submitter ON submitter.submitter_id = batch_with_counts.submitter_id
 JOIN account ON account.account_id = batch_with_counts.account_id
-ORDER BY batch_with_counts.batch_id DESC;
+WHERE batch_with_counts.batch_id = ANY($1::bigint[])
+ORDER BY batch_with_counts.batch_id;
 
 
 -- name: finished_instances_of_batch
@@ -461,21 +475,16 @@ LIMIT $5;
 SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC OFFSET $2 LIMIT 2;
 
 
--- name: hosts_newest
--- Purpose: return hosts, newest first.
--- Arguments: $1 host_id before which to continue, $2 limit.
--- Result: host_id, descending.
-SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC LIMIT $2;
-
-
 -- name: hosts_of_email
 -- Purpose: return the hosts of the volunteer with an e-mail address, newest first.
--- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit.
+-- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit, $4 platform, $5 label (empty: any).
 -- Result: host_id, descending.
 SELECT host.host_id
 FROM host
 WHERE host.volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $1)
     AND host.host_id + 0 < $2  -- not by the key: that would scan all hosts
+    AND ($4::text = '' OR $4 = ANY(host.platforms))
+    AND ($5::text = '' OR $5 = ANY(host.labels))
 ORDER BY host.host_id + 0 DESC
 LIMIT $3;
 
@@ -556,15 +565,49 @@ OFFSET $4
 LIMIT 2;
 
 
--- name: silent_hosts
--- Purpose: hosts that have not called since an instant, newest first.
--- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant, $4 limit.
+-- name: selected_hosts
+-- Purpose: hosts on a platform or with a label, or that have not called since an instant, newest first.
+-- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant (null: any), $4 limit,
+--   $5 platform, $6 label (empty: any).
 -- Result: host_id, descending.
 SELECT host_id
 FROM host
-WHERE host_id < $1 AND host_id >= $2 AND last_rpc_at < $3
+WHERE
+    host_id < $1 AND host_id >= $2
+    AND ($3::double precision IS NULL OR last_rpc_at < $3)
+    AND ($5::text = '' OR $5 = ANY(platforms))
+    AND ($6::text = '' OR $6 = ANY(labels))
 ORDER BY host_id DESC
 LIMIT $4;
+
+
+-- name: sorted_hosts
+-- Purpose: return selected hosts in some order. It reads all hosts.
+-- Arguments: $1 sort key (id, last_contact, cpus, memory, availability), $2 1 or -1 for descending, $3 key and $4 host_id after which to
+--   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 platform, $8 label,
+--   $9 e-mail of the volunteer in lower case (empty: any).
+-- Result: host_id and key, in order.
+SELECT keyed.host_id, keyed.key
+FROM (
+    SELECT
+        host_id,
+        $2::int * CASE $1::text
+            WHEN 'last_contact' THEN last_rpc_at
+            WHEN 'cpus' THEN ncpus * flop_per_s
+            WHEN 'memory' THEN ram_bytes
+            WHEN 'availability' THEN on_fraction * active_fraction
+            ELSE 0.0
+        END AS key
+    FROM host
+    WHERE
+        ($6::double precision IS NULL OR last_rpc_at < $6)
+        AND ($7::text = '' OR $7 = ANY(platforms))
+        AND ($8::text = '' OR $8 = ANY(labels))
+        AND ($9::text = '' OR volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $9))
+) AS keyed
+WHERE (keyed.key, $2::int * keyed.host_id) > ($3::double precision, $2::int * $4::int)
+ORDER BY keyed.key, $2::int * keyed.host_id
+LIMIT $5;
 
 
 -- name: slow_hosts

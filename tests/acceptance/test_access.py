@@ -5,7 +5,9 @@ and events.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -80,8 +82,8 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
         assert (change["by"], change["to"], change["why"]) == ("ola", 0.8, "they waited")
         acts = [(act["who"], act["what"], act["target"]) for act in await operator.audit()]
         assert acts[:2] == [
-            ("ola", "set_setting", "key deadline.p_tight"),
-            ("ola", "abort_batch", f"batch_id {others}"),
+            ("ola", "set_setting", "setting deadline.p_tight"),
+            ("ola", "abort_batch", f"batch {others}"),
         ]
         [mine] = [one for one in await operator.tokens() if one["last_used_at"] is not None and one["person_id"] == 3][
             -1:
@@ -129,6 +131,57 @@ async def test_repeated_submission_is_done_once(server: LiveServer) -> None:
     assert again[1]["forecast"] is not None
     assert (other[0], other[1]["title"]) == (409, "conflict")
     assert len(await server.store.views.batches(limit=10)) == 1
+    acts = [act for act in await server.store.access.acts(limit=50) if act.what == "submit_batch"]
+    assert [act.target for act in acts] == [f"batch_id {answers[0][1]['batch_id']}"]
+
+
+async def test_times_are_also_iso_if_preferred(server: LiveServer) -> None:
+    await server.add_app()
+    await server.submit()
+    token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+    found = []
+    for prefer, applied in (("", None), ("wait=10, times=iso", "times=iso")):
+        headers = {"Authorization": f"Bearer {token}", "Prefer": prefer}
+        async with server.http.get(f"{server.url}api/v1/batches", headers=headers) as response:
+            found += (await response.json())["batches"]
+            assert response.headers.get("Preference-Applied") == applied
+
+    plain, iso = found
+    assert {key: iso[key] for key in plain} == plain
+    assert "created_at_iso" in iso and "ended_at_iso" not in iso  # it has not ended
+    assert datetime.fromisoformat(iso["created_at_iso"]).timestamp() == math.floor(plain["created_at"])
+
+
+async def test_lists_are_filtered_and_sorted(server: LiveServer) -> None:
+    await server.add_app()
+    ids = [await server.submit(name=name) for name in ("one", "two", "three")]
+    await server.create("POST", f"/batches/{ids[1]}/abort")
+
+    async def listed(query: str) -> list[int]:
+        found: list[int] = []
+        cursor = ""
+        while True:
+            page = await server.create("GET", f"/batches?limit=1&{query}{cursor}")
+            found += [one["batch_id"] for one in page["batches"]]
+            if page["next_cursor"] is None:
+                return found
+            cursor = f"&cursor={page['next_cursor']}"
+
+    assert await listed("state=active&app=pi&submitter=default") == [ids[2], ids[0]]
+    assert await listed("sort=id") == ids
+    assert await listed("sort=deadline&q=T") == [ids[2]]
+    first = await server.create("GET", "/batches?limit=1")
+    for query, field in (
+        *(("sort=size", "sort"), ("state=gone", "state"), ("app=none", "app"), ("account=none", "account")),
+        *(("state=aborted&sort=order", "sort"), ("state=complete&at_risk=true", "at_risk")),
+        (f"sort=id&cursor={first['next_cursor']}", "cursor"),
+    ):
+        status, wrong = await server.api("GET", f"/batches?{query}")
+        assert (status, wrong["field"]) == (422, field), query
+    status, wrong = await server.api("GET", "/batches?sort=size")
+    assert {"id", "-id", "order", "-deadline"} <= set(wrong["expected"].removeprefix("one of ").split(", "))
+    found = await server.create("GET", f"/batches/{ids[0]}/instances?state=unsent&limit=1")
+    assert [one["state"] for one in found["instances"]] == ["unsent"]
 
 
 async def test_lists_are_paginated(server: LiveServer) -> None:

@@ -98,9 +98,9 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
         a_batch(jobs={"outputs": [{"name": "../x", "max_bytes": 5}]}),
         f"jobs.outputs[0].name: expected {FILE_NAME}, got '../x'",
     ),
-    ("unknown submitter", a_batch(submitter="missing"), "no submitter missing"),
+    ("unknown submitter", a_batch(submitter="missing"), "submitter: expected the name of a submitter, got 'missing'"),
     ("unknown input", a_batch(jobs={"inputs": [{"name": "missing.txt"}]}), "no input file missing.txt"),
-    ("unknown app", a_batch(app="nope"), "no app nope"),
+    ("unknown app", a_batch(app="nope"), "app: expected the name of an app (see `muster app list`), got 'nope'"),
     (
         "a CSV file over the network",
         {"app": "pi", "qos": "afap", "jobs": JOB, "jobs_csv": "jobs.csv"},

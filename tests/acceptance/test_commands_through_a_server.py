@@ -113,9 +113,24 @@ submitter set sue --shares -1
 = batch show 1
 = batch show 99
 = batch list
+= batch list --state active --app pi --submitter default --sort -deadline
+batch list --app none
+batch list --sort size
+= batch list --at-risk --blocked --name x
+= batch instances 1 --state unsent
+batch instances 1 --state gone
+= batch instances 99
 = batch set 1 --user-priority -5 --account lab
 batch set 1 --user-priority 5000
 batch set 99 --queue normal
+= batch clone 1 --name again --qos afap --preview
+= batch clone 1 --name again --qos afap
+= batch clone 1 --qos short_deadline
+= batch clone 99
+= batch errors 1
+= batch errors 99
+= batch retry 1
+= batch retry 99
 = batch results 1 --to {folder}/results
 = batch results 99 --to {folder}/results
 job list 1 --limit 3 --after 1
@@ -125,6 +140,9 @@ job show 99999
 !
 = host list
 host list --show slow
+host list --sort -last_contact --platform x86_64-pc-linux-gnu
+host list --sort size
+host list --show slow --label lab
 host list --show failing --limit 1
 host list --show silent --silent-s 0
 host list --silent-s 5
@@ -209,6 +227,19 @@ token add nightly --person vic --scope operate
 token list
 token revoke 1
 token revoke 99
+notify add https://example.org/hook --person vic --project
+notify add https://example.org/hook --person ada
+operator set vic --role operator
+notify add https://example.org/hook --person vic --project --kind batch_done
+notify add vic@example.org --person vic --project
+notify list
+notify set 1 --pause --interval-s 60
+notify set 99 --resume
+notify test 1
+notify rotate 1
+notify deliveries
+notify delete 1
+notify delete 1
 batch abort 1
 batch abort 99
 """
@@ -227,6 +258,7 @@ IN_WORDS = (
         "unschedulable",
         "attention",
         "results",
+        "errors",
     ),
 )
 

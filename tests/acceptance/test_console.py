@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,8 +19,18 @@ from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, w
 from web.manual import PLACE
 
 PAGES = (
-    *("/", "/batches", "/batches?sort=queue", "/batches?sort=deadline&q=a", "/batches/new", "/batches/1"),
+    *(
+        "/",
+        "/batches",
+        "/batches?sort=order",
+        "/batches?state=at_risk&sort=-deadline&q=a",
+        "/batches/new",
+        "/batches/upload",
+        "/batches/1",
+        "/hosts?sort=-cpus&platform=x86_64-pc-linux-gnu",
+    ),
     *("/batches/1/jobs", "/batches/1/jobs?state=failed", "/batches/1/abort"),
+    *("/batches/1/clone", "/batches/1/retry", "/batches/1/errors"),
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
@@ -34,6 +46,8 @@ WRONG = (  # their last parameter is unknown or invalid
         "/batches?qos=soon",
         "/batches?app=none",
         "/batches?after=7",
+        "/batches?state=complete&sort=deadline",
+        "/batches?as=xml",
         "/batches/1/jobs?state=gone",
     ),
     *(
@@ -41,6 +55,8 @@ WRONG = (  # their last parameter is unknown or invalid
         "/batches/1/why?hosts=some",
         "/jobs/1/why?hosts=3",
         "/hosts?show=old",
+        "/hosts?sort=size",
+        "/hosts?show=slow&sort=id",
         "/hosts?after=x",
         "/hosts?show=silent&days=x",
         "/hosts?days=3",
@@ -75,6 +91,14 @@ class Browser:
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', page)
         token = found.group(1) if found is not None else ""
         async with self.http.post(self.root + path, data={"csrf": token, **fields}) as response:
+            return response.status, response.url.path_qs, await response.text()
+
+    async def post_many(self, chosen: list[tuple[str, str]], fields: dict[str, str]) -> tuple[int, str, str]:
+        """Send the form around the list of batches with some of them selected."""
+        found = re.search(r'name="csrf" value="([0-9a-f]+)"', (await self.get("/batches"))[1])
+        assert found is not None
+        data = [("csrf", found[1]), *chosen, *fields.items()]
+        async with self.http.post(f"{self.root}/batches/selected", data=data) as response:
             return response.status, response.url.path_qs, await response.text()
 
 
@@ -210,6 +234,55 @@ async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None
         (OPERATOR, "abort_batch"),
     ):
         assert act in acts
+
+
+async def test_selected_batches_are_changed_and_audited_each(server: LiveServer) -> None:
+    await add_operator(server)
+    await add_person(server, "vera", Role.VIEWER)
+    await server.add_app()
+    ids = [await server.submit(name=f"b{number}") for number in range(3)]
+    chosen = [("batch", str(one)) for one in ids[:2]]
+    async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
+        change = {"what": "change", "user_priority": "-7", "level": "", "queue": ""}
+        assert (await vera.post_many(chosen, change))[0] == 403
+        assert (await grace.post_many([], change))[0] == 422
+        assert (await grace.post_many(chosen, {**change, "user_priority": ""}))[0] == 422
+        status, where, _ = await grace.post_many(chosen, change)
+        assert (status, urlsplit(where).path) == (200, "/console/batches")
+        batches = [await server.store.views.batch(one) for one in ids]
+        assert [one.user_priority for one in batches] == [-7, -7, 0]
+        status, _, page = await grace.post_many(chosen, {"what": "change", "level": "expedite"})
+        assert status == 409 and "expedite" in page  # the submitter lacks the permission
+        status, _, page = await grace.post_many(chosen, {"what": "end"})
+        assert status == 200 and 'name="sure"' in page
+        assert [(await server.batch(one))["state"] for one in ids] == ["active"] * 3
+        await grace.post_many(chosen, {"what": "end", "sure": "yes"})
+
+    assert [(await server.batch(one))["state"] for one in ids] == ["aborted", "aborted", "active"]
+    acts = [(one.what, one.target) for one in await server.store.access.acts(limit=50)]
+    for what in ("set_importance", "abort_batch"):
+        assert [target for act, target in acts[::-1] if act == what] == [f"batch {one}" for one in ids[:2]]
+
+
+async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="=1+1", jobs={"count": 4})
+    await work_off(server, [host], share=0.5)
+    async with a_browser(server, OPERATOR) as grace:
+        for path, column, values in (
+            ("/batches?sort=order&as=csv", "name", ["'=1+1"]),
+            ("/batches?state=complete&as=csv", "name", []),
+            ("/hosts?sort=-last_contact&as=csv", "host_id", ["1"]),
+            ("/hosts?show=slow&as=csv", "x", []),
+            ("/batches/1/jobs?as=csv", "job_id", ["1", "2", "3", "4"]),
+            ("/batches/1/instances?state=unsent&as=csv", "state", ["unsent", "unsent"]),
+        ):
+            async with grace.http.get(grace.root + path) as answer:
+                rows = [*csv.DictReader(io.StringIO(await answer.text()))]
+                assert (answer.content_type, answer.charset) == ("text/csv", "utf-8"), path
+            assert [row[column] for row in rows] == values, path
 
 
 async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:

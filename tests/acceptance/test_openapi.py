@@ -21,8 +21,11 @@ from transfer.keys import load_keys
 EXAMPLES = int(os.environ.get("MUSTER_API_EXAMPLES", "8"))  # requests per operation; `make api-fuzz` sends more
 FEW = 10
 OF_OTHERS = frozenset({"revoke_token"})
-OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "fetch_outputs", "batch_results", "job_outputs"}
+OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "clone_batch", "retry_batch"}
+OF_OTHER_SUBMITTERS |= {"fetch_outputs", "batch_results", "results_table", "job_outputs"}
+OF_OTHER_SUBMITTERS |= {"set_subscription", "delete_subscription", "rotate_secret", "test_subscription"}
 KNOWN_IDS = {"app_version_id": 1, "batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
+KNOWN_IDS |= {"subscription_id": 1}
 KNOWN_NAMES = {
     "/apps/{name}": "pi",
     "/apps/{name}/versions": "pi",
@@ -72,7 +75,7 @@ async def test_valid_requests_get_documented_replies(busy: LiveServer) -> None:
     assert questions.asked > len(others) * len(questions.document["paths"])
     acts = [act for act in await busy.store.access.acts(limit=100_000) if act.who in {one.name for one in others}]
     assert {act.what for act in acts if act.who != "sue"} <= {"add_token", "revoke_token"}
-    assert "batch_id 1" not in {act.target for act in acts}
+    assert "batch 1" not in {act.target for act in acts}
 
 
 async def test_invalid_requests_get_documented_refusals(busy: LiveServer) -> None:
@@ -118,6 +121,8 @@ async def lesser_askers(server: LiveServer) -> list[Requester]:
     await authenticator.people.set("out", active=False)
     await server.forward(DAY_S + 1.0)
     assert first.token.token_id == KNOWN_IDS["token_id"]
+    hook = {"channel": "webhook", "address": "https://example.org/hook", "project_wide": True, "person": "tom"}
+    await server.create("POST", "/subscriptions", json=hook)
     return [
         Requester("no token", None, status=401),
         Requester("an unknown token", "muster_guessed", status=401),

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from email import message_from_bytes, policy
-from email.message import EmailMessage
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
 
 import aiohttp
-from aiosmtpd.controller import Controller
-from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from administration.statistics import StatisticsExport
 from domain.credit import credit_of
 from domain.units import Flop, HostId, TeamId, VolunteerId
 from tests.acceptance.host import Host
+from tests.acceptance.receivers import Inbox, smtp_server
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser
 from tests.browser.scene import OPERATOR, add_operator
-from tests.ports import free_port
 from wire.attach import password_hash
 
 PASSWORD = "correct horse"
@@ -87,42 +82,16 @@ async def a_valid_result(server: LiveServer, visitor: Visitor, email: str = ADA)
     return host
 
 
-class Inbox:
-    """The handler of an SMTP server: keeps what arrives."""
-
-    def __init__(self) -> None:
-        self.mails = list[EmailMessage]()
-        self.arrived = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-
-    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802  aiosmtpd's
-        assert isinstance(envelope.content, bytes)
-        mail = message_from_bytes(envelope.content, policy=policy.default)
-        assert isinstance(mail, EmailMessage)
-        self.mails.append(mail)
-        self._loop.call_soon_threadsafe(self.arrived.set)
-        return "250 OK"
-
-    async def next(self) -> EmailMessage:
-        await asyncio.wait_for(self.arrived.wait(), 20)
-        self.arrived.clear()
-        return self.mails[-1]
-
-
 @asynccontextmanager
 async def an_inbox(server: LiveServer) -> AsyncIterator[Inbox]:
     """Run an SMTP server, and set it in the project's settings."""
-    inbox, port = Inbox(), free_port()
-    controller = Controller(inbox, hostname="127.0.0.1", port=port)
-    controller.start()
-    try:
+    inbox = Inbox()
+    async with smtp_server(inbox) as port:
         settings = {"server": "127.0.0.1", "port": port, "tls": "none", "sender": "project@example.org"}
         for name, value in settings.items():
             await server.api("PUT", f"/settings/mail.{name}", json={"value": value, "why": "test"})
         await server.feed()
         yield inbox
-    finally:
-        controller.stop()
 
 
 async def test_forgotten_password_is_replaced_by_mail_once(server: LiveServer) -> None:
@@ -163,11 +132,52 @@ async def test_changed_address_keeps_the_account_and_tells_the_old_one(server: L
         await ada.send("/account/email", form="/account", status=409, email=BOB, password=PASSWORD)
         await ada.send("/account/email", form="/account", status=422, email=new, password=key)
 
-        await ada.send("/account/email", form="/account", email=new, password=PASSWORD)
+        link = await verifying_link(server, ada, inbox, new)
+        assert await key_of(ada, ADA) == key
+        assert await key_of(ada, new) == ""
+        await ada.page(link)  # by a program that checks links
+        code = link.partition("=")[2]
+        await ada.send("/reset", form=f"/reset?code={code}", status=422, code=code, new="another", again="another")
+        await ada.send("/verify", form=link, code=code)
 
         assert await key_of(ada, new) == key
         assert (await ada.xml("lookup_account.php", email_addr=ADA, passwd_hash="0" * 32)).tag == "error"
         assert (await inbox.next())["To"] == ADA
+        await ada.send("/verify", form=link, status=422, code=code)
+
+
+async def test_changed_password_ends_the_link_to_a_new_address(server: LiveServer) -> None:
+    async with an_inbox(server) as inbox, a_visitor(server, ADA) as ada:
+        link = await verifying_link(server, ada, inbox, "lovelace@example.org")
+        await ada.send("/account", old=PASSWORD, new="new password", again="new password")
+
+        await ada.send("/verify", form=link, status=422, code=link.partition("=")[2])
+
+        assert await key_of(ada, ADA, "new password")
+
+
+async def test_manager_changes_an_address_after_its_verification(server: LiveServer) -> None:
+    async with an_inbox(server) as inbox, a_visitor(server, ADA) as ada:
+        key, new = await key_of(ada, ADA), "lovelace@example.org"
+        changes = {"email_addr": new, "password_hash": password_hash("new password", new)}
+        assert (await ada.xml("am_set_info.php", account_key=key, **changes)).find("success") is not None
+        assert await key_of(ada, ADA) == key
+        link = re.search(r"volunteers(/verify\?code=\S+)", (await inbox.next()).get_content())
+        assert link is not None
+
+        await ada.send("/verify", form=link[1], code=link[1].partition("=")[2])
+
+        assert await key_of(ada, new, "new password") == key
+
+
+async def verifying_link(server: LiveServer, ada: Visitor, inbox: Inbox, new: str) -> str:
+    """Change the address; return the path of the link sent to the new one."""
+    await ada.send("/account/email", form="/account", email=new, password=PASSWORD)
+    mail = await inbox.next()
+    assert mail["To"] == new
+    link = re.search(rf"{re.escape(server.url)}volunteers(/verify\?code=\S+)", mail.get_content())
+    assert link is not None
+    return link[1]
 
 
 async def test_deleted_account_leaves_no_personal_data(server: LiveServer) -> None:

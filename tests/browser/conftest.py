@@ -63,7 +63,7 @@ class Tab:
     async def open(self, path: str) -> None:
         await self.page.goto(self.root + path)
         if await self.page.locator("figure.chart").count():
-            await self.page.wait_for_selector("figure.chart .main-svg")
+            await self.page.wait_for_selector("figure.chart .plot svg")
 
     async def sign_in(self) -> None:
         await self.open("/sign-in")

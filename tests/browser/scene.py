@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 from administration.access.sign_in import Cost, stretched
 from domain.access import Role
 from domain.settings import RankingSettings
-from domain.units import BatchId
+from domain.units import BatchId, Instant
 from runtime.compose import host_statistics
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
@@ -77,17 +78,31 @@ async def furnish(server: LiveServer) -> dict[str, BatchId]:
         await server.forward(20.0)
         await work_off(server, hosts[8 * place : 8 * place + 8], share=0.5)
         await tell(server)
+    await add_samples(server)
     return {"survey": survey, "rush": rush, "huge": huge, "census": census, "due": due}
+
+
+async def add_samples(server: LiveServer) -> None:
+    """Add samples of the past hour and day, with a gap of two minutes and one of an hour."""
+    now = server.clock.now()
+    for step_s, count in ((10, 360), (60, 1440)):
+        for place in (one for one in range(1, count) if not 100 <= one < 160 - step_s // 2 + 10):
+            wave = 1.0 + math.sin(place * step_s / 4000.0)
+            figures = {"requests": 0.4 + wave, "sent": 0.3 * wave, "reports": 0.25 * wave, "busy": 0.004 * wave}
+            figures |= {"jobs_open": 500.0 - place / 10.0, "unsent": 300.0 - place / 12.0, "in_progress": 40.0 * wave}
+            figures |= {"hosts": 24.0, "refused.memory": 0.02 * wave, "refused.disk": 0.01 if place % 9 else 0.0}
+            at = Instant((now // step_s - place) * step_s)
+            await server.store.samples.write(step_s, at, figures)
 
 
 async def tell(server: LiveServer) -> None:
     """Run the periodic tasks that pages depend on: ordering, forecasts and heartbeats."""
     assert server.background is not None
     await server.background.catalogue.refresh_once()
-    for duty in server.background.duties:
-        if duty.name in ("ordering", "estimator", "validator"):
-            await duty.step()
     for worker in server.workers:
         await worker.parts.catalogue.refresh_once()
         await worker.parts.heartbeat.write_once()
+    for duty in server.background.duties:
+        if duty.name in ("ordering", "estimator", "validator", "samples"):
+            await duty.step()
     await server.background.heartbeat.write_once()

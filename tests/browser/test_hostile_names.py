@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab
@@ -11,7 +13,8 @@ LINK = '<a href="https://evil.example/">click &amp; win</a>'
 BOLD = "<b>bold</b><br>--c1"
 PICTURE = '<img src="x" onerror="document.title = 1">'
 INJECTED = "a[href='https://evil.example/'], img[onerror], main b"
-MARKUP = ".plot a, .plot [style*='font-weight: bold']"
+MARKUP = ".plot a, .plot b"
+LABELS = ".plot text, .plot .key"
 
 
 async def furnish_with_hostile_names(server: LiveServer) -> dict[str, str]:
@@ -47,7 +50,7 @@ async def test_html_in_names_is_drawn_as_text(server: LiveServer, tab: Tab) -> N
     for page, path in drawn.items():
         await tab.open(path)
         assert await tab.page.locator(MARKUP).count() == 0, page
-        shown[page] = await tab.page.locator(".plot svg text").all_text_contents()
+        shown[page] = await tab.page.locator(LABELS).all_text_contents()
 
     for name in (LINK, BOLD, "--c1", f"{LINK} ({BOLD})"):
         assert any(name in text for text in shown["ordering"]), (name, shown["ordering"])
@@ -90,9 +93,35 @@ async def test_html_in_simulations_is_shown_as_text(server: LiveServer, tab: Tab
     assert BOLD in shown[f"/simulate/{done}"]
 
     await tab.open(f"/simulate/{done}")
-    drawn = await tab.page.locator(".plot svg text").all_text_contents()
+    drawn = await tab.page.locator(LABELS).all_text_contents()
     for name in (LINK, PICTURE, "--c1"):
         assert any(name in text for text in drawn), (name, drawn)
+    assert await tab.page.title() != "1"
+    assert tab.complaints == []
+
+
+async def test_html_in_names_of_users_and_accounts_is_text(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    for name in (LINK, PICTURE):
+        await server.create("POST", "/accounts", json={"name": name, "parent": None if name == LINK else LINK})
+        await server.create("POST", "/submitters", json={"name": name, "account": name})
+        await server.create("PUT", "/grants", json={"account": name, "granted_su": 5.0, "period_s": 1e6})
+        await server.create("PUT", "/limits", json={"scope": "account", "quantity": "jobs", "name": name, "hard": 2.0})
+        await server.create("POST", "/people", json={"name": name, "role": "submitter", "submitter": name})
+        await server.create("POST", "/tokens", json={"name": name, "person": name})
+    await tab.sign_in()
+    named = urlencode({"name": PICTURE})
+    for page in ("/people", "/accounts", "/accounts/limits", "/tokens", "/audit"):
+        await tab.open(page)
+        assert await tab.page.locator(INJECTED).count() == 0, page
+        text = await tab.page.locator("main").inner_text()
+        assert LINK in text and PICTURE in text, page
+    for page in ("/people/person", "/accounts/account", "/accounts/submitter"):
+        await tab.open(f"{page}?{named}")
+        assert await tab.page.locator(INJECTED).count() == 0, page
+        assert await tab.page.locator("h1").inner_text() == PICTURE
+        await tab.page.get_by_role("link", name="in the audit trail").click()
+        assert await tab.page.locator("tbody tr").count() >= 1, page
     assert await tab.page.title() != "1"
     assert tab.complaints == []
 

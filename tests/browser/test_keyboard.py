@@ -31,7 +31,8 @@ FOCUSED = """() => {
     label: one.labels?.[0]?.textContent.trim() ?? "",
     outlined: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2,
     seen: Boolean(there) && one.contains(there),
-    inOrder: !before || Boolean(before.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING),
+    inOrder: !before || before === one  // the next part of a date
+      || Boolean(before.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_FOLLOWING),
   };
 }"""
 
@@ -87,7 +88,21 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     page, keys = tab.page, tab.page.keyboard
 
     # Every stop is visible, in the order of the page; the first one skips the menu.
-    for path in ("/", "/batches", "/batches/new", "/hosts/1", "/percentiles", "/ordering", "/settings?q=p_", "/hosts"):
+    for path in (
+        "/",
+        "/batches",
+        "/batches/new",
+        "/hosts/1",
+        "/percentiles",
+        "/ordering",
+        "/settings?q=p_",
+        "/people",
+        "/tokens",
+        "/audit",
+    ):
+        await tab.open(path)
+        await check_stops(page)
+    for path in ("/accounts/account?name=default", "/hosts"):
         await tab.open(path)
         await check_stops(page)
     await page.set_viewport_size({"width": 390, "height": 800})  # or zoomed in
@@ -101,20 +116,17 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await keys.press("Tab")
     assert (await page.evaluate(FOCUSED))["text"] == "Help"  # the first element of the page
 
-    # A table: sorted ascending, descending, and filtered.
+    # A list: sorted by the server, ascending and descending.
     await tab_to(page, text="Host")
     column = page.get_by_role("columnheader", name="Host")
     numbers = page.locator("tbody tr:visible th a")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "ascending")
     assert await numbers.first.inner_text() == "1"
-    await keys.press("Space")
+    await tab_to(page, text="Host")
+    await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert await numbers.first.inner_text() == str(HOSTS)
-    await keys.press("Shift+Tab")
-    assert (await page.evaluate(FOCUSED))["label"] == "Filter rows"
-    await keys.type("Linux nowhere")
-    await expect(numbers).to_have_count(0)
 
     # The menu, then a threshold: changed, previewed and saved.
     await tab.open("/")

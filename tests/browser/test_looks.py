@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
 
+from administration.accounts import AccountKeys
+from domain.notifications import KINDS, Channel, DeliveryState, EventKind
+from domain.units import Seconds
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.routes import pages_left_out
 from tests.browser.scene import OPERATOR, furnish
+from transfer.keys import load_keys
 
 SERIOUS = {"serious", "critical"}
 PHONE = {"viewport": {"width": 390, "height": 800}}
@@ -60,6 +65,23 @@ async def fail_some(server: LiveServer) -> None:
     await host.call()
 
 
+async def administer(server: LiveServer) -> None:
+    """Add accounts with a submitter, a grant and limits, tokens of two users, and audit entries."""
+    for name, parent in (("lab", None), ("lab north", "lab")):
+        await server.create("POST", "/accounts", json={"name": name, "parent": parent, "shares": 2.0})
+    await server.create("POST", "/submitters", json={"name": "ada", "account": "lab", "shares": 3.0})
+    await server.create("PUT", "/permissions", json={"kind": "submitter", "name": "ada", "permissions": ["raise"]})
+    await server.create("PUT", "/grants", json={"account": "lab", "granted_su": 5000.0, "period_s": 30 * 86400.0})
+    await server.create("PUT", "/limits", json={"scope": "account", "quantity": "jobs", "name": "lab", "hard": 200.0})
+    await server.create("PUT", "/limits", json={"scope": "submitter", "quantity": "batches", "soft": 5.0, "hard": 20.0})
+    await server.create("POST", "/people", json={"name": "ada", "role": "submitter", "submitter": "ada"})
+    token = {"name": "nightly builds", "person": OPERATOR, "scopes": ["read", "submit"], "days": 30}
+    await server.create("POST", "/tokens", json=token)
+    made = await server.create("POST", "/tokens", json={"name": "old laptop", "person": "ada", "scopes": ["read"]})
+    await server.create("DELETE", f"/tokens/{made['token']['token_id']}")
+    await server.create("PUT", "/thresholds", json={"values": {"p_tight": 0.85}, "why": "late jobs waited"})
+
+
 async def begin_a_simulation(server: LiveServer) -> int:
     """Start a simulation; finished ones are covered by the test that runs one."""
     asked = {"scenario": "small", "rules": ["muster", "fixed"], "seeds": 3, "changes": {"population.hosts": 80}}
@@ -69,21 +91,47 @@ async def begin_a_simulation(server: LiveServer) -> int:
     return found
 
 
+async def subscribe(server: LiveServer) -> str:
+    """Add subscriptions with deliveries; return the path of the page behind the link in a message."""
+    store, now = server.store.notifications, server.clock.now()
+    person_id = (await server.store.access.person(OPERATOR)).person_id
+    hook = f"https://hooks.example.org/services/{'T0123456789/' * 4}secret"
+    options: dict[str, Any] = {"project_wide": True, "interval_s": Seconds(300.0), "now": now}
+    first = await store.add(person_id, Channel.WEBHOOK, hook, kinds=KINDS, confirmed_at=now, **options)
+    mail = await store.add(person_id, Channel.EMAIL, "grace@example.org", kinds=KINDS[:2], confirmed_at=None, **options)
+    for one in (first, mail):
+        await store.send(one.subscription_id, EventKind.TEST, f"test {one.subscription_id}", now=now)
+    for delivery, subscription, _ in await store.due_deliveries(now, 2):
+        state, outcome = DeliveryState.WAITING, "HTTP status 307: redirects are not followed"
+        if subscription.channel is Channel.EMAIL:
+            state, outcome = DeliveryState.SENT, "accepted by the mail server"
+        await store.end_attempt(delivery.delivery_id, state, outcome, now=now)
+    keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
+    return f"/subscription/{mail.subscription_id}/{keys.subscription_code(mail.subscription_id, mail.address)}"
+
+
 @pytest.mark.timeout(600)
 async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chromium: Browser) -> None:
     ids = await furnish(server)
     await fail_some(server)
+    await administer(server)
     simulation = await begin_a_simulation(server)
     text = "From Monday on, jobs need about 4 GB of memory.\nThank you for computing with us."
     await server.store.participation.add_news("Larger jobs from Monday", text, by=OPERATOR, now=server.clock.now())
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
+        "overview-day": "/?range=day",
         "batches": "/batches",
         "batch": f"/batches/{ids['due']}",
+        "batch-hour": f"/batches/{ids['due']}?range=hour",
         "batch-new": "/batches/new",
+        "batch-upload": "/batches/upload",
         "batch-why": f"/batches/{ids['huge']}/why",
         "batch-abort": f"/batches/{ids['rush']}/abort",
+        "batch-clone": f"/batches/{ids['due']}/clone",
+        "batch-retry": f"/batches/{ids['due']}/retry",
+        "batch-errors": f"/batches/{ids['due']}/errors",
         "jobs": f"/batches/{ids['huge']}/jobs",
         "instances": f"/batches/{ids['due']}/instances",
         "job": "/jobs/1",
@@ -107,6 +155,16 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "settings": "/settings?q=deadline",
         "setting": "/settings/deadline.p_tight",
         "news": "/news",
+        "people": "/people",
+        "person": f"/people/person?name={OPERATOR}",
+        "accounts": "/accounts",
+        "account": "/accounts/account?name=lab",
+        "submitter": "/accounts/submitter?name=ada",
+        "limits": "/accounts/limits",
+        "tokens": "/tokens",
+        "audit": "/audit",
+        "notifications": "/notifications",
+        "subscription": await subscribe(server),
         "password": "/password",
         "error": "/batches/999",
     }
@@ -127,7 +185,11 @@ async def test_everything_can_be_done_without_scripts(server: LiveServer, chromi
     await tab.page.goto(f"{tab.root}/sign-in")
     await tab.sign_in()
     await tab.page.goto(f"{tab.root}/batches/{ids['rush']}")
-    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()  # data of a chart
+    assert await tab.page.locator("#chart-forecasts svg path").first.is_visible()
+    await tab.page.get_by_text("Data: forecast history").click()
+    assert await tab.page.get_by_role("columnheader", name="latest (q90)").is_visible()
+    await tab.page.get_by_role("link", name="hour", exact=True).click()
+    assert await tab.page.locator("#chart-progress svg path").first.is_visible()
     await tab.page.goto(f"{tab.root}/batches")
     await tab.page.get_by_label("Name contains").fill("cens")
     await tab.page.get_by_role("button", name="Show").click()

@@ -45,6 +45,7 @@ KINDS = (
     "outage",
     "alive",
     "abort",
+    "retry",
     "upload",
     "new_version",
     "to_history",
@@ -272,6 +273,9 @@ class Life(Twins):
     async def abort(self, a: int, b: int, c: int) -> None:
         await self.both(lambda store: store.submissions.abort_batch(BatchId(1 + a % 4), now=self.now))
 
+    async def retry(self, a: int, b: int, c: int) -> None:
+        await self.both(lambda store: _retried(store, BatchId(1 + a % 4), self.now))
+
     async def upload(self, a: int, b: int, c: int) -> None:
         md5 = f"{c % 3}" * 32
         name = f"out{b % 2}"
@@ -320,3 +324,10 @@ class Life(Twins):
         reported = (await self.one.ledger.read(host.key(*ids))).reported
         alive = (S.IN_PROGRESS, S.TIMED_OUT, S.ABORTED)
         return [(one.held, one.state) for one in reported.values() if one.state in alive]
+
+
+async def _retried(store: Store, batch_id: BatchId, now: Instant) -> int | type[MusterError]:
+    try:
+        return await store.repeating.retry_failed(batch_id, now=now)
+    except MusterError as error:
+        return type(error)

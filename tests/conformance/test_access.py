@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from domain.access import KNOWN_FOR_S, AccessSettings, Act, Guess, PersonRecord, Right, Role, Session, Stretched
+from domain.access import (
+    KNOWN_FOR_S,
+    AccessSettings,
+    Act,
+    ActChoice,
+    Guess,
+    PersonRecord,
+    Right,
+    Role,
+    Session,
+    Stretched,
+)
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.units import Instant, PersonId, SubmitterId, TokenId, VolunteerId, later
 from tests.builders import NOW
@@ -227,3 +238,38 @@ async def test_audit_trail_is_newest_first(store: Store) -> None:
         "192.0.2.7",
     )
     assert [act.target for act in await store.access.acts(limit=9, before=acts[1].act_id)] == ["batch 0"]
+
+
+async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> None:
+    for number in range(12):
+        target = f"batch {number % 4}" if number % 2 else f"setting a, setting {number % 3}"
+        await store.access.note_act(
+            Act(later(NOW, 10.0 * number), ("ada", "bob")[number % 2], ("abort", "set")[number % 3 == 0], target)
+        )
+    await store.access.note_act(Act(later(NOW, 500.0), "ada", "abort", "batch_id 3"))
+
+    async def found(choice: ActChoice, **more: int) -> list[int]:
+        first = (await store.access.act_range(ActChoice()))[0]
+        return [one.act_id - first for one in await store.access.acts(choice, limit=99, **more)]
+
+    assert await found(ActChoice(who="bob", what="set")) == [9, 3]
+    assert await found(ActChoice(subject="setting a")) == [10, 8, 6, 4, 2, 0]
+    assert await found(ActChoice(subject="setting 2")) == [8, 2]
+    assert await found(ActChoice(subject="batch 3")) == [12, 11, 7, 3]
+    assert await found(ActChoice(subject="batch")) == []
+    for since, until, numbers in ((0, 20, (0, 2)), (15, 41, (2, 5)), (200, 400, (12, 12)), (600, 700, (13, 13))):
+        asked = ActChoice(since=later(NOW, since), until=later(NOW, until))
+        first, end = await store.access.act_range(asked)
+        assert (first - (await store.access.act_range(ActChoice()))[0], end - first) == (
+            numbers[0],
+            numbers[1] - numbers[0],
+        )
+        shown = [one.acted_at for one in await store.access.acts(asked, limit=99, before=end, first=first)]
+        assert all(asked.since <= at < asked.until for at in shown) and len(shown) == end - first
+    assert await store.access.person_names([PersonId(99)]) == {}
+
+
+async def test_empty_trail_has_an_empty_range(store: Store) -> None:
+    first, end = await store.access.act_range(ActChoice())
+    assert first == end
+    assert list(await store.access.acts(limit=9, before=end, first=first)) == []

@@ -8,7 +8,16 @@ import pytest
 
 from domain.dispatch import InstanceStep
 from domain.havs import HavEventKind
-from domain.host_lists import HostChoice, HostInstance, HostKind, HostList, HostPlace, ListedHost, RecentFailures
+from domain.host_lists import (
+    HostChoice,
+    HostInstance,
+    HostKind,
+    HostList,
+    HostPlace,
+    HostSort,
+    ListedHost,
+    RecentFailures,
+)
 from domain.jobs import InstanceState
 from domain.units import BatchId, HostId, Instant, Seconds, later
 from domain.volunteers import ResultPlace
@@ -131,6 +140,36 @@ async def test_silent_hosts_are_found_among_a_limited_number(store: Store) -> No
     assert ids(await pages(store, choice, limit=9, looked_at=5)) == [[hosts[3], hosts[0]]]
     before_all = await store.host_lists.hosts(choice, after=HostPlace(hosts[0]), limit=9)
     assert before_all == HostList([])
+
+
+async def test_hosts_are_filtered_by_platform_and_label(store: Store) -> None:
+    linux, mac, other = "x86_64-pc-linux-gnu", "arm64-apple-darwin", "x86_64-pc-linux-gnu"
+    hosts = [(await a_registered_host(store, platforms=(one,))).host for one in (linux, mac, other)]
+    await store.ordering_rules.set_host_labels(hosts[0].host_id, ["lab"])
+
+    newest = [hosts[2].host_id, hosts[0].host_id]
+    assert ids(await pages(store, HostChoice(platform=linux), limit=9)) == [newest]
+    assert ids(await pages(store, HostChoice(platform=linux), limit=9, looked_at=2)) == [[newest[0]], [newest[1]]]
+    assert ids(await pages(store, HostChoice(platform=linux, label="lab"), limit=9)) == [[hosts[0].host_id]]
+    quiet = HostChoice(HostKind.SILENT, since=later(NOW, DAY_S), platform=mac)
+    assert ids(await pages(store, quiet, limit=9)) == [[hosts[1].host_id]]
+
+
+async def test_hosts_are_sorted_over_all_pages(store: Store) -> None:
+    called = (50.0, 10.0, 50.0, 30.0)
+    one, two, three, four = [
+        (await a_registered_host(store, last_rpc_at=later(NOW, at), ncpus=int(at))).host_id for at in called
+    ]
+
+    for sort, expected in (
+        (HostSort.LAST_CONTACT, [two, four, one, three]),
+        (HostSort.LAST_CONTACT_DOWN, [three, one, four, two]),
+        (HostSort.CPUS_DOWN, [three, one, four, two]),
+        (HostSort.OLDEST, [one, two, three, four]),
+    ):
+        assert ids(await pages(store, HostChoice(sort=sort))) == [[host_id] for host_id in expected]
+    silent = HostChoice(HostKind.SILENT, since=later(NOW, 40.0), sort=HostSort.LAST_CONTACT_DOWN)
+    assert ids(await pages(store, silent, limit=9)) == [[four, two]]
 
 
 async def sent_to(

@@ -11,9 +11,19 @@ from domain.errors import NotFoundError
 from domain.history import START
 from domain.jobs import InstanceState, JobState
 from domain.settlement import JobSettlement
-from domain.units import BatchId, Instant, later
-from domain.views import BatchChoice, BatchPlace, BatchSort, InstancePlace, ListedBatch, ListedInstance, SimulationState
+from domain.units import BatchId, later
+from domain.views import (
+    ActiveCounts,
+    BatchChoice,
+    BatchPlace,
+    BatchSort,
+    InstancePlace,
+    ListedBatch,
+    ListedInstance,
+    SimulationState,
+)
 from tests.builders import NOW
+from tests.conformance.test_forecasts import a_record
 from tests.conformance.to_settle import valid
 from tests.stores import Store
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
@@ -27,18 +37,13 @@ def ids(found: object) -> list[int]:
     return [one.batch.batch_id for one in found]
 
 
-def place_of(one: ListedBatch) -> BatchPlace:
-    batch = one.batch
-    return BatchPlace(batch.batch_id, batch.order_tier, batch.order_key, batch.deadline_at or Instant(0.0))
-
-
 async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> list[int]:
     """Return every batch of a list, read two at a time."""
     found: list[ListedBatch] = []
-    while page := list(
-        await store.listings.batches(choice, sort, after=place_of(found[-1]) if found else None, limit=2)
-    ):
+    place = None
+    while page := list(await store.listings.batches(choice, sort, after=place, limit=2)):
         found += page
+        place = BatchPlace.of(page[-1].batch, sort)
     return ids(found)
 
 
@@ -51,10 +56,29 @@ async def test_batches_are_listed_by_age_queue_and_deadline(store: Store) -> Non
     over = await a_submitted_batch(store, jobs=1, order_key=1.0, deadline_at=later(NOW, 10.0), **urgent)
     await store.submissions.abort_batch(over.batch_id, now=NOW)
 
-    newest = [batch.batch_id for batch in (over, four, three, two, one)]
-    assert await pages(store, BatchSort.NEWEST) == newest
-    assert await pages(store, BatchSort.QUEUE) == [batch.batch_id for batch in (three, two, four, one)]
-    assert await pages(store, BatchSort.DEADLINE) == [batch.batch_id for batch in (four, two)]
+    active = [batch.batch_id for batch in (four, three, two, one)]
+    assert await pages(store, BatchSort.NEWEST) == [over.batch_id, *active]
+    assert await pages(store, BatchSort.OLDEST) == [*active[::-1], over.batch_id]
+    assert await pages(store, BatchSort.NEWEST, BatchChoice(BatchState.ACTIVE)) == active
+    assert await pages(store, BatchSort.OLDEST, BatchChoice(BatchState.ACTIVE)) == active[::-1]
+    in_order = [batch.batch_id for batch in (three, two, four, one)]
+    assert await pages(store, BatchSort.ORDER) == in_order
+    assert await pages(store, BatchSort.ORDER_DOWN) == in_order[::-1]
+    assert await pages(store, BatchSort.DEADLINE) == [batch.batch_id for batch in (four, two, one, three)]
+    assert await pages(store, BatchSort.DEADLINE_DOWN) == [batch.batch_id for batch in (two, four, three, one)]
+
+
+async def test_batches_are_listed_by_their_forecast_end(store: Store) -> None:
+    dated: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": later(NOW, 30.0)}
+    far, none, near = [await a_submitted_batch(store, jobs=1, **dated) for _ in range(3)]
+    for batch, q50, q90 in ((far, 20.0, 40.0), (near, 10.0, 30.0)):
+        ends = {"q10_at": NOW, "q50_at": later(NOW, q50), "q90_at": later(NOW, q90)}
+        await store.forecasts.publish(a_record(batch, **ends))
+
+    assert await pages(store, BatchSort.EXPECTED_END) == [near.batch_id, far.batch_id, none.batch_id]
+    assert await pages(store, BatchSort.LATEST_END_DOWN) == [far.batch_id, near.batch_id, none.batch_id]
+    assert await pages(store, BatchSort.NEWEST, BatchChoice(at_risk=True)) == [far.batch_id]
+    assert await store.listings.counts() == ActiveCounts(3, 1, 0)
 
 
 async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store) -> None:
@@ -67,8 +91,11 @@ async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store
         (BatchChoice(state=BatchState.ABORTED, qos=QoS.AFAP), [other]),
         (BatchChoice(qos=QoS.LONG_DEADLINE), []),
         (BatchChoice(text="rUSH"), [ruled]),
-        (BatchChoice(ids=(ruled.batch_id,)), [ruled]),
+        (BatchChoice(ids=(ruled.batch_id, other.batch_id)), [ruled]),
         (BatchChoice(ids=()), []),
+        (BatchChoice(account_id=ruled.account_id, queue="normal"), [other, ruled]),
+        (BatchChoice(queue="fast"), []),
+        (BatchChoice(blocked=True), []),
         (BatchChoice(app_id=ruled.app_id, submitter_id=ruled.submitter_id), [other, ruled]),
     ):
         assert await pages(store, BatchSort.NEWEST, choice) == [batch.batch_id for batch in chosen], choice

@@ -25,7 +25,7 @@ from tests.builders import NOW
 from tests.conformance.test_host_statistics import one_sample_is_enough, p_of, ranked, some_hosts, statistics
 from tests.faults.waiting import until
 from tests.unit.administration.clocks import StillClock
-from tests.worlds import a_registered_app, a_registered_version, read
+from tests.worlds import a_registered_app, a_registered_host, a_registered_version, read
 
 TABLES = """
     SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'host_percentile_%' ORDER BY relname
@@ -250,3 +250,14 @@ async def test_apps_are_the_same_however_many_are_read_together(store: PostgresS
         (version.app_id, count) for count, version in enumerate(versions, start=1)
     ]
     assert all(set(table["app_version_id"].tolist()) == {current[app_id][0].app_version_id} for app_id, table in found)
+
+
+async def test_samples_of_hosts_have_their_part_of_all(store: PostgresStore) -> None:
+    version = await a_registered_version(store)
+    for _ in range(60):
+        await a_registered_host(store, platforms=(version.platform,), last_rpc_at=NOW)
+
+    [(_, every)] = await store.insight.standings([[version]], active_since=NOW, now=NOW)
+    [(_, part)] = await store.insight.standings([[version]], active_since=NOW, now=NOW, one_in=3)
+
+    assert every.hosts == 60 and 8 <= part.hosts <= 32

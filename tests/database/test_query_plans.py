@@ -53,6 +53,10 @@ LARGE = {
     "credit",
     "participation",
     "team",
+    "sample",
+    "event",
+    "notification",
+    "delivery",
 }
 
 SLOW_IN_GENERATION_1 = "host_percentile_1_x_host_id_app_version_id_idx"
@@ -76,7 +80,13 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_known_networks": {"known_network_by_time", "known_network_pkey"},
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
+    "act_range": {"act_pkey"},
+    "person_names": {"person_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
+    # figures over time
+    "delete_samples": {"sample_pkey"},
+    "last_sample": {"sample_pkey"},
+    "list_samples": {"sample_pkey"},
     # the history of usage
     "last_usage_month": {"usage_history_pkey"},
     "thin_usage_days": {"usage_history_pkey"},
@@ -136,6 +146,21 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_team": {"team_pkey", "credit_pkey"},
     "forget_volunteer": {"volunteer_pkey", "participation_pkey", "web_session_by_volunteer", "host_by_volunteer"},
     "rename_volunteer": {"volunteer_pkey"},
+    # notifications
+    "app_failures": {"instance_failed", "batch_count_pkey", "batch_watch_pkey", "batch_pkey"},
+    "bound_notifications": {"notification_of_delivery"},
+    "claim_deliveries": {"delivery_to_send", "delivery_pkey"},
+    "endangered_batches": {"batch_by_deadline", "batch_count_pkey", "forecast_pkey", "event_key_key"},
+    "ended_batches": {"batch_pkey", "batch_count_pkey", "event_key_key"},
+    "end_attempt_at_delivery": set(),
+    "events_of_deliveries": {"notification_of_delivery", "event_pkey"},
+    "forget_deliveries": {"delivery_by_time"},
+    "forget_events": {"event_by_time"},
+    "list_deliveries": {"delivery_pkey", "notification_of_delivery"},
+    "make_deliveries": {"notification_of_delivery", "delivery_by_subscription"},
+    "watch_active_batches": {"batch_pkey"},
+    "watch_results": {"batch_count_pkey"},
+    "watch_no_ended_batches": {"batch_pkey", "event_key_key"},
     "set_volunteer_email": {"volunteer_pkey"},
     "volunteer_by_id": {"volunteer_pkey", "volunteer_authenticator_hash_key"},
     "job_classes": {"job_class_pkey"},
@@ -221,14 +246,28 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     "batch_names": {"batch_pkey"},
     "whose_batches": {"batch_pkey"},
-    "batches_newest": {"batch_pkey", "batch_count_pkey"},
-    "batches_in_queue": {"batch_in_order", "batch_pkey", "batch_count_pkey"},
-    "batches_by_deadline": {"batch_by_deadline", "batch_pkey", "batch_count_pkey"},
+    "batches_by_id": {"batch_pkey"},
+    "active_batches_sorted": {"batch_in_order"},
+    "active_counts": {"batch_in_order"},
+    "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
     "batches_in_need": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
     "failing_versions": {"instance_failed", "host_app_version_by_version"},
     "upkeep": {"job_todo_in_order"},
     "instances_of_batch": {"instance_of_batch", "instance_fresh", "instance_pkey"},
+    "failures_of_batch": {
+        "instance_of_batch",
+        "instance_stderr_pkey",
+        "finished_instance_2027_01_batch_id_state_expr_instance_id_idx",
+    },
+    "batch_to_retry": {"batch_pkey", "finished_job_2027_01_batch_id_job_id_idx"},
+    "class_counts": {"job_by_batch", "finished_job_2027_01_batch_id_job_id_idx"},
+    "failed_jobs_of_batch": {"job_by_batch"},
+    "jobs_to_copy": {"job_by_batch"},
+    "finished_jobs_to_copy": {"finished_job_2027_01_batch_id_job_id_idx"},
+    "templates_of_batch": {"job_template_by_batch"},
+    "reopen_jobs": {"job_pkey", "instance_job_volunteer"},
+    "reopen_batch": {"batch_pkey", "forecast_pkey"},
     "finished_instances_of_batch": {"finished_instance_2027_01_batch_id_state_expr_instance_id_idx"},
     "held_instances": {"instance_on_host", "batch_pkey"},
     "hosts_of_volunteer": {"host_by_volunteer", "instance_on_host"},
@@ -236,9 +275,8 @@ BY_KEY = {  # query -> the indexes it must use
     "held_of_volunteer": {"host_by_volunteer", "instance_on_host", "batch_pkey"},
     "results_of_volunteer": {"instance_of_volunteer", "batch_pkey"},
     "totals_of_volunteer": {"host_by_volunteer", "instance_on_host", "host_app_version_pkey"},
-    "hosts_newest": {"host_pkey"},
     "hosts_looked_at": {"host_pkey"},
-    "silent_hosts": {"host_pkey"},
+    "selected_hosts": {"host_pkey"},
     "slow_hosts": {SLOW_IN_GENERATION_1, "host_app_version_pkey"},
     "failing_hosts": {"instance_failed"},
     "listed_hosts": {"host_pkey", "instance_on_host", "host_app_version_pkey"},
@@ -314,6 +352,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "exported_teams": "once a day, for the statistics export",
     "exported_volunteers": "once a day, for the statistics export",
     "count_active": "once per submission if batches are limited: counts the active ones",
+    "count_active_hosts": "every ten minutes, for the samples of figures",
     "reference_host": "once an hour: medians over the hosts",
     "alike_hosts": "once an hour, while jobs with homogeneous redundancy wait: their classes",
     "redundant_batches": "once an hour: the classes of waiting batches",
@@ -352,12 +391,22 @@ READS_ALL = {  # query -> why it may scan a large table
     "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a separate connection",
     "purge_forecasts": "an operator's command: searches the batches that ended in a month",
     "host_contacts": "once a minute per process: a count of the active hosts",
+    "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",
 }
 
 SMALL = {  # reads no large table
     "add_mail_code",
+    "add_event",
+    "confirm_subscription",
+    "delete_subscription",
+    "insert_subscription",
+    "list_subscriptions",
+    "raise_events",
+    "rotate_subscription",
+    "set_subscription",
+    "subscriptions_with",
     "add_news",
     "drop_news",
     "insert_team",
@@ -396,6 +445,8 @@ SMALL = {  # reads no large table
     "add_usage_days",
     "add_usage_windows",
     "count_ordering",
+    "lock_ordering",
+    "outdate_ordering",
     "drop_grant",
     "drop_limit",
     "drop_usage_windows",
@@ -517,6 +568,7 @@ SMALL = {  # reads no large table
     "upsert_app_forecast",
     "upsert_plan_class",
     "upsert_setting",
+    "write_sample",
     "add_percentile_table",
     "attach_percentile_table",
     "broken_generations",
@@ -596,6 +648,16 @@ SIGNED_IN = """
     INSERT INTO team (name, founder_id, created_at) SELECT 'team ' || id, id, id FROM generate_series(1, 500) AS id;
     INSERT INTO participation (volunteer_id, team_id, joined_at, export_consent_at)
     SELECT id, id % 500 + 1, 0, 0 FROM generate_series(1, 5000) AS id;
+    INSERT INTO sample (step_s, at, figures) SELECT 10 * (1 + id % 3), id, '{}' FROM generate_series(1, 5000) AS id;
+    INSERT INTO event (key, kind, raised_at, detail)
+    SELECT 'batch_done ' || id, 'batch_done', id, '{}' FROM generate_series(1, 5000) AS id;
+    INSERT INTO subscription (person_id, channel, address, kinds, project_wide, interval_s, created_at)
+    SELECT id, 'webhook', 'https://example.org', '{batch_done}', true, 0, 0 FROM generate_series(1, 100) AS id;
+    INSERT INTO delivery (subscription_id, made_at, state, next_at)
+    SELECT id % 100 + 1, id, CASE WHEN id % 100 = 0 THEN 'waiting' ELSE 'sent' END, id
+    FROM generate_series(1, 5000) AS id;
+    INSERT INTO notification (subscription_id, event_id, delivery_id)
+    SELECT id % 100 + 1, id, CASE WHEN id % 100 > 0 THEN id END FROM generate_series(1, 5000) AS id;
     INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
 """
 

@@ -42,6 +42,7 @@ REFUSED_TO_THE_READER = [
     "SELECT token_hash FROM api_token",
     "SELECT session_hash FROM web_session",
     "SELECT code_hash FROM mail_code",
+    "SELECT address FROM subscription",
     "SELECT add_percentile_table(5)",
 ]
 

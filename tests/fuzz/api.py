@@ -44,7 +44,7 @@ from transfer.project_files import ProjectFiles
 ASKS = 300  # a world is replaced after this many requests
 READ_ONLY = frozenset(
     {"add_person", "set_person", "invite_again", "add_volunteer", "change_password", "batch_events", "events"}
-    | {"submit_batch", "add_version", "put_file", "simulate_thresholds", "fetch_outputs"}
+    | {"submit_batch", "add_version", "put_file", "simulate_thresholds", "fetch_outputs", "results_table"}
 )
 NOWHERE = Path("/nonexistent")
 SAFE = "%&=+;/?:@!$'()*,~-._[]{}|^\\\"<>`"

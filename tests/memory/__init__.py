@@ -8,9 +8,11 @@ from store.memory.ledger import MemoryLedger
 from tests.memory.attention import MemoryAttention
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
 from tests.memory.insight import MemoryHostLists, MemoryInsight
+from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
-from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
+from tests.memory.repeating import MemoryRepeating
+from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
 __all__ = ["AllShards", "MemoryStore"]
@@ -40,6 +42,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.insight = MemoryInsight(registry, work)
         self.attention = MemoryAttention(work, self.forecasts)
         self.people = MemoryPeople(registry, work, book)
+        self.repeating = MemoryRepeating(registry, work, book)
         self.settings = MemorySettings(registry, work)
         self.uploads = MemoryUploads(registry, work)
         self.views = MemoryViews(registry, work)
@@ -52,7 +55,9 @@ class MemoryStore(store.memory.MemoryStore):
         self.listings = MemoryListings(registry, work)
         self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
+        self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
+        self.notifications = MemoryNotifications(self.access)
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -23,6 +23,7 @@ from domain.host_lists import (
     HostKind,
     HostList,
     HostPlace,
+    HostSort,
     ListedHost,
     RecentFailures,
     SlowWith,
@@ -138,6 +139,20 @@ def _job_size(batch: StoredBatch) -> JobSize:
     )
 
 
+def _key_of(host: Host, sort: HostSort) -> float:
+    match sort.key:
+        case "last_contact":
+            return host.last_rpc_at
+        case "cpus":
+            return host.ncpus * host.flop_per_s
+        case "memory":
+            return host.ram_bytes
+        case "availability":
+            return host.cpu_availability_fraction
+        case _:
+            return 0.0
+
+
 class MemoryHostLists:
     def __init__(self, registry: Registry, work: Work, generations: MemoryGenerations) -> None:
         self._registry = registry
@@ -149,13 +164,13 @@ class MemoryHostLists:
     ) -> HostList:
         match choice.kind:
             case HostKind.ALL:
-                return self._newest(choice.email, after, limit)
+                return self._selected(choice, after, limit, looked_at)
             case HostKind.SLOW:
                 return self._slow(after, limit)
             case HostKind.FAILING:
                 return self._failing(choice.since, after, limit, looked_at)
             case HostKind.SILENT:
-                return self._silent(choice.since, after, limit, looked_at)
+                return self._selected(choice, after, limit, looked_at)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
@@ -183,13 +198,6 @@ class MemoryHostLists:
         if len(chosen) > limit:
             return HostInstances(shown, ResultPlace(shown[-1].sent_at, shown[-1].instance_id))
         return HostInstances(shown, None if end is None else ResultPlace(*end))
-
-    def _newest(self, email: str, after: HostPlace | None, limit: int) -> HostList:
-        owner = self._registry.volunteer_ids_by_email.get(email.lower())
-        every = self._before(after)
-        ids = [one for one in every if not email or self._work.hosts[one].host.volunteer_id == owner]
-        shown = ids[:limit]
-        return HostList([self._listed(one) for one in shown], HostPlace(shown[-1]) if len(ids) > limit else None)
 
     def _slow(self, after: HostPlace | None, limit: int) -> HostList:
         slow = sorted(
@@ -225,13 +233,38 @@ class MemoryHostLists:
         place = HostPlace(found[limit - 1][1], float(found[limit - 1][0])) if len(found) > limit else None
         return HostList(shown, place, last[-1][0] if shown and len(last) == looked_at else None)
 
-    def _silent(self, since: Instant, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
+    def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
+        if choice.sort is not HostSort.NEWEST:
+            return self._sorted(choice, after, limit)
         every = self._before(after)
-        looked = every[:looked_at]
-        ids = [one for one in looked if self._work.hosts[one].host.last_rpc_at < since]
-        end = HostPlace(looked[-1]) if len(every) > looked_at else None
+        bounded = not choice.email and (choice.kind is HostKind.SILENT or choice.platform or choice.label)
+        looked = every[:looked_at] if bounded else every
+        ids = [one for one in looked if self._is_selected(self._work.hosts[one].host, choice)]
+        end = HostPlace(looked[-1]) if len(every) > len(looked) else None
         shown = [self._listed(one) for one in ids[:limit]]
         return HostList(shown, HostPlace(ids[limit - 1]) if len(ids) > limit else end)
+
+    def _sorted(self, choice: HostChoice, after: HostPlace | None, limit: int) -> HostList:
+        sign, hosts = choice.sort.sign, [one.host for one in self._work.hosts.values()]
+        placed = sorted(
+            (sign * _key_of(one, choice.sort), sign * one.host_id) for one in hosts if self._is_selected(one, choice)
+        )
+        found = [
+            HostPlace(HostId(sign * place), key)
+            for key, place in placed
+            if after is None or (key, place) > (after.key, sign * after.host_id)
+        ]
+        shown = [self._listed(one.host_id) for one in found[:limit]]
+        return HostList(shown, found[limit - 1] if len(found) > limit else None)
+
+    def _is_selected(self, host: Host, choice: HostChoice) -> bool:
+        owner = self._registry.volunteer_ids_by_email.get(choice.email.lower())
+        return (
+            (not choice.email or host.volunteer_id == owner)
+            and (choice.kind is not HostKind.SILENT or host.last_rpc_at < choice.since)
+            and (not choice.platform or choice.platform in host.platforms)
+            and (not choice.label or choice.label in host.labels)
+        )
 
     def _before(self, after: HostPlace | None) -> list[HostId]:
         return sorted((one for one in self._work.hosts if after is None or one < after.host_id), reverse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from domain.access import (
     FORGOTTEN_AFTER_S,
     KNOWN_FOR_S,
     Act,
+    ActChoice,
     Attempts,
     Guess,
     PersonRecord,
@@ -31,7 +32,16 @@ from domain.volunteers import Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
 from store.memory.work import Work
-from store.people import Kind
+from store.people import ALL_ACTS, Kind
+
+
+def _chosen(act: Act, choice: ActChoice) -> bool:
+    targets = choice.targets
+    return (
+        choice.who in ("", act.who)
+        and choice.what in ("", act.what)
+        and (targets is None or act.target in targets or not {*act.target.split(", ")}.isdisjoint(targets))
+    )
 
 
 class MemoryPeople(store.memory.applications.MemoryPeople):
@@ -262,6 +272,9 @@ class MemoryAccess:
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [one for one in self._people.values() if one.person_id > (after or 0)][:limit]
 
+    async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]:
+        return {one.person_id: one.name for one in self._people.values() if one.person_id in set(person_ids)}
+
     async def set_person(
         self, person_id: PersonId, *, role: Role, submitter_id: SubmitterId | None, active: bool
     ) -> PersonRecord:
@@ -387,6 +400,12 @@ class MemoryAccess:
         detail = json.loads(json.dumps(act.detail))
         self._acts.append(replace(act, detail=detail, act_id=len(self._acts) + 1))
 
-    async def acts(self, *, limit: int, before: int | None = None) -> Sequence[Act]:
+    async def acts(
+        self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
+    ) -> Sequence[Act]:
         found = self._acts if before is None else self._acts[: before - 1]
-        return found[: -limit - 1 : -1]
+        return [one for one in reversed(found) if one.act_id >= first and _chosen(one, choice)][:limit]
+
+    async def act_range(self, choice: ActChoice) -> tuple[int, int]:
+        first, end = (sum(one.acted_at < at for one in self._acts) + 1 for at in (choice.since, choice.until))
+        return first, end

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import store.memory.applications
 from domain.errors import NotFoundError
+from domain.samples import MOST_SAMPLES, Sample
 from domain.units import Instant
 from domain.views import ProcessReport, SettingChange, Simulation, SimulationState
+from store.memory.work import Work
 
 
 class MemorySettings(store.memory.applications.MemorySettings):
@@ -50,6 +52,30 @@ class MemoryProcessReports:
 def _duties(report: ProcessReport) -> Sequence[Mapping[str, object]]:
     duties = report.report.get("duties") if report.kind == "background" else None
     return duties if isinstance(duties, list) else ()
+
+
+class MemorySamples:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._samples: dict[tuple[int, Instant], Sample] = {}
+
+    async def write(self, step_s: int, at: Instant, figures: Mapping[str, float]) -> None:
+        self._samples[step_s, at] = Sample(at, dict(figures))
+
+    async def last(self, step_s: int, until: Instant) -> Instant | None:
+        return max((at for step, at in self._samples if step == step_s and at <= until), default=None)
+
+    async def between(self, step_s: int, from_at: Instant, to_at: Instant) -> Sequence[Sample]:
+        found = sorted(at for step, at in self._samples if step == step_s and from_at <= at < to_at)
+        return [self._samples[step_s, at] for at in found[:MOST_SAMPLES]]
+
+    async def delete(self, step_s: int, *, before: Instant, after: Instant) -> None:
+        for step, at in list(self._samples):
+            if step == step_s and not before <= at <= after:
+                del self._samples[step, at]
+
+    async def active_hosts(self, since: Instant) -> int:
+        return sum(stored.host.last_rpc_at >= since for stored in self._work.hosts.values())
 
 
 class MemorySimulations:

@@ -14,6 +14,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobState
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, VolunteerId
 from domain.views import (
+    ActiveCounts,
     ActiveTotal,
     BatchChoice,
     BatchPlace,
@@ -131,19 +132,24 @@ class MemoryListings:
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> Sequence[ListedBatch]:
         chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
-        active = [one for one in chosen if one.state is BatchState.ACTIVE]
-        match sort:
-            case BatchSort.NEWEST:
-                ids = {one.batch_id for one in chosen if after is None or one.batch_id < after.batch_id}
-                found = [self._work.batches[batch_id] for batch_id in sorted(ids, reverse=True)]
-            case BatchSort.QUEUE:
-                start = None if after is None else (after.order_tier, after.order_key, after.batch_id)
-                found = sorted((one for one in active if start is None or one.order > start), key=lambda one: one.order)
-            case BatchSort.DEADLINE:
-                first = None if after is None else (after.deadline_at, after.batch_id)
-                dated = {(one.new.deadline_at, one.batch_id) for one in active if one.new.deadline_at is not None}
-                found = [self._work.batches[place[1]] for place in sorted(dated) if first is None or place > first]
-        return [self._listed(one) for one in found[:limit]]
+        if sort.key != "id" or choice.active_only:
+            chosen = [one for one in chosen if one.state is BatchState.ACTIVE]
+
+        def key(place: BatchPlace) -> tuple[float, float, int]:
+            return place.first, place.second, sort.sign * place.batch_id
+
+        placed = sorted((key(BatchPlace.of(one.as_batch(), sort)), one.batch_id) for one in chosen)
+        found = [batch_id for place, batch_id in placed if after is None or place > key(after)]
+        return await self.listed(found[:limit])
+
+    async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
+        return [self._listed(self._work.batches[one]) for one in batch_ids if one in self._work.batches]
+
+    async def counts(self) -> ActiveCounts:
+        active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
+        return ActiveCounts(
+            len(active), sum(_is_at_risk(one) for one in active), sum(one.hold is not None for one in active)
+        )
 
     def _listed(self, one: StoredBatch) -> ListedBatch:
         submitter = self._registry.submitters[one.new.submitter_id].name
@@ -183,9 +189,18 @@ def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
         and choice.qos in (None, one.new.qos)
         and choice.app_id in (None, one.new.app_id)
         and choice.submitter_id in (None, one.new.submitter_id)
+        and choice.account_id in (None, one.new.account_id)
+        and choice.queue in (None, one.new.queue)
+        and (_is_at_risk(one) or not choice.at_risk)
+        and (one.hold is not None or not choice.blocked)
         and choice.text.lower() in one.new.name.lower()
         and (choice.ids is None or one.batch_id in choice.ids)
     )
+
+
+def _is_at_risk(one: StoredBatch) -> bool:
+    batch = one.as_batch()
+    return None not in (batch.deadline_at, batch.completion_q90_at) and batch.deadline_at < batch.completion_q90_at  # type: ignore[operator]  # neither is None
 
 
 def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:

@@ -124,6 +124,18 @@ function filterRows(table) {
   found.textContent = words.length ? `${shown} of ${rows.length} rows` : "";
 }
 
+// ------------------------------------------------ selecting all rows of a page
+function picking(root) {
+  for (const all of root.querySelectorAll("input[data-pick-all]")) {
+    const boxes = [...all.closest("table").querySelectorAll("td.pick input")];
+    all.hidden = boxes.length === 0;
+    const show = () => (all.checked = boxes.length > 0 && boxes.every((box) => box.checked));
+    all.addEventListener("change", () => boxes.forEach((box) => (box.checked = all.checked)));
+    for (const box of boxes) box.addEventListener("change", show);
+    show();
+  }
+}
+
 // ------------------------------------------------ live parts: fetched with the page, replaced if different
 let fetching = null;
 
@@ -138,24 +150,15 @@ async function fetchPage(address) {
 function take(fresh) {
   for (const part of document.querySelectorAll("[data-live]")) {
     const other = fresh.getElementById(part.id);
-    if (!other || part.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) continue;
+    if (!other || part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), select, textarea")) continue;
     const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
     const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
+    const picked = new Set([...part.querySelectorAll("td.pick input:checked")].map((box) => box.value));
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
-    for (const figure of other.querySelectorAll("figure.chart[id]")) {
-      const old = document.getElementById(figure.id);
-      if (!old) continue;
-      const changed = old.dataset.chart !== figure.dataset.chart;
-      old.dataset.chart = figure.dataset.chart;
-      for (const kind of [".summary", "table"]) {
-        const [from, to] = [figure.querySelector(kind), old.querySelector(kind)];
-        if (from && to && from.innerHTML !== to.innerHTML) to.innerHTML = from.innerHTML;
-      }
-      figure.replaceWith(old);
-      if (changed) old.dispatchEvent(new CustomEvent("chart", { bubbles: true }));
-    }
     part.replaceChildren(...other.childNodes);
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
+    for (const box of part.querySelectorAll("td.pick input")) box.checked = picked.has(box.value);
+    picking(part);
     sortable(part);
     filterable(part);
     for (const [id, states, words] of kept) {
@@ -170,7 +173,6 @@ function take(fresh) {
     }
     if (focus) follow(part, focus)?.focus();
   }
-  document.dispatchEvent(new CustomEvent("chart-new"));
   refreshTimes(document);
 }
 
@@ -194,7 +196,7 @@ function live() {
   const mark = document.getElementById("live-mark");
   let failures = 0;
   const again = async () => {
-    if (!document.hidden) {
+    if (!document.hidden && !document.querySelector(".plot .wide")) { // not while a part of a chart is selected
       try {
         take(await fetchPage(location.href));
         failures = 0;
@@ -244,7 +246,6 @@ function themes() {
     event.preventDefault();
     page.dataset.theme = chosen;
     for (const one of form.querySelectorAll("button")) one.setAttribute("aria-pressed", String(one.value === chosen));
-    document.dispatchEvent(new CustomEvent("theme"));
     const body = new URLSearchParams(new FormData(form));
     body.set("theme", chosen);
     await fetch(form.action, { method: "POST", body });
@@ -253,6 +254,7 @@ function themes() {
 
 refreshTimes(document);
 setInterval(() => refreshTimes(document), 5000);
+picking(document);
 sortable(document);
 filterable(document);
 filters();

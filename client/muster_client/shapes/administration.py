@@ -292,3 +292,53 @@ class AttentionShown(TypedDict):
     counts: dict[str, int]
     left_out: int
     items: list[AttentionItemShown]
+
+
+class SubscriptionShown(TypedDict):
+    """A subscription to notifications. `confirmed_at` None: the owner of the e-mail address has not agreed yet."""
+
+    subscription_id: int
+    person: str
+    channel: str
+    address: str
+    kinds: list[str]
+    project_wide: bool
+    interval_s: float
+    created_at: float
+    confirmed_at: float | None
+    paused: bool
+
+
+class SubscriptionPage(TypedDict):
+    subscriptions: list[SubscriptionShown]
+    next_cursor: str | None
+
+
+class NewSubscriptionShown(TypedDict):
+    """`secret` signs the messages to a webhook and is shown only once; None for e-mail."""
+
+    subscription: SubscriptionShown
+    secret: str | None
+
+
+class DeliveryShown(TypedDict):
+    """A message to a subscription: `waiting`, `sent` or `failed`. `outcome` describes the last attempt."""
+
+    delivery_id: int
+    key: str
+    subscription_id: int
+    channel: str
+    address: str
+    made_at: float
+    state: str
+    attempts: int
+    next_at: float
+    ended_at: float | None
+    outcome: str
+    events: int
+    dropped: int
+
+
+class DeliveryPage(TypedDict):
+    deliveries: list[DeliveryShown]
+    next_cursor: str | None

@@ -120,6 +120,31 @@ class HeldPage(TypedDict):
     next_cursor: str | None
 
 
+class HostResult(TypedDict):
+    """An instance that was sent to a host, in any state but in progress. `credit` None: none was granted."""
+
+    instance_id: int
+    job_id: int
+    batch_id: int
+    app: str
+    state: str
+    sent_at: float
+    due_at: float
+    reported_at: float | None
+    est_runtime_s: float
+    elapsed_s: float | None
+    turnaround_s: float | None
+    tight: bool
+    is_late: bool
+    reason: str
+    credit: float | None
+
+
+class HostResultPage(TypedDict):
+    results: list[HostResult]
+    next_cursor: str | None
+
+
 class RankedPartShown(TypedDict):
     """The ranking of an app on one type of processor. `small_population`: the bootstrap rule applies."""
 

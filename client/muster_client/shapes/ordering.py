@@ -272,10 +272,14 @@ class WaitPreviewed(TypedDict):
 
 
 class ThresholdsPreviewed(TypedDict):
-    """The effect of thresholds on hosts as of `hosts_read_at` and on currently waiting jobs."""
+    """The effect of thresholds on hosts as of `hosts_read_at` and on currently waiting jobs.
+
+    If `one_in` is more than 1, counts and rates of hosts are estimated from one host in so many.
+    """
 
     computed_at: float
     hosts_read_at: float
+    one_in: int
     stale_cut_points: list[StaleShown]
     changes: list[Moved]
     hosts: list[TypePreviewed]

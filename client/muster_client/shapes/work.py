@@ -69,6 +69,58 @@ class Submitted(TypedDict):
     forecast: PreviewShown | None
 
 
+class ErrorVersion(TypedDict):
+    platform: str
+    version_num: int
+    plan_class: str
+    instances: int
+
+
+class ErrorExample(TypedDict):
+    """An instance of a group; `stderr` is the end of its standard error."""
+
+    instance_id: int
+    job_id: int
+    host_id: int
+    reason: str
+    stderr: str
+
+
+class ErrorGroup(TypedDict):
+    """Errors with the same state, exit status and last lines of standard error.
+
+    In `message`, numbers, addresses and folders are replaced; without standard error, it is the reason.
+    """
+
+    state: str
+    exit_status: int | None
+    message: str
+    instances: int
+    jobs: int
+    hosts: int
+    versions: list[ErrorVersion]
+    example: ErrorExample
+
+
+class BatchErrors(TypedDict):
+    """Groups of a batch's errors, the largest first. `more`: further errors than the `looked_at` were not read."""
+
+    batch_id: int
+    looked_at: int
+    more: bool
+    groups: list[ErrorGroup]
+    groups_left_out: int
+
+
+class Retried(TypedDict):
+    """A batch whose failed jobs were opened again: `jobs_retried` of them now."""
+
+    batch_id: int
+    state: str
+    jobs_retried: int
+    jobs_failed: int
+
+
 class Importance(TypedDict):
     batch_id: int
     user_priority: int
@@ -109,6 +161,28 @@ class InstanceShown(TypedDict):
 class OneInstance(InstanceShown):
     job_id: int
     batch_id: int
+
+
+class ListedInstanceShown(TypedDict):
+    """An instance in the list of a batch. `urgent`: unsent, and sent before the others of its batch."""
+
+    instance_id: int
+    job_id: int
+    state: str
+    retries: int
+    urgent: bool
+    tight: bool
+    created_at: float
+    host_id: int | None
+    sent_at: float | None
+    due_at: float | None
+    reported_at: float | None
+    reason: str
+
+
+class InstancePage(TypedDict):
+    instances: list[ListedInstanceShown]
+    next_cursor: str | None
 
 
 class TrickleShown(TypedDict):
@@ -288,6 +362,16 @@ class ProcessShown(TypedDict):
     kind: str
     reported_at: float
     report: Json
+
+
+class SamplesShown(TypedDict):
+    """Figures over time. `at` is the start of each step of `step_s`; values are null where there is no sample."""
+
+    from_at: float
+    to_at: float
+    step_s: int
+    at: list[float]
+    series: dict[str, list[float | None]]
 
 
 class ProcessPage(TypedDict):

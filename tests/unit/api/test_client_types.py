@@ -13,14 +13,29 @@ from api.routes import Api
 from api.table import File, Route
 from muster_client import Client, SyncClient, shapes
 
-LISTS = ("batches", "jobs", "hosts", "apps", "accounts", "submitters", "volunteers", "people", "tokens")
+LISTS = (
+    "batches",
+    "jobs",
+    "hosts",
+    "apps",
+    "accounts",
+    "submitters",
+    "volunteers",
+    "people",
+    "tokens",
+    "subscriptions",
+)
 OPERATIONS = {
     **{name: f"list_{name}" for name in LISTS},
     "submit": "submit_batch",
     "submit_and_preview": "submit_batch",
+    "preview": "submit_batch",
+    "preview_clone": "clone_batch",
     "abort": "abort_batch",
     "order": "priorities",
     "wait": "batch",
+    "instances": "list_instances",
+    "deliveries": "list_deliveries",
     "setting_details": "settings",
 }
 NO_REPLY = (
@@ -29,6 +44,7 @@ NO_REPLY = (
     "explain",
     "fetch_output",
     "fetch_outputs",
+    "results_table",
     "set_shares",
     "permit",
     "take_grant",
@@ -48,7 +64,7 @@ def calls() -> Iterator[str]:
 @pytest.mark.parametrize("name", list(calls()))
 def test_call_returns_its_operations_reply_or_a_part(api: Api, client: type, name: str) -> None:
     routes = {route.name: route for route in api.table.routes}
-    operation = "submit_batch" if name == "preview" else OPERATIONS.get(name, name)
+    operation = OPERATIONS.get(name, name)
     reply = routes[operation].reply
 
     returned = get_type_hints(getattr(client, name))["return"]

@@ -40,7 +40,9 @@ async def routes(tmp_path: Path) -> list[str]:
     catalogue = CatalogueCache(store.applications, clock, await store.applications.load_catalogue())
     files = Files(store.applications, stored, Project(tmp_path), clock, max_bytes=1)
     api = Api(store, batches, files, results, runs, KEYS, authenticator, clock, settings=Settings)
-    console = build_console(store, catalogue, batches, results, runs, api.thresholds, authenticator, clock)
+    console = build_console(
+        store, catalogue, batches, results, runs, api.thresholds, api.subscriptions, authenticator, clock
+    )
     site = build_site(store, catalogue, authenticator, KEYS, clock)
     parts = {API: api.application(), CONSOLE: console, SITE: site.application}
     return served(mounted(site.routes(), parts, Settings().project.url))

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-HEAVY = {"aiohttp", "asyncpg", "cryptography", "jinja2", "lxml", "numpy", "plotly", "scipy", "simulator", "store"}
+HEAVY = {"aiohttp", "asyncpg", "cryptography", "jinja2", "lxml", "numpy", "scipy", "simulator", "store"}
 PROGRAM = """
 import contextlib, io, json, sys
 from cli.main import ENTRIES, main

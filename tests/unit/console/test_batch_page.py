@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from console.batch_page import forecasts_chart, progress_chart, until_forecast
 from console.charts import Chart
+from console.drawing import Line, Plot
 from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later
 from tests.builders import NOW
@@ -39,25 +39,28 @@ DAY = Seconds(86400.0)
 CURVE = [a_point(-50.0, 200.0, 2000.0, 0.0), a_point(0.0, 500.0, 1000.0, 0.25)]
 
 
-def traces(chart: Chart) -> dict[str, Any]:
-    return {one.get("name"): one for one in json.loads(chart.document)["traces"]}
+def plot(chart: Chart | None) -> Plot:
+    assert chart is not None and isinstance(chart.drawing, Plot)
+    return chart.drawing
 
 
-def ms(*seconds: float) -> list[float]:
-    """Return times at these seconds from NOW as axis positions."""
-    return [round(1000.0 * (NOW + one)) for one in seconds]
+def lines(chart: Chart | None) -> dict[str, Line]:
+    return {one.name: one for one in plot(chart).lines}
+
+
+def at(*seconds: float) -> list[float]:
+    """Return instants at these seconds from NOW."""
+    return [NOW + one for one in seconds]
 
 
 def test_forecast_band_lies_between_q50_and_q90() -> None:
     chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY)
 
     assert chart is not None
-    drawn = traces(chart)
-    area = drawn["between"]
-    assert (area["fill"], area["x"], area["y"]) == ("tonexty", ms(-50.0, 0.0, 100.0), ms(2000.0, 1000.0, 1000.0))
-    assert drawn["expected (q50)"]["y"] == ms(200.0, 500.0, 500.0)
-    assert drawn["expected (q50)"]["customdata"] == ["0 %", "25 %", "50 %"]
-    assert drawn["deadline"]["y"] == ms(700.0, 700.0)
+    drawn, [area] = lines(chart), plot(chart).bands
+    assert (area.x, area.high) == (at(-50.0, 0.0, 100.0), at(2000.0, 1000.0, 1000.0))
+    assert area.low == drawn["expected (q50)"].y == at(200.0, 500.0, 500.0)
+    assert drawn["deadline"].y == at(700.0, 700.0)
     assert [row[1] for row in chart.rows] == ["25.0 %"]
 
 
@@ -73,17 +76,17 @@ def test_the_table_has_those_forecasts_alone_that_are_drawn() -> None:
 def test_the_progress_goes_by_what_was_over_with_each_forecast() -> None:
     chart = progress_chart(a_document(), CURVE, NOW + 100.0)
 
-    assert traces(chart)["jobs finished"]["x"] == ms(-100.0, -50.0, 0.0, 100.0)
-    assert traces(chart)["jobs finished"]["y"] == [0.0, 0.0, 25.0, 50.0]
+    assert lines(chart)["jobs finished"].x == at(-100.0, -50.0, 0.0, 100.0)
+    assert lines(chart)["jobs finished"].y == [0.0, 0.0, 25.0, 50.0]
     assert [row[1] for row in chart.rows] == ["50.0 %", "25.0 %", "0.0 %", "0.0 %"]
 
 
 def test_the_forecast_that_stands_is_shaded_in_the_progress() -> None:
     chart = progress_chart(a_document(), CURVE, NOW + 100.0)
 
-    [shaded, *marks] = json.loads(chart.document)["layout"]["shapes"]
-    assert [shaded["x0"], shaded["x1"]] == ms(500.0, 1000.0)
-    assert [one["x0"] for one in marks] == ms(500.0, 1000.0, 700.0)
+    [shaded] = plot(chart).bands
+    assert shaded.x == at(500.0, 1000.0)
+    assert [one.x for one in plot(chart).marks] == at(500.0, 1000.0, 700.0)
     assert "latest end in 15 min" in chart.summary
 
 
@@ -93,8 +96,8 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
     chart = progress_chart(fresh, [], NOW + 100.0)
 
     assert forecasts_chart(fresh, [], NOW + 100.0, delay_bound_s=DAY) is None
-    assert [one["x0"] for one in json.loads(chart.document)["layout"]["shapes"]] == ms(700.0)
-    assert traces(chart)["jobs finished"]["y"] == [0.0, 50.0]
+    assert [one.x for one in plot(chart).marks] == at(700.0)
+    assert lines(chart)["jobs finished"].y == [0.0, 50.0]
     assert chart.summary.startswith("50 % of the jobs") and "3 min 20 s" in chart.summary
 
 
@@ -105,9 +108,9 @@ def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
     went = forecasts_chart(ended, CURVE, NOW + 9e6, delay_bound_s=DAY)
 
     assert went is not None
-    [end] = ms(60.0)
-    assert traces(progress)["jobs finished"]["x"][-1] == traces(went)["expected (q50)"]["x"][-1] == end
-    assert traces(went)["ended"]["y"] == [end, end]
+    [end] = at(60.0)
+    assert lines(progress)["jobs finished"].x[-1] == lines(went)["expected (q50)"].x[-1] == end
+    assert lines(went)["ended"].y == [end, end]
 
 
 def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:

@@ -20,6 +20,7 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
         ({"show": "all", "q": " a@b "}, {"q": "a@b"}),
         ({"show": "failing"}, {"show": "failing"}),
         ({"show": "silent"}, {"show": "silent", "days": "7"}),
+        ({"sort": "-cpus", "label": "lab"}, {"sort": "-cpus", "label": "lab"}),
         ({"show": "silent", "days": "0.5"}, {"show": "silent", "days": "0.5"}),
     ):
         asked = asked_of(query)
@@ -31,6 +32,7 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
     ("query", "field"),
     [
         ({"show": "old"}, "show"),
+        ({"sort": "size"}, "sort"),
         ({"show": "slow", "q": "a@b"}, "q"),
         ({"days": "3"}, "days"),
         ({"show": "silent", "days": "-1"}, "days"),

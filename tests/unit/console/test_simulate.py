@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from console.charts import Chart
+from console.drawing import Columns
 from console.simulate import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
 
 RESULT: dict[str, Any] = {
@@ -27,10 +27,9 @@ RESULT: dict[str, Any] = {
 }
 
 
-def drawn(chart: Chart | None) -> dict[str, Any]:
-    assert chart is not None
-    found: dict[str, Any] = json.loads(chart.document)
-    return found
+def drawn(chart: Chart | None) -> Columns:
+    assert chart is not None and isinstance(chart.drawing, Columns)
+    return chart.drawing
 
 
 def test_every_visible_figure_is_drawn() -> None:
@@ -50,9 +49,8 @@ def test_rules_are_compared_in_charts_with_their_numbers() -> None:
 
 def test_what_was_not_over_is_hatched_and_said() -> None:
     chart = makespan_chart(RESULT)
-    traces = drawn(chart)["traces"]
 
-    assert [trace["marker"]["pattern"]["shape"] for trace in traces] == [[""], ["/"], [""]]
+    assert [bars.cut for bars in drawn(chart).series] == [[False], [True], [False]]
     assert chart is not None
     assert "Hatched" in chart.summary
     whole = makespan_chart({"rules": {"muster": RESULT["rules"]["muster"]}})
@@ -77,7 +75,7 @@ def test_delays_for_volunteers_are_in_minutes() -> None:
 
     assert chart is not None
     assert chart.rows[0] == ("muster", "1.5 min", "0.5 min", "2.0 min")
-    assert drawn(chart)["traces"][0]["y"] == [1.5, 0.5, 2.0]
+    assert drawn(chart).series[0].values == [1.5, 0.5, 2.0]
 
 
 def test_without_figures_there_is_nothing_to_draw() -> None:

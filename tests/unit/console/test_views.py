@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
+from administration.cursors import cursor_of
 from console.batch_forms import batch_of
-from console.batch_list import asked_of, behind, where_on
+from console.batch_list import asked_of, where_on
 from console.charts import bar_of
+from console.drawing import Plot, Rows
 from console.ordering_page import contributions_chart, instants_chart
-from console.overview import codes_of, duties_of, partitions_of, rates_chart, rates_of
+from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
@@ -26,6 +27,9 @@ from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
 from tests.builders import NOW, a_batch, an_app
+from tests.memory import MemoryStore
+from tests.stores import as_postgres
+from tests.worlds import a_submitted_batch
 
 
 def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
@@ -36,7 +40,6 @@ def a_worker(name: str = "a", **changes: Any) -> ProcessReport:
         "per_s": {"requests": 2.0, "sent": 1.0, "reports": 0.5},
         "took_s": 0.01,
         "refusals": {"disk": 3},
-        "history": [[NOW, 0, 0, 0], [NOW + 10.0, 20, 10, 0]],
         "slots": 300,
         "slots_most": 1000,
         "partitions": [{"app": "pi", "processor_type": "cpu", "urgent": 1, "fresh": 299, "asked": 2.0}],
@@ -88,14 +91,6 @@ def test_shared_task_is_shown_from_the_holder_that_is_behind() -> None:
     assert (found.where, found.done_at) == ("c", None)
 
 
-def test_the_chart_of_rates_needs_two_looks() -> None:
-    assert rates_chart([a_worker(history=[[NOW, 5, 5, 0]])]) is None
-    chart = rates_chart([a_worker(), a_worker("b")])
-    assert chart is not None
-    assert [row[1:] for row in chart.rows] == [("4.00", "2.00")]
-    assert json.loads(chart.document)["traces"][0]["y"] == [4.0]
-
-
 def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
     assert bar_of(1000, 999, 0, 1).percent == "99 %"
     assert bar_of(1000, 990, 10, 0).percent == "100 %"
@@ -105,29 +100,37 @@ def test_a_bar_says_the_end_only_when_it_is_reached() -> None:
 def test_a_place_in_a_list_comes_back_from_its_address() -> None:
     batch = a_batch(order_tier=-1, order_key=0.1 + 0.2, deadline_at=Instant(7.25))
 
-    place, number = where_on(behind(batch, 50))
+    for sort, first, second in (
+        (BatchSort.ORDER, -1.0, 0.1 + 0.2),
+        (BatchSort.ORDER_DOWN, 1.0, -(0.1 + 0.2)),
+        (BatchSort.DEADLINE, 7.25, 0.0),
+        (BatchSort.LATEST_END_DOWN, float("inf"), 0.0),
+    ):
+        place = BatchPlace.of(batch, sort)
+        assert place == BatchPlace(batch.batch_id, first, second)
+        assert where_on(f"50~{cursor_of(place)}") == (place, 50)
 
-    assert place == BatchPlace(batch.batch_id, -1, 0.1 + 0.2, Instant(7.25))
-    assert number == 50
 
-
-@pytest.mark.parametrize("text", ["x", "1~2~3", "1~0~0~0~0", "1~2~99999999999~0~0", "-1~2~0~0~0"])
+@pytest.mark.parametrize("text", ["x", "1~2~3", "1~0~0~0", "1~2~nan~0", "-1~2~0~0"])
 def test_a_made_up_place_is_refused_by_name(text: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^after: "):
         where_on(text)
 
 
-def test_a_list_is_chosen_by_its_address() -> None:
-    app = an_app()
-    catalogue = Catalogue(apps={app.app_id: app})
+async def test_a_list_is_chosen_by_its_address() -> None:
+    memory = MemoryStore()
+    batch, store = await a_submitted_batch(memory, jobs=1), as_postgres(memory)
 
-    asked = asked_of({"app": app.name, "state": "active", "sort": "queue", "q": " Rush "}, catalogue)
+    choice, sort = await asked_of({"app": "pi", "state": "at_risk", "sort": "-order", "q": " Rush "}, store)
 
-    assert (asked.choice.app_id, asked.choice.state, asked.choice.text) == (app.app_id, "active", "Rush")
-    assert asked.sort is BatchSort.QUEUE
-    for wrong in ({"app": "none"}, {"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}):
+    assert (choice.app_id, choice.state, choice.at_risk, choice.text) == (batch.app_id, None, True, "Rush")
+    assert sort is BatchSort.ORDER_DOWN
+    for wrong in (
+        *({"app": "none"}, {"submitter": "none"}, {"account": "none"}),
+        *({"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}, {"sort": "order", "state": "complete"}),
+    ):
         with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))}: "):
-            asked_of(wrong, catalogue)
+            await asked_of(wrong, store)
 
 
 def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
@@ -141,8 +144,8 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     rows = {str(row[0]): row[1:] for row in chart.rows}
     assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
     assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
-    drawn = json.loads(chart.document)
-    assert sum(drawn["traces"][0]["y"]) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
+    assert isinstance(chart.drawing, Plot) and chart.drawing.bins is not None
+    assert sum(chart.drawing.bins.y) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
 
 
@@ -180,8 +183,8 @@ def test_ordering_times_are_relative_to_now() -> None:
 
     assert chart is not None
     assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
-    drawn = json.loads(chart.document)
-    assert (drawn["traces"][0]["x"], drawn["layout"]["xaxis"]["title"]["text"]) == ([3.0, -1.0], "hours from now")
+    assert isinstance(chart.drawing, Rows)
+    assert (chart.drawing.series[0].values, chart.drawing.x.title) == ([-1.0, 3.0], "hours from now")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Logical end"
 

@@ -27,7 +27,7 @@ KEYS = sorted(DEFAULTS)
 WITHOUT_UNIT = re.compile(
     r"(p_[a-z]+|.*_(factor|z|length|infinite|rows|samples|jobs|instances|new_hosts|rotate|per_request|per_cpu|per_gpu|per_instance"
     r"|quota|quota_start|values|depth)"
-    r"|slots|connections|processes|trusted_proxies|metrics_networks|[a-z]+_burst|name|url|read_url|redirect|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
+    r"|slots|connections|processes|trusted_proxies|[a-z]+_networks|app_errors|[a-z]+_burst|name|url|read_url|redirect|down|account_creation|rule|policy|let_rule|soft_limits|accrual|afap"
     r"|.*_(weight|weights|slots|xfactor|streams)|fairshare|targets|components|queues|queue_hosts|size_favours|equal_among|displace|server|port|tls|user|sender)"
 )
 WITH_UNIT = re.compile(r".*_(s|bytes|flop|flop_per_s|fraction)")

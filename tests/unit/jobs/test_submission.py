@@ -198,10 +198,10 @@ async def test_the_ordering_settings_hold(store: MemoryStore) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "facts"),
     [
-        ({"app": "e"}, NotFoundError, ("no app e",)),
+        ({"app": "e"}, InvalidInputError, ("app:", "'e'")),
         ({"app": "bare"}, InvalidInputError, ("app:", "version")),
         ({"app": "old"}, InvalidInputError, ("app:", "deprecated", "'old'")),
-        ({"submitter": "eve"}, NotFoundError, ("no submitter eve",)),
+        ({"submitter": "eve"}, InvalidInputError, ("submitter:", "'eve'")),
         ({"account": "other lab"}, InvalidInputError, ("account:", "ada", "lab")),
         ({"account": "nowhere"}, InvalidInputError, ("account:", "ada", "lab")),
     ],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -67,6 +68,14 @@ def test_nothing_is_compared_when_a_valid_job_has_no_new_result() -> None:
 def test_groups_of_other_instances_are_refused() -> None:
     with states(InvalidInputError, "groups:", "for each of [1]", "got {}"):
         settled(a_job(S.REPORTED))
+
+
+@pytest.mark.parametrize("state", [S.FAILED, S.TIMED_OUT])
+def test_instances_before_a_retry_count_towards_no_limit(state: InstanceState) -> None:
+    job = a_job(state, state, max_errors=2, max_instances=2)
+    assert settled(job, max_lost=2).state is JobState.FAILED
+    again = settled(replace(job, retried_after=InstanceId(2)), max_lost=2)
+    assert (again.state, again.new_instances, again.retries) == (JobState.OPEN, 1, 2)
 
 
 # ------------------------------------------------------------------ a quorum

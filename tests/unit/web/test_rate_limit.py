@@ -22,6 +22,19 @@ def test_a_burst_is_granted_and_then_the_rate() -> None:
     assert buckets.wait_s("a", per_s=2.0, burst=3) == pytest.approx(0.5)
 
 
+def test_a_bucket_tells_its_tokens_and_when_it_is_full() -> None:
+    clock = ForwardClock()
+    buckets = Buckets(clock)
+    told = [buckets.left("a", per_s=2.0, burst=3)]
+    for _ in range(4):
+        buckets.wait_s("a", per_s=2.0, burst=3)
+        told.append(buckets.left("a", per_s=2.0, burst=3))
+
+    assert told == [(3, 0.0), (2, 0.5), (1, 1.0), (0, 1.5), (0, 1.5)]
+    clock.forward(0.75)
+    assert buckets.left("a", per_s=2.0, burst=3) == (1, 0.75)
+
+
 def test_refused_requests_do_not_extend_the_wait() -> None:
     buckets = Buckets(ForwardClock())
     buckets.wait_s("a", per_s=1.0, burst=1)

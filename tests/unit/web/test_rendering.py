@@ -39,7 +39,7 @@ def test_the_page_above_is_the_volunteers_too() -> None:
     assert a_renderer("/muster/console").inside("/muster/") == "/muster/console/"
 
 
-@pytest.mark.parametrize("name", ["batch", "batches", "overview", "unschedulable"])
+@pytest.mark.parametrize("name", ["batch", "overview", "unschedulable"])
 def test_sortable_tables_in_live_parts_have_ids(name: str) -> None:
     loader = environment().loader
     assert loader is not None
@@ -57,7 +57,7 @@ def test_the_table_of_instances_has_the_id_it_is_given() -> None:
         """{% from "instance_table.html" import instance_table %}{{ instance_table([], 0, "", "Some", id="t-mine") }}"""
     )
 
-    assert '<table class="cards" id="t-mine" data-sortable>' in shown.render()
+    assert '<table class="cards dense" id="t-mine" data-sortable>' in shown.render()
 
 
 @pytest.mark.parametrize(("words", "is_folded"), [(5, False), (50, True)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from administration.thresholds.keys import changes_of, full_key
-from administration.thresholds.preview import KEPT_S, MOST_KEPT, BehindGate, KeptStandings, behind_gates
+from administration.thresholds.preview import KEPT_S, MOST_KEPT, MOST_READ, BehindGate, KeptStandings, behind_gates
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_text
 from domain.acceleration import Acceleration
@@ -23,7 +23,7 @@ from domain.ranking import Gate
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds, later
 from hoststats.ports import Table
-from tests.builders import NOW, a_batch, an_app_version
+from tests.builders import NOW, a_batch, an_app, an_app_version
 from tests.deterministic.clocks import NodeClock
 from tests.deterministic.loop import SeededLoop
 from tests.facts import states
@@ -46,10 +46,11 @@ class Insight:
         self.calls = 0
 
     async def standings(
-        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant
+        self, groups: Sequence[Sequence[AppVersion]], *, active_since: Instant, now: Instant, one_in: int = 1
     ) -> Sequence[tuple[Table, Newcomers]]:
         self.calls += 1
-        return [(np.zeros(self.rows, [("host_id", "i4")]), Newcomers(self.calls)) for _ in groups]
+        fields = [("host_id", "i4"), ("calls_per_hour", "f8")]
+        return [(np.ones(self.rows, fields), Newcomers(self.calls, 2.0)) for _ in groups]
 
 
 def test_hosts_are_cached_for_a_minute() -> None:
@@ -105,6 +106,21 @@ async def test_large_reads_are_not_cached(rows: int, calls: int) -> None:
         await kept.read(ONE, SINCE, now=NOW)
 
     assert insight.calls == calls
+
+
+async def test_sample_stands_for_all_hosts() -> None:
+    app = an_app()
+    version = an_app_version(app_version_id=AppVersionId(1))
+    kind = (app.app_id, version.processor_type)
+    cuts = replace(some_cuts(), n=2 * MOST_READ + 1)
+    catalogue = replace(a_catalogue(), current={app.app_id: (version,)}, cut_points={kind: cuts})
+
+    standings, hosts = await KeptStandings(Insight(5)).of([kind], catalogue, now=NOW)
+
+    [found] = standings.values()
+    assert (hosts.one_in, found.one_in, found.table.size) == (3, 3, 5)
+    assert set(found.table["calls_per_hour"].tolist()) == {3.0}
+    assert found.newcomers == Newcomers(3, 6.0)
 
 
 async def test_preview_shows_the_age_of_cached_hosts() -> None:

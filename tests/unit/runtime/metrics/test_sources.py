@@ -130,12 +130,15 @@ def test_connections_and_groups_are_reported() -> None:
 def test_pages_are_counted_by_area() -> None:
     pages = PageCounters()
     pages.note("api", 201, 0.5)
-    pages.note("api", 404, 0.25)
+    pages.note("api", 404, 0.25, "batch")
+    pages.note("console", 200, 0.004, "batches")
+    pages.note("console", 404, 0.004)
 
     told = found(*sources.of_pages(pages))
 
-    assert told[metric.PAGES] == {("api", "2xx"): (1.0,), ("api", "4xx"): (1.0,)}
-    assert told[metric.PAGE_SECONDS] == {("api",): (0.75,)}
+    assert told[metric.PAGES][("api", "2xx")] == told[metric.PAGES][("api", "4xx")] == (1.0,)
+    assert told[metric.PAGE_SECONDS] == {("api",): (0.75,), ("console",): (0.008,)}
+    assert told[metric.CONSOLE_SECONDS] == {("batches",): (0.0, 0.0, 1.0, *(11 * (0.0,)), 0.004)}
 
 
 def test_a_process_knows_its_memory_and_its_time() -> None:

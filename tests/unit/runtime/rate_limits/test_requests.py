@@ -65,6 +65,22 @@ async def test_rate_limited_address_gets_retry_after() -> None:
     assert failures == [503, 503]
 
 
+async def test_api_replies_tell_the_rate_limit() -> None:
+    async with entered(trusted_proxies="", address_requests_per_s=0.5, address_burst=2) as client:
+        replies = [await client.get("/api/v1/batches") for _ in range(3)]
+        page = await client.get("/healthz")
+    async with entered(address_requests_per_s=0.5, address_burst=2) as client:
+        trusted = await client.get("/api/v1/batches")
+
+    assert [one.headers["RateLimit"] for one in replies] == [
+        '"address";r=1;t=2',
+        '"address";r=0;t=4',
+        '"address";r=0;t=4',
+    ]
+    assert {one.headers["RateLimit-Policy"] for one in replies} == {'"address";q=2;w=4'}
+    assert not any("RateLimit" in one.headers for one in (page, trusted))
+
+
 async def test_trusted_proxy_clients_are_counted_separately() -> None:
     async with entered(address_requests_per_s=1.0, address_burst=1) as client:
         first = await statuses(client, "/scheduler", 2, **{"X-Forwarded-For": "192.0.2.7"})

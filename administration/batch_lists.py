@@ -1,0 +1,71 @@
+"""Selects and sorts batches for the lists of the API, the commands and the console."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from administration.names import checked_text
+from domain.batches import BatchState, QoS
+from domain.errors import InvalidInputError
+from domain.views import BatchChoice, BatchSort
+from store.postgres import PostgresStore
+
+Id = TypeVar("Id", bound=int)
+
+
+async def batch_choice(
+    store: PostgresStore,
+    sort: BatchSort = BatchSort.NEWEST,
+    *,
+    state: BatchState | None = None,
+    qos: QoS | None = None,
+    app: str = "",
+    submitter: str = "",
+    account: str = "",
+    queue: str = "",
+    at_risk: bool = False,
+    blocked: bool = False,
+    text: str = "",
+) -> BatchChoice:
+    """Return the selection for a list; empty names select all. Raises InvalidInputError for unknown names.
+
+    Ended batches are listed only by id, because the other orders are computed over the active batches.
+    """
+    if state not in (None, BatchState.ACTIVE):
+        _refuse("sort", "id or -id for batches that have ended", sort.value if sort.key != "id" else None)
+        _refuse("at_risk", "no value for batches that have ended", at_risk or None)
+        _refuse("blocked", "no value for batches that have ended", blocked or None)
+    people = store.people
+    return BatchChoice(
+        state,
+        qos,
+        _named("app", app, [(one.name, one.app_id) for one in await store.applications.apps()]) if app else None,
+        _named("submitter", submitter, [(one.name, one.submitter_id) for one in await people.submitters()])
+        if submitter
+        else None,
+        _named("account", account, [(one.name, one.account_id) for one in await people.accounts()])
+        if account
+        else None,
+        checked_text(queue, "queue") or None,
+        at_risk,
+        blocked,
+        checked_text(text.strip(), "q"),
+    )
+
+
+def _refuse(field: str, expected: str, got: object) -> None:
+    if got is not None:
+        raise InvalidInputError(field, expected, got)
+
+
+def _named(field: str, name: str, known: Iterable[tuple[str, Id]]) -> Id:
+    """Return the id of the object with this name. Raises InvalidInputError.
+
+    >>> _named("app", "pi", [("pi", 1)])
+    1
+    """
+    for one, found in known:
+        if one == name:
+            return found
+    raise InvalidInputError(field, f"the name of an existing {field}", name)

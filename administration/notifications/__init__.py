@@ -1,0 +1,1 @@
+"""Notifications of people by e-mail and webhook."""

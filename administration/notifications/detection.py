@@ -1,0 +1,98 @@
+"""Raises events: batches that ended, are at risk or missed their deadline, failing apps, and stuck work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from administration.heartbeats import SILENT_S
+from administration.unschedulable import RefusedByAll, is_cut, refused_of
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.notifications import WINDOW_S, AppFailures, BatchNews, Event, EventKind
+from domain.settings import NotificationSettings
+from domain.units import Instant, later
+from store.notifications import PostgresNotifications, Window
+from store.process_reports import PostgresProcessReports
+from store.views import PostgresViews
+
+EVERY_S = 20.0
+MOST_BATCH_IDS = 20  # named in an event
+
+
+class EventWatch:
+    """Looks for events. Each one is raised once, because its key is stored; a repeated round raises nothing again."""
+
+    def __init__(
+        self,
+        store: PostgresNotifications,
+        views: PostgresViews,
+        reports: PostgresProcessReports,
+        settings: Callable[[], NotificationSettings],
+        clock: Clock,
+    ) -> None:
+        self._store = store
+        self._views = views
+        self._reports = reports
+        self._settings = settings
+        self._clock = clock
+
+    async def run_once(self) -> None:
+        now = self._clock.now()
+        ended, endangered = await self._store.batch_news(now)
+        await self._store.raise_events([_of_batch(one, now) for one in (*ended, *endangered)])
+        await self._store.raise_events(await self._stuck(now))
+        window = await self._store.window()
+        if window is not None and 0.0 <= now - window.since_at < WINDOW_S:
+            return
+        failing = () if window is None else await self._failing(Instant(window.since_at))
+        known = () if window is None else window.failing
+        await self._store.raise_events([_of_app(one, now) for one in failing if one.app not in known])
+        await self._store.begin_window(Window(now, [one.app for one in failing]), now=now)
+
+    async def _failing(self, since: Instant) -> Sequence[AppFailures]:
+        found = await self._store.app_failures(since)
+        return [one for one in found if one.is_failing(self._settings())]
+
+    async def _stuck(self, now: Instant) -> Sequence[Event]:
+        processes = await self._reports.since(later(now, -SILENT_S))
+        workers = [one for one in processes if one.kind == "worker"]
+        stuck = {} if is_cut(workers) else {one.batch_id: one for one in refused_of(workers, now=now) if one.is_certain}
+        batches = await self._views.batches_with(sorted(stuck)) if stuck else ()
+        return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
+
+
+def _of_batch(news: BatchNews, now: Instant) -> Event:
+    kind = EventKind(news.key.partition(" ")[0])
+    shown = {
+        "batch": news.name,
+        "app": news.app,
+        "submitter": news.submitter,
+        "state": news.state,
+        "jobs_total": news.jobs_total,
+        "jobs_validated": news.jobs_validated,
+        "jobs_failed": news.jobs_failed,
+        "ended_at": news.ended_at,
+        "deadline_at": news.deadline_at,
+        "q50_at": news.q50_at,
+        "q90_at": news.q90_at,
+    }
+    return Event(news.key, kind, now, shown, news.batch_id, (news.submitter_id,))
+
+
+def _of_app(found: AppFailures, now: Instant) -> Event:
+    shown = {
+        "app": found.app,
+        "failures": found.failures,
+        "results": found.results,
+        "hosts": found.hosts,
+        "batch_ids": found.batch_ids[:MOST_BATCH_IDS],
+    }
+    key = f"{EventKind.APP_FAILING.value} {found.app} {now:.0f}"
+    return Event(key, EventKind.APP_FAILING, now, shown, None, found.submitter_ids)
+
+
+def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant) -> Event:
+    code = refused.codes[0][0] if refused.codes else "unknown"
+    shown = {"batch": batch.name, "code": code, "waiting": refused.waiting, "hosts": refused.hosts}
+    key = f"{EventKind.WORK_STUCK.value} {batch.batch_id} {code}"
+    return Event(key, EventKind.WORK_STUCK, now, shown, batch.batch_id, (batch.submitter_id,))

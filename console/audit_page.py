@@ -1,0 +1,118 @@
+"""The audit trail: who changed what and when, by user, action, subject and day; also as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, time, timedelta
+from math import inf
+from urllib.parse import urlencode
+
+import msgspec
+from aiohttp import web
+
+from administration.access.trail import LOOKED_AT, trail_csv, trail_page
+from administration.access.who import admit
+from administration.names import checked_text
+from administration.ordering.history import day_of
+from domain.access import ActChoice, Role
+from domain.errors import InvalidInputError
+from domain.units import Instant
+from web.guard import HEADERS
+from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
+from web.rendering import RenderedPage
+
+PER_PAGE = 50
+FILTERS = ("who", "what", "subject", "first_day", "last_day")
+BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
+BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
+
+
+def asked_of(query: Mapping[str, str]) -> ActChoice:
+    """Parse the filters in the URL. Raises InvalidInputError."""
+    who, what, subject = (checked_text(query.get(key, "").strip(), key) for key in ("who", "what", "subject"))
+    since = _midnight(query, "first_day", 0, -inf)
+    until = _midnight(query, "last_day", 1, inf)
+    if until <= since:
+        raise InvalidInputError("last_day", f"{query['first_day']} or a later day", query["last_day"])
+    return ActChoice(who, what, subject, since, until)
+
+
+def _midnight(query: Mapping[str, str], field: str, days: int, default: float) -> Instant:
+    """Return the start of the day that is `days` after the given one (UTC), or the default without one."""
+    if not query.get(field):
+        return Instant(default)
+    try:
+        day = day_of(field, query[field]) + timedelta(days)
+    except OverflowError:
+        raise InvalidInputError(field, "an earlier day", query[field]) from None
+    return Instant(datetime.combine(day, time(), UTC).timestamp())
+
+
+def address_of(subject: str) -> str:
+    """Return the address of the page about a subject, "" if there is none.
+
+    >>> address_of("batch 7"), address_of("setting deadline.p_tight"), address_of("person a b"), address_of("app x")
+    ('batches/7', 'settings/deadline.p_tight', 'people/person?name=a+b', '')
+    """
+    kind, _, name = subject.partition(" ")
+    if kind in BY_ID and name.isascii() and name.isdigit():
+        return f"{BY_ID[kind]}/{name}"
+    if kind == "setting" and name.replace(".", "").replace("_", "").isalnum():
+        return f"settings/{name}"
+    return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
+
+
+def written(value: object) -> str:
+    """Return a recorded value as text: lists as words, objects as JSON.
+
+    >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0)
+    ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5')
+    """
+    match value:
+        case float():
+            return f"{value:.12g}"
+        case list() if all(isinstance(one, str) for one in value):
+            return ", ".join(value) or "(none)"
+        case list() | dict():
+            return msgspec.json.encode(value).decode()
+        case _:
+            return str(value) or "(empty)"
+
+
+class AuditPage(Pages[PageServices]):
+    """The list of audit entries. Only operators may read it, as over the API."""
+
+    @get("/audit", "audit", asks=(*FILTERS, "after", "as"))
+    async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
+        admit(request, Role.OPERATOR)
+        query, store = request.query, self._services.authenticator.store
+        choice = asked_of(query)
+        kept = {key: query[key] for key in FILTERS if query.get(key)}
+        if query.get("as"):
+            return await self._csv(request, choice)
+        after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
+        found = await trail_page(store, choice, before=after, limit=PER_PAGE)
+        values: dict[str, object] = {
+            "acts": found.acts,
+            "query": kept,
+            "looked_at": LOOKED_AT,
+            "only": lambda key, value: "?" + urlencode({**kept, key: value}),
+            "address_of": address_of,
+            "written": written,
+            "csv": "?" + urlencode({**kept, "as": "csv"}),
+            "first": "?" + urlencode(kept) if after is not None else None,
+            "next": "?" + urlencode({**kept, "after": found.next_before}) if found.next_before else None,
+        }
+        return RenderedPage("audit.html", "Audit trail", "audit", values=values)
+
+    async def _csv(self, request: web.Request, choice: ActChoice) -> web.StreamResponse:
+        """Send all chosen entries, part by part."""
+        if request.query["as"] != "csv":
+            raise InvalidInputError("as", "csv, or no value for the page", request.query["as"])
+        response = web.StreamResponse(headers={**HEADERS, "Content-Disposition": 'attachment; filename="audit.csv"'})
+        response.content_type, response.charset = "text/csv", "utf-8"
+        await response.prepare(request)
+        async for part in trail_csv(self._services.authenticator.store, choice):
+            await response.write(part.encode())
+        await response.write_eof()
+        return response

@@ -1,0 +1,124 @@
+"""Charts of the project over an hour to a year, and the part of the time axis that a page's address chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlencode
+
+from administration.samples import Sampled
+from console.charts import Chart, hue
+from console.drawing import Axis, Line, Plot
+from domain.samples import LATEST_AT, RANGES_S, REFUSED, Window, window_of
+from domain.units import Instant
+from web.handlers import number_of
+from web.moments import length, number, rate, stamp
+
+ASKS = ("range", "from_at", "to_at")  # query parameters
+ROWS = 60  # in a table
+CODES = 6  # refusals drawn one by one
+
+
+def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
+    """Return the part of the time axis in an address. Raises InvalidInputError."""
+    from_at, to_at = (number_of(query, name, low=0.0, high=LATEST_AT) for name in ASKS[1:])
+    return window_of(query.get("range", usual), from_at, to_at, now)
+
+
+def range_links(
+    query: Mapping[str, str], window: Window, now: Instant, *, whole: str = ""
+) -> list[tuple[str, str, bool]]:
+    """Return a link per range, and to the parts before and after: address, name, whether it is shown now.
+
+    The addresses keep the other parameters of the page. `whole` names the page without a range. A part that is no range
+    comes last, without an address.
+
+    >>> links = range_links({"q": "pi", "from_at": "1"}, Window(Instant(50.0), Instant(60.0)), Instant(65.0))
+    >>> [link for link, *_ in links][-3:]
+    ['?q=pi&from_at=40&to_at=50', '?q=pi&from_at=60&to_at=70', '']
+    """
+    kept = {key: value for key, value in query.items() if key not in ASKS and key != "said"}
+    links = [(f"?{urlencode(kept)}", whole, not asks_a_part(query))] if whole else []
+    links += [(f"?{urlencode({**kept, 'range': name})}", name, name == window.name) for name in RANGES_S]
+    for name, by_s in (("earlier", -window.length_s), ("later", window.length_s)):
+        ends = {"from_at": f"{window.from_at + by_s:.0f}", "to_at": f"{window.to_at + by_s:.0f}"}
+        if window.from_at + by_s < now and window.from_at + by_s >= 0.0:
+            links.append((f"?{urlencode({**kept, **ends})}", name, False))
+    if not window.name and asks_a_part(query):
+        links.append(("", f"{stamp(window.from_at)} to {stamp(window.to_at)}", True))
+    return links
+
+
+def asks_a_part(query: Mapping[str, str]) -> bool:
+    """Return whether an address chooses a part of the time axis."""
+    return any(name in query for name in ASKS)
+
+
+def charts_of(found: Sampled, window: Window) -> list[Chart]:
+    """Return the charts of a period; [] without samples."""
+    if not found.samples:
+        return []
+    requests, busy = found.values("requests"), found.values("busy")
+    took_ms = [1000.0 * b / r if r and b is not None else None for r, b in zip(requests, busy, strict=True)]
+    each = f"Means over {length(found.step_s)}"
+    codes = found.names(REFUSED)
+    refusals = {name.removeprefix(REFUSED): found.values(name) for name in codes[:CODES]}
+    if codes[CODES:]:
+        refusals["others"] = [
+            sum(one or 0.0 for one in row) for row in zip(*map(found.values, codes[CODES:]), strict=True)
+        ]
+    per_minute = {name: [None if one is None else 60.0 * one for one in row] for name, row in refusals.items()}
+    rates = {"requests": requests, "dispatches": found.values("sent"), "reports": found.values("reports")}
+    work = {name: found.values(key) for name, key in WORK.items()}
+    charts = [
+        _chart(found, window, ("rates", "Requests and dispatches", f"{each}, per second."), rates, "per second"),
+        _chart(found, window, ("work", "Active work", f"{each}, of active batches."), work, ""),
+        _chart(found, window, ("refusals", "Refusals", f"{each}, per minute, by code."), per_minute, "per minute"),
+        _chart(found, window, ("took", "Time per request", f"{each}, in milliseconds."), {"mean": took_ms}, "ms"),
+        _chart(
+            found,
+            window,
+            ("hosts", "Active hosts", "Hosts with a request in the 24 hours before."),
+            {"hosts": found.values("hosts")},
+            "hosts",
+        ),
+    ]
+    return [chart for chart in charts if chart is not None]
+
+
+WORK = {"open jobs": "jobs_open", "in progress": "in_progress", "unsent": "unsent"}
+
+
+def _chart(
+    found: Sampled,
+    window: Window,
+    said: tuple[str, str, str],
+    series: Mapping[str, Sequence[float | None]],
+    unit: str,
+) -> Chart | None:
+    """Return the chart of figures over the window, None without values. The table has every nth sample."""
+    known = [value for values in series.values() for value in values if value is not None]
+    if not known:
+        return None
+    key, title, about = said
+    at = [one.at for one in found.samples]
+    shown = [place for place in range(len(at)) if found.samples[place].figures][:: -max(1, len(at) // ROWS)]
+    form = number if unit in ("", "hosts") else rate
+    most = ", ".join(
+        f"{name} {form(max(values))}"
+        for name, row in series.items()
+        if (values := [one for one in row if one is not None])
+    )
+    return Chart(
+        key,
+        title,
+        f"{about} Peaks: {most}.",
+        ("when", *series),
+        [(stamp(at[place]), *(form(values[place]) for values in series.values())) for place in shown],
+        Plot(
+            Axis("", "time", window.from_at, window.to_at),
+            Axis(unit),
+            [Line(name, at, values, hue(place)) for place, (name, values) in enumerate(series.items())],
+            height=150,
+            zoom=True,
+        ),
+    )

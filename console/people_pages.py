@@ -1,0 +1,143 @@
+"""Users of the console and the API: list, add, change the role, disable, new one-time password, end sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from administration.access.people import Invited
+from administration.access.who import admit
+from administration.names import checked_name, chosen
+from domain.access import PersonRecord, Role
+from domain.units import PersonId
+from web.forms import REFUSED, FormError, form_error
+from web.handlers import Fields, Pages, PageServices, fields_of, get, post, whole_number
+from web.rendering import Crumb, RenderedPage
+
+PER_PAGE = 100
+SESSIONS = 20
+TOKENS = 100
+LARGEST = 2**31 - 1
+PEOPLE = Crumb("people", "People")
+ROLES = (
+    (Role.VIEWER.value, "viewer: sees everything"),
+    (Role.SUBMITTER.value, "submitter: also submits, and changes their own batches"),
+    (Role.OPERATOR.value, "operator: changes everything"),
+)
+STATES = (("true", "active"), ("false", "disabled"))
+
+
+class PeoplePages(Pages[PageServices]):
+    """Pages about users. Only operators may open them, as over the API."""
+
+    def __init__(self, services: PageServices) -> None:
+        super().__init__(services)
+        self._access = services.authenticator.store
+        self._people = services.authenticator.people
+
+    @get("/people", "people", asks=("after",))
+    async def show(self, request: web.Request) -> RenderedPage:
+        return await self._list(request, None)
+
+    @post("/people", "people_add")
+    async def add(self, request: web.Request) -> RenderedPage:
+        admit(request, Role.OPERATOR)
+        fields = await fields_of(request)
+        try:
+            name, role = checked_name(fields.get("name", "").strip()), chosen(Role, fields.get("role", ""), "role")
+            invited = await self._people.add(name, role=role, submitter=_submitter(fields))
+        except REFUSED as error:
+            return await self._list(request, form_error("add", fields, error))
+        submitter = _submitter(fields)
+        await self._note(request, "add_person", name, role=role.value, submitter=submitter)
+        return self._invitation(invited)
+
+    async def _list(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
+        admit(request, Role.OPERATOR)
+        text = request.query.get("after", "")
+        after = PersonId(whole_number(text, "after", 1, LARGEST)) if text else None
+        found = await self._access.people(limit=PER_PAGE + 1, after=after)
+        values: dict[str, object] = {
+            "people": found[:PER_PAGE],
+            "submitters": await self._submitters(found),
+            "roles": ROLES,
+            "wrong": wrong,
+            "first": after is not None,
+            "next": found[PER_PAGE - 1].person_id if len(found) > PER_PAGE else None,
+        }
+        return RenderedPage(
+            "people.html", "People", "people", values=values, status=200 if wrong is None else wrong.status
+        )
+
+    # ------------------------------------------------------------------ one user
+
+    @get("/people/person", "person", asks=("name",))
+    async def one(self, request: web.Request) -> RenderedPage:
+        return await self._person(request, request.query.get("name", ""), None)
+
+    @post("/people/person", "person_set")
+    async def change(self, request: web.Request) -> RenderedPage | web.Response:
+        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        name, submitter = fields.get("name", ""), _submitter(fields)
+        try:
+            role, active = chosen(Role, fields.get("role", ""), "role"), fields.get("active") == "true"
+            await self._people.set(name, role=role, submitter=submitter, active=active, by=person.name)
+        except REFUSED as error:
+            return await self._person(request, name, form_error("set", fields, error))
+        await self._note(request, "set_person", name, role=role.value, submitter=submitter, active=active)
+        return self._services.go_to("people/person", "saved", name=name)
+
+    @post("/people/password", "person_password")
+    async def password(self, request: web.Request) -> RenderedPage:
+        admit(request, Role.OPERATOR)
+        name = (await fields_of(request)).get("name", "")
+        invited = await self._people.invite_again(name)
+        await self._note(request, "invite_again", name)
+        return self._invitation(invited)
+
+    @post("/people/sessions", "person_sessions")
+    async def end_sessions(self, request: web.Request) -> web.Response:
+        admit(request, Role.OPERATOR)
+        name = (await fields_of(request)).get("name", "")
+        ended = await self._people.end_sessions(name)
+        await self._note(request, "end_sessions", name, ended=ended)
+        return self._services.go_to("people/person", "sessions", name=name)
+
+    async def _person(self, request: web.Request, name: str, wrong: FormError | None) -> RenderedPage:
+        caller = admit(request, Role.OPERATOR)
+        record = await self._access.person(name)
+        now = self._services.clock.now()
+        submitters = await self._submitters([record])
+        values: dict[str, object] = {
+            "record": record,
+            "submitter": submitters.get(record.submitter_id, ""),
+            "sessions": await self._access.sessions(record.person_id, now=now, limit=SESSIONS),
+            "tokens": [
+                one for one in await self._access.tokens(person_id=record.person_id, limit=TOKENS) if one.serves(now)
+            ],
+            "is_self": caller.name == name,
+            "roles": ROLES,
+            "states": STATES,
+            "wrong": wrong,
+        }
+        status = 200 if wrong is None else wrong.status
+        return RenderedPage("person.html", record.name, "people", (PEOPLE,), values, status=status)
+
+    def _invitation(self, invited: Invited) -> RenderedPage:
+        """Show the one-time password, which is not stored and cannot be shown again."""
+        return RenderedPage("invitation.html", "One-time password", "people", (PEOPLE,), {"invited": invited})
+
+    async def _submitters(self, people: Sequence[PersonRecord]) -> dict[object, str]:
+        """Return the names of the people's submitters by id."""
+        if all(one.submitter_id is None for one in people):
+            return {}
+        return {one.submitter_id: one.name for one in await self._services.store.people.submitters()}
+
+    async def _note(self, request: web.Request, what: str, name: str, **detail: object) -> None:
+        told = {key: value for key, value in detail.items() if value is not None}
+        await self._services.authenticator.note(request, what, f"person {name}", **told)
+
+
+def _submitter(fields: Fields) -> str | None:
+    return fields.get("submitter", "").strip() or None

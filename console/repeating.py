@@ -1,0 +1,136 @@
+"""Shows the errors of a batch, and handles the forms that run it again: clone, and retry of failed jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from administration.access.who import NotAllowedError, Person, admit_owner, person_of
+from administration.batch_errors import version_in_words
+from administration.batches import Batches
+from administration.forecasts.words import not_shown
+from console.batch_forms import BATCHES, instant_of
+from domain.access import Role
+from domain.batches import Batch, QoS
+from domain.errors import InvalidInputError, MusterError
+from domain.forecasts import ForecastState
+from domain.ordering import ServiceLevel
+from domain.units import BatchId
+from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from priority.charging import queues
+from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
+from web.moments import iso
+from web.rendering import Crumb, RenderedPage
+
+
+class RepeatingPages(Pages[PageServices]):
+    """Pages that show what failed in a batch and run it again."""
+
+    def __init__(self, services: PageServices, batches: Batches) -> None:
+        super().__init__(services)
+        self._batches = batches
+
+    # ------------------------------------------------------------------ clone
+
+    @get("/batches/{id}/clone", "batch_clone")
+    async def ask_clone(self, request: web.Request) -> RenderedPage:
+        """Show the form, filled in from the batch."""
+        batch, _ = await self._own(request)
+        values = await self._batches.values_of(batch.batch_id, {})
+        form = {key: str(value) for key, value in values.items()}
+        if "deadline_s" in values:
+            form["deadline"] = iso(self._services.clock.now() + float(str(values["deadline_s"])))[:16]
+        return await self._form(request, batch, form, None, None)
+
+    @post("/batches/{id}/clone", "batch_clone_post")
+    async def clone(self, request: web.Request) -> RenderedPage | web.Response:
+        batch, person = await self._own(request)
+        fields = await fields_of(request)
+        try:
+            values = await self._values(batch, person, fields)
+            if fields.get("what") == "preview":
+                forecast = await self._batches.preview(values, copy_of=batch.batch_id)
+                return await self._form(request, batch, fields, None, forecast)
+            clone_id = await self._batches.submit(values, copy_of=batch.batch_id)
+        except NotAllowedError:
+            raise
+        except MusterError as error:
+            return await self._form(request, batch, fields, error, None)
+        told = {"clone_of": batch.batch_id, "name": values["name"]}
+        await self._services.authenticator.note(request, "clone_batch", f"batch {clone_id}", **told)
+        return self._services.go(f"batches/{clone_id}", "submitted")
+
+    async def _values(self, batch: Batch, person: Person, fields: Fields) -> dict[str, object]:
+        """Return the clone's table. Raises InvalidInputError."""
+        changes: dict[str, object] = {name: fields.get(name) for name in ("name", "qos", "level", "queue")}
+        given = fields.get("user_priority", "0").strip()
+        changes["user_priority"] = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
+        if person.may(Role.OPERATOR):
+            changes["submitter"] = fields.get("submitter")
+        if fields.get("qos") == QoS.SHORT_DEADLINE:
+            changes["deadline_s"] = instant_of(fields, "deadline") - self._services.clock.now()
+        return await self._batches.values_of(batch.batch_id, changes)
+
+    async def _form(
+        self,
+        request: web.Request,
+        batch: Batch,
+        form: Fields,
+        wrong: MusterError | None,
+        forecast: Mapping[str, object] | None,
+    ) -> RenderedPage:
+        store, settings = self._services.store, self._services.catalogue.settings
+        person = person_of(request)
+        operator = person is not None and person.may(Role.OPERATOR)
+        values: dict[str, object] = {
+            "batch": batch,
+            "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
+            "form": form,
+            "wrong": wrong,
+            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
+            "forecast": forecast,
+            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
+            "promises": [qos.value for qos in QoS],
+            "levels": [level.value for level in ServiceLevel],
+            "queues": sorted(queues(settings.ordering.queues)),
+            "submitters": sorted(one.name for one in await store.people.submitters()) if operator else [],
+        }
+        status = 422 if wrong is not None else 200
+        return RenderedPage("batch_clone.html", "Clone a batch", "batches", _above(batch), values, status=status)
+
+    # ------------------------------------------------------------------ errors and retries
+
+    @get("/batches/{id}/errors", "batch_errors")
+    async def errors(self, request: web.Request) -> RenderedPage:
+        batch = await self._services.store.views.batch(BatchId(id_of(request)))
+        person = person_of(request)
+        values = {
+            "batch": batch,
+            "shown": await self._batches.errors(batch.batch_id),
+            "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
+            "version_in_words": version_in_words,
+        }
+        return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values)
+
+    @get("/batches/{id}/retry", "batch_ask_retry")
+    async def ask_retry(self, request: web.Request) -> RenderedPage:
+        batch, _ = await self._own(request)
+        return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), {"batch": batch})
+
+    @post("/batches/{id}/retry", "batch_retry")
+    async def retry(self, request: web.Request) -> web.Response:
+        batch, _ = await self._own(request)
+        done = await self._batches.retry(batch.batch_id)
+        told = {"jobs_retried": done["jobs_retried"]}
+        await self._services.authenticator.note(request, "retry_batch", f"batch {batch.batch_id}", **told)
+        return self._services.go(f"batches/{batch.batch_id}", "retried")
+
+    async def _own(self, request: web.Request) -> tuple[Batch, Person]:
+        """Return the batch named in the URL, if the user may run it again."""
+        batch = await self._services.store.views.batch(BatchId(id_of(request)))
+        return batch, admit_owner(request, batch.submitter_id)
+
+
+def _above(batch: Batch) -> tuple[Crumb, ...]:
+    return BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}")

@@ -1,0 +1,306 @@
+"""Submits a batch from uploaded files: checks them and shows a preview, then submits what was checked.
+
+The first form brings the files. Tables and input files are stored under names made from their content, as those of
+`muster batch submit` are; the second form has the batch with these names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import msgspec
+from aiohttp import BodyPartReader, web
+
+from administration.access.authentication import PARTS
+from administration.access.who import NotAllowedError, Person, admit
+from administration.batches import Batches, read_batch_file
+from administration.forecasts.words import not_shown
+from console.batch_forms import BATCHES, batch_of, submitter_of
+from domain.access import Role
+from domain.batches import QoS
+from domain.errors import InvalidInputError, MusterError
+from domain.forecasts import ForecastState
+from domain.formatting import size_in_words
+from web.handlers import UPLOAD_PATH, Fields, Pages, PageServices, fields_of, get, post
+from web.rendering import RenderedPage
+
+MOST_BYTES = 100_000_000  # of all files together
+MOST_BATCH_BYTES = 400_000  # it is sent again with the second form
+MOST_TEXT_BYTES = 20_000
+MOST_PARTS = 200
+KINDS = {"batch": (".toml", ".json"), "table": (".csv", ".jsonl"), "inputs": ()}  # file fields: their endings
+Table = Mapping[str, Any]  # Any: content of a user's file
+
+
+@dataclass(slots=True)
+class Uploaded:
+    """What a form brought: text fields, and files by field, each with its name on the user's computer."""
+
+    fields: dict[str, str] = field(default_factory=dict)
+    files: dict[str, list[tuple[str, Path]]] = field(default_factory=dict)
+
+    def one(self, kind: str) -> tuple[str, Path] | None:
+        """Return the only file of a field, None if there is none. Raises InvalidInputError for several."""
+        found = self.files.get(kind, [])
+        if len(found) > 1:
+            raise InvalidInputError(kind, "one file", f"{len(found)} files")
+        return found[0] if found else None
+
+
+class UploadPages(Pages[PageServices]):
+    """The two forms of a batch from files."""
+
+    def __init__(self, services: PageServices, batches: Batches) -> None:
+        super().__init__(services)
+        self._batches = batches
+
+    @get(UPLOAD_PATH, "batch_upload")
+    async def ask(self, request: web.Request) -> RenderedPage:
+        admit(request, Role.SUBMITTER)
+        return self._page({})
+
+    @post(UPLOAD_PATH, "batch_upload_post")
+    async def check(self, request: web.Request) -> RenderedPage:
+        """Store the files, and show the number of jobs and a first forecast. Errors name the file and the line."""
+        person = admit(request, Role.SUBMITTER)
+        uploaded = Uploaded()
+        with tempfile.TemporaryDirectory(prefix="muster-upload-") as folder:
+            try:
+                await received(request, Path(folder), uploaded)
+                values = await self._values(person, uploaded)
+                forecast = await self._batches.preview(values)
+            except NotAllowedError:
+                raise
+            except MusterError as error:
+                place = await asyncio.to_thread(place_of, error, uploaded)
+                return self._page(uploaded.fields, wrong=error, place=place)
+        review = {
+            "app": values["app"],
+            "name": values.get("name", ""),
+            "jobs_total": forecast["jobs_total"],
+            "forecast": forecast,
+            "batch": msgspec.json.encode(values).decode(),
+        }
+        return self._page({}, review=review, state=forecast["forecast_state"])
+
+    @post(f"{UPLOAD_PATH}/submit", "batch_upload_submit")
+    async def submit(self, request: web.Request) -> RenderedPage | web.Response:
+        person = admit(request, Role.SUBMITTER)
+        try:
+            values = _decoded((await fields_of(request)).get("batch", ""))
+            values["submitter"] = await submitter_of(self._services, person, values)
+            batch_id = await self._batches.submit(values)
+        except NotAllowedError:
+            raise
+        except MusterError as error:
+            return self._page({}, wrong=error)
+        told = {"name": values.get("name", "")}
+        await self._services.authenticator.note(request, "submit_batch", f"batch {batch_id}", **told)
+        return self._services.go(f"batches/{batch_id}", "submitted")
+
+    async def _values(self, person: Person, uploaded: Uploaded) -> dict[str, object]:
+        """Return the batch, with files by their names on the server. Raises InvalidInputError."""
+        batch, table = uploaded.one("batch"), uploaded.one("table")
+        if batch is None and table is None:
+            raise InvalidInputError("batch", "a batch file, a table of jobs, or both", "no file")
+        if batch is not None:
+            values = await asyncio.to_thread(_read, batch[1])
+        else:
+            values = batch_of(uploaded.fields, self._services.clock.now(), counted=False)
+        inputs = {name: await self._batches.keep_file(path, name) for name, path in uploaded.files.get("inputs", [])}
+        if inputs:
+            values = named(values, inputs)
+        if table is not None:
+            values["jobs_csv"] = await self._batches.keep_file(table[1], table[0])
+        values["submitter"] = await submitter_of(self._services, person, values)
+        return values
+
+    def _page(
+        self,
+        form: Fields,
+        *,
+        wrong: MusterError | None = None,
+        place: str = "",
+        review: Mapping[str, object] | None = None,
+        state: str = "",
+    ) -> RenderedPage:
+        values: dict[str, object] = {
+            "form": form,
+            "wrong": wrong,
+            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
+            "place": place,
+            "review": review,
+            "not_shown": not_shown(ForecastState(state)) if state else "",
+            "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
+            "promises": [qos.value for qos in QoS],
+            "most_batch": MOST_BATCH_BYTES,
+            "most_bytes": MOST_BYTES,
+        }
+        status = 200 if wrong is None else 422
+        title = "Check and submit" if review else "Submit a batch from files"
+        return RenderedPage("batch_upload.html", title, "batches", (BATCHES,), values, status=status)
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        return read_batch_file(path)
+    except InvalidInputError as error:  # its field is the path
+        raise InvalidInputError("batch", error.expected, error.got) from None
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidInputError("batch", "the batch that was checked", str(error)) from None
+
+
+def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return a table with uploaded input files by name instead of by path.
+
+    >>> named({"jobs": {"inputs": [{"path": "data/a.txt"}]}}, {"a.txt": "a_0d.txt"})
+    {'jobs': {'inputs': [{'open_name': 'a.txt', 'name': 'a_0d.txt'}]}}
+    """
+    made = dict(table)
+    for key, value in table.items():
+        if isinstance(value, dict):
+            made[key] = named(value, names)
+        elif isinstance(value, list):
+            made[key] = [named(one, names) if isinstance(one, dict) else one for one in value]
+    path = made.get("path")
+    if not isinstance(path, str) or (base := PurePosixPath(path).name) not in names:
+        return made  # has a name already, or is missing: the check reports it
+    del made["path"]
+    return {"open_name": base, **made, "name": names[base]}
+
+
+# ---------------------------------------------------------------------- reading the form
+
+
+async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> None:
+    """Write the files of a form to `folder`, within the limits. Raises InvalidInputError."""
+    reader, left = request[PARTS], MOST_BYTES
+    number = 0
+    try:
+        while (part := await reader.next()) is not None:
+            number += 1
+            if number > MOST_PARTS or not isinstance(part, BodyPartReader):
+                raise InvalidInputError("form", f"at most {MOST_PARTS} fields and files", "more")
+            name = part.name or ""
+            if name not in KINDS:
+                uploaded.fields[name] = await _text(part, name)
+            elif part.filename:
+                file = Path(PureWindowsPath(part.filename).name)  # without folders, of either kind
+                file = file.with_suffix(file.suffix.lower())
+                _check_ending(name, file)
+                path = folder / f"{number}{file.suffix}"
+                most = min(left, MOST_BATCH_BYTES) if name == "batch" else left
+                left -= await _write(part, path, name, most)
+                uploaded.files.setdefault(name, []).append((file.name, path))
+            else:
+                await part.release()
+    except (ValueError, KeyError, LookupError) as error:
+        raise InvalidInputError("form", "a form as browsers send it", str(error)) from None
+
+
+def _check_ending(name: str, file: Path) -> None:
+    endings = KINDS[name]
+    if endings and file.suffix not in endings:
+        raise InvalidInputError(name, f"a file whose name ends in {' or '.join(endings)}", file.name)
+
+
+async def _text(part: BodyPartReader, name: str) -> str:
+    text = b""
+    while piece := await part.read_chunk():
+        text += piece
+        if len(text) > MOST_TEXT_BYTES:
+            raise InvalidInputError(name, f"text of at most {MOST_TEXT_BYTES} bytes", "more")
+    return text.decode("utf-8", "replace")
+
+
+async def _write(part: BodyPartReader, path: Path, name: str, most: int) -> int:
+    """Write a file and return its size. Raises InvalidInputError above `most` bytes."""
+    nbytes = 0
+    with path.open("wb") as file:
+        while piece := await part.read_chunk(1 << 18):
+            nbytes += len(piece)
+            if nbytes > most:
+                raise InvalidInputError(name, f"at most {size_in_words(most)}", "more")
+            await asyncio.to_thread(file.write, piece)
+    return nbytes
+
+
+# ---------------------------------------------------------------------- where an error is
+
+ROW = re.compile(r"jobs_csv row (\d+)(?:\.|$)")
+HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
+KEY = re.compile(r"\s*([\w-]+)\s*=")
+SYNTAX = re.compile(r"\(at line (\d+)|line (\d+) column")
+
+
+def place_of(error: MusterError, uploaded: Uploaded) -> str:
+    """Return the file and the line that an error is about, as far as known: "batch.toml, line 7"."""
+    if not isinstance(error, InvalidInputError):
+        return ""
+    with suppress(MusterError, OSError, UnicodeDecodeError, csv.Error):
+        table, batch = uploaded.one("table"), uploaded.one("batch")
+        if error.field.startswith("jobs_csv") and table is not None:
+            found = ROW.match(error.field)
+            return f"{table[0]}, line {_line_of_row(table[1], int(found[1]))}" if found else table[0]
+        if batch is not None:
+            if syntax := SYNTAX.search(str(error)):
+                return f"{batch[0]}, line {syntax[1] or syntax[2]}"
+            line = line_of(batch[1].read_text("utf-8").splitlines(), error.field)
+            return f"{batch[0]}, line {line}" if line else batch[0]
+    return ""
+
+
+def _line_of_row(path: Path, number: int) -> int:
+    """Return the line of a row, from 1. The heading of a CSV file is row 0, and a cell may have several lines."""
+    if path.suffix == ".jsonl":
+        return number
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        reader, line, at = csv.reader(file), 1, -1
+        for row in reader:
+            at += bool(row)
+            if at == number:
+                return line
+            line = reader.line_num + 1
+    return line
+
+
+def line_of(lines: list[str], wanted: str) -> int | None:
+    """Return the line of a TOML file, from 1, that sets a field, or else begins its table.
+
+    >>> line_of(["app = 'pi'", "[[job]]", "count = 1", "[[job]]", "", "count = 0"], "job[1].count")
+    6
+    >>> line_of(["[jobs]", "outputs = [{name = '..'}]"], "jobs.outputs[0].name"), line_of(["a = 1"], "qos")
+    (2, None)
+    """
+    best, found = 0, None
+    for number, path in _paths(lines):
+        if (wanted == path or wanted.startswith((f"{path}.", f"{path}["))) and len(path) > best:
+            best, found = len(path), number
+    return found
+
+
+def _paths(lines: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line with a heading or a key, and the field that it is about."""
+    table, seen = "", dict[str, int]()
+    for number, line in enumerate(lines, start=1):
+        if heading := HEADING.match(line):
+            table = heading[2]
+            if heading[1] == "[[":
+                seen[table] = seen.get(table, -1) + 1
+                table = f"{table}[{seen[table]}]"
+            yield number, table
+        elif key := KEY.match(line):
+            yield number, f"{table}.{key[1]}" if table else key[1]

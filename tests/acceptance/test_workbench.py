@@ -1,0 +1,253 @@
+"""Batches from uploaded files, clones, retries, grouped errors and the table of results, in the console and the API."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import re
+
+import aiohttp
+import pytest
+
+from administration.accounts import AccountKeys
+from domain.access import Role
+from domain.batches import BatchState
+from domain.units import BatchId
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import Browser, a_browser, add_person
+from tests.browser.scene import OPERATOR, add_operator
+from transfer.keys import load_keys
+
+TOML = """app = "pi"
+qos = "afap"
+name = "from a file"
+jobs_csv = "anything.csv"
+
+[jobs]
+command_line = "--n {n}"
+outputs = [{name = "out", max_bytes = 1000}]
+"""
+CSV = "n,fpops_est\n1,1e9\n2,2e9\n3,3e9\n"
+UPLOAD = "/batches/upload"
+
+
+async def bring(
+    browser: Browser,
+    files: dict[str, tuple[str, str]],
+    fields: dict[str, str] | None = None,
+    *,
+    token: str | None = None,
+) -> tuple[int, str]:
+    """Send the upload form; return status and page."""
+    _, page = await browser.get(UPLOAD)
+    [found] = re.findall(
+        r'enctype="multipart/form-data"[^>]*><input type="hidden" name="csrf" value="([0-9a-f]+)"', page
+    )
+    form = aiohttp.FormData({"csrf": found if token is None else token, **(fields or {})}, default_to_multipart=True)
+    for name, (file, content) in files.items():
+        form.add_field(name.partition(" ")[0], content.encode(), filename=file)
+    async with browser.http.post(browser.root + UPLOAD, data=form) as response:
+        return response.status, await response.text()
+
+
+async def submit_checked(browser: Browser, page: str) -> tuple[int, str, str]:
+    """Send the form of the preview."""
+    [token] = re.findall(r'upload/submit"[^>]*><input type="hidden" name="csrf" value="([0-9a-f]+)"', page)
+    [batch] = re.findall(r'name="batch" value="([^"]+)"', page)
+    data = {"csrf": token, "batch": html.unescape(batch)}
+    async with browser.http.post(f"{browser.root}{UPLOAD}/submit", data=data) as response:
+        return response.status, response.url.path_qs, await response.text()
+
+
+async def furnished(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
+    await add_person(server, "ben", Role.SUBMITTER, "ben")
+    await add_person(server, "vera", Role.VIEWER)
+    await server.add_app()
+
+
+async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> None:
+    await furnished(server)
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
+        assert status == 200 and "3 jobs of pi" in page, page
+        assert await server.store.views.batches(limit=9) == []
+        _, where, page = await submit_checked(ben, page)
+        assert "/batches/1?said=submitted" in where, page
+    batch = await server.batch(BatchId(1))
+    assert (batch["name"], batch["submitter"], batch["jobs_total"]) == ("from a file", "ben", 3)
+    assert [job.command_line for job in await server.jobs(BatchId(1))] == ["--n 1", "--n 2", "--n 3"]
+    assert ("ben", "submit_batch") in [(one.who, one.what) for one in await server.store.access.acts(limit=9)]
+
+
+async def test_table_alone_takes_its_batch_from_the_form(server: LiveServer) -> None:
+    await furnished(server)
+    rows = '{"n": 1, "input.in.txt": ""}\n{"n": 2, "command_line": "--own"}\n'
+    async with a_browser(server, OPERATOR) as grace:
+        form = {"app": "pi", "qos": "throughput", "name": "lines", "gflop": "2", "command_line": "--n {n}"}
+        status, page = await bring(grace, {"table": ("t.jsonl", rows)}, form)
+        assert status == 200, page
+        await submit_checked(grace, page)
+    assert [job.command_line for job in await server.jobs(BatchId(1))] == ["--n 1", "--own"]
+    assert (await server.batch(BatchId(1)))["qos"] == "throughput"
+
+
+async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
+    await furnished(server)
+    toml = (
+        TOML.replace('jobs_csv = "anything.csv"\n', "")
+        + 'count = 2\nfpops_est = 1e9\ninputs = [{path = "data/in.txt"}]\n'
+    )
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, {"batch": ("b.toml", toml)})
+        assert status == 422 and "inputs.path" in page
+        status, page = await bring(ben, {"batch": ("b.toml", toml), "inputs": ("in.txt", "hello")})
+        assert status == 200, page
+        await submit_checked(ben, page)
+    classes = await server.store.views.classes_of_batch(BatchId(1))
+    assert [(one.open_name, one.nbytes) for one in classes[0].inputs] == [("in.txt", 5)]
+
+
+@pytest.mark.parametrize(
+    ("files", "facts"),
+    [
+        ({}, ("batch: expected",)),
+        ({"batch": ("b.toml", "app = \n")}, ("b.toml, line 1", "TOML")),
+        ({"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)}, ("b.toml, line 2", "qos")),
+        ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")}, ("t.csv, line 5", "fpops_est", "many")),
+        ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
+        ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
+        ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
+        ({"batch": ("b.toml", "#" * 500_000)}, ("batch: expected at most",)),
+        ({"batch": ("a.toml", TOML), "batch 2": ("b.toml", TOML)}, ("one file", "2 files")),
+    ],
+)
+async def test_wrong_files_are_refused_with_file_and_line(
+    server: LiveServer, files: dict[str, tuple[str, str]], facts: tuple[str, ...]
+) -> None:
+    await furnished(server)
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, files)
+    assert status == 422
+    [told] = re.findall(r'<div class="note bad" role="alert" id="wrong">(.*?)</div>', page, re.DOTALL)
+    told = html.unescape(re.sub(r"<[^>]+>", "", told))
+    assert [fact for fact in facts if fact not in told] == [], told
+    assert "/tmp" not in told
+
+
+async def test_uploads_need_the_role_and_the_forms_token(server: LiveServer) -> None:
+    await furnished(server)
+    files = {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)}
+    async with a_browser(server, "ben") as ben, a_browser(server, "vera") as vera, a_browser(server) as visitor:
+        assert (await bring(ben, files, token="0" * 64))[0] == 403
+        assert (await vera.get(UPLOAD))[0] == 403
+        form = aiohttp.FormData({"csrf": "x"}, default_to_multipart=True)
+        async with visitor.http.post(visitor.root + UPLOAD, data=form, allow_redirects=False) as response:
+            assert response.status == 303  # to sign in
+        head = {"Content-Type": "multipart/form-data; boundary=x"}
+        async with ben.http.post(ben.root + UPLOAD, data=b"no such thing", headers=head) as response:
+            assert response.status == 403
+
+
+async def a_failed_batch(server: LiveServer) -> BatchId:
+    """Return a batch of ben's with a valid and a failed job; its only error is a crash."""
+    host = await server.add_host()
+    jobs = {"fpops_est": 1e12, "max_errors": 1, "outputs": [{"name": "out", "max_bytes": 1000}]}
+    values = {"app": "pi", "qos": "throughput", "name": "shaky", "submitter": "ben", "jobs": jobs}
+    lines = [{"command_line": f"--n {number}"} for number in (1, 2)]
+    batch_id = BatchId((await server.create("POST", "/batches", json={**values, "job": lines}))["batch_id"])
+    await server.feed()
+    good, bad = await host.ask(2)
+    await host.compute(good)
+    host.end(bad, 3, 195, stderr="reading row 7\nbad row 7\n")
+    await host.call()
+    await server.validate()
+    return batch_id
+
+
+async def test_failed_jobs_are_retried_by_a_form(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    assert (await server.batch(batch_id))["state"] == BatchState.COMPLETE
+    async with a_browser(server, "ben") as ben, a_browser(server, "vera") as vera:
+        _, page = await vera.get(f"/batches/{batch_id}/errors")
+        assert "exit status 195" in page and "bad row #" in page and "/retry" not in page
+        assert (await vera.get(f"/batches/{batch_id}/retry"))[0] == 403
+        _, where, page = await ben.post(f"/batches/{batch_id}/retry", {})
+        assert where.endswith("said=retried"), page
+    await server.validate()
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_failed"], batch["unsent"]) == ("active", 0, 1)
+    host = await server.add_host("eve")
+    [again] = await host.ask(1)
+    await host.work(again)
+    await server.validate()
+    batch = await server.batch(batch_id)
+    assert (batch["state"], batch["jobs_validated"]) == ("complete", 2)
+    assert ("ben", "retry_batch") in [(one.who, one.what) for one in await server.store.access.acts(limit=9)]
+
+
+async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    async with a_browser(server, "ben") as ben, a_browser(server, "vera") as vera:
+        assert (await vera.get(f"/batches/{batch_id}/clone"))[0] == 403
+        _, page = await ben.get(f"/batches/{batch_id}/clone")
+        assert 'value="shaky"' in page
+        form = {"name": "again", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
+        status, _, page = await ben.post(f"/batches/{batch_id}/clone", {**form, "what": "preview"})
+        assert status == 200 and 'role="status"' in page
+        assert (await ben.post(f"/batches/{batch_id}/clone", {**form, "qos": "short_deadline"}))[0] == 422
+        _, where, page = await ben.post(f"/batches/{batch_id}/clone", {**form, "what": "submit"})
+        assert "said=submitted" in where, page
+    clone = await server.batch(BatchId(batch_id + 1))
+    assert (clone["name"], clone["submitter"], clone["jobs_total"], clone["unsent"]) == ("again", "ben", 2, 2)
+    lines = [[job.command_line for job in await server.jobs(BatchId(batch_id + n))] for n in (0, 1)]
+    assert lines[0] == lines[1]
+
+
+async def test_errors_and_results_of_a_batch_over_the_api(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    _, found = await server.api("GET", f"/batches/{batch_id}/errors")
+    [group] = found["groups"]
+    assert (group["exit_status"], group["instances"], group["jobs"], group["hosts"]) == (195, 1, 1, 1)
+    assert group["example"]["stderr"].endswith("bad row 7")
+    assert len(group["versions"]) == 1
+    token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+    address, head = f"{server.url}api/v1/batches/{batch_id}/results.csv", {"Authorization": f"Bearer {token}"}
+    async with server.http.get(address, headers=head) as response:
+        assert response.content_type == "text/csv"
+        rows = list(csv.DictReader(io.StringIO(await response.text())))
+    assert [(row["i"], row["state"], row["command_line"]) for row in rows] == [
+        ("0", "valid", "--n 1"),
+        ("1", "failed", "--n 2"),
+    ]
+    assert rows[0]["files"] == "0/out" and rows[1]["because"].startswith("it failed")
+    _, page = await server.api("GET", "/hosts/1/results")
+    assert sorted(one["state"] for one in page["results"]) == ["failed", "valid"]
+    _, page = await server.api("GET", "/hosts/1/results?state=failed")
+    assert [one["job_id"] for one in page["results"]] == [group["example"]["job_id"]]
+
+
+async def test_a_repeated_clone_makes_one_batch(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    token = AccountKeys(load_keys(server.project.keys_dir).account_secret).api_token()
+    head = {"Authorization": f"Bearer {token}", "Idempotency-Key": "again-1"}
+    made = []
+    for _ in range(2):
+        address = f"{server.url}api/v1/batches/{batch_id}/clone"
+        async with server.http.post(address, json={"name": "x"}, headers=head) as response:
+            made.append((response.status, (await response.json())["batch_id"]))
+    assert made == [(201, batch_id + 1)] * 2
+    status, problem = await server.api("POST", f"/batches/{batch_id}/clone", json={"qos": "short_deadline"})
+    assert (status, problem["field"]) == (422, "deadline_s")
+
+
+async def test_unknown_app_is_named_as_the_invalid_field(server: LiveServer) -> None:
+    batch = {"app": "none", "qos": "afap", "jobs": {"count": 1, "fpops_est": 1e9}}
+    status, problem = await server.api("POST", "/batches", json=batch)
+    assert (status, problem["field"]) == (422, "app")

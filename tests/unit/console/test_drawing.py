@@ -1,0 +1,161 @@
+"""Drawings have their values at the right places, as well-formed SVG that the content security policy allows."""
+
+from __future__ import annotations
+
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from console.charts import Chart
+from console.drawing import (
+    TICKS,
+    Axis,
+    Band,
+    Bars,
+    Bins,
+    Columns,
+    Drawing,
+    Line,
+    Mark,
+    Plot,
+    Rows,
+    instants,
+    nice_step,
+    scale,
+)
+
+HOSTILE = "<b>\"'&amp;</b>"
+LINES = Plot(Axis(), Axis(high=10.0), [Line("a", [0.0, 5.0, 10.0], [0.0, None, 10.0])], height=100)
+
+
+def parsed(drawing: Drawing) -> Element:
+    return fromstring(f"<all>{drawing.markup()}</all>")
+
+
+def of_class(drawing: Drawing, name: str) -> list[Element]:
+    return [one for one in parsed(drawing).iter() if name in (one.get("class") or "").split()]
+
+
+def percents(elements: list[Element], name: str) -> list[float]:
+    return [float((one.get(name) or "").rstrip("%")) for one in elements]
+
+
+def test_line_is_interrupted_where_values_are_missing() -> None:
+    [line] = of_class(LINES, "line")
+
+    assert line.get("d") == "M0.0,100.0h0M1000.0,0.0h0"
+
+
+def test_points_have_positions_labels_and_values() -> None:
+    points = LINES.points()
+
+    assert points["at"] == [0.0, 0.5, 1.0]
+    assert points["lines"] == [["a", "c1", ["0", "", "10"]]]
+    assert "from_at" not in points
+
+
+def test_zoomed_plot_names_its_ends_and_scales_what_it_shows() -> None:
+    line = Line("a", [0.0, 100.0, 200.0], [5000.0, 4.0, 2.0])
+    plot = Plot(Axis(kind="time", low=50.0, high=250.0), Axis(), [line], zoom=True)
+
+    points = plot.points()
+
+    assert (points["from_at"], points["to_at"], points["at"]) == (50.0, 250.0, [0.25, 0.75])
+    assert [label.text for label in parsed(plot).iter("text")][:5] == ["0", "1", "2", "3", "4"]
+
+
+def test_marks_outside_the_axis_are_left_out() -> None:
+    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=[Mark(5.0, "in", "c1"), Mark(50.0, "out", "bad")])
+
+    assert [one.text for one in of_class(plot, "named")] == ["in"]
+    assert percents(of_class(plot, "mark"), "x1") == [50.0]
+
+
+def test_bins_cover_a_logarithmic_axis() -> None:
+    plot = Plot(Axis("x", "log", 1.0, 100.0), Axis(high=10.0), bins=Bins("hosts", [1.0, 10.0, 100.0], [10.0, 5.0]))
+    bars = of_class(plot, "bar")
+
+    assert percents(bars, "x") == [0.0, 50.0]
+    assert [float(one.get("height") or 0) for one in bars] == [plot.height, plot.height / 2]
+
+
+def test_columns_stand_in_groups_and_cut_ones_are_hatched() -> None:
+    chart = Columns(["x", "y"], [Bars("a", [1.0, 2.0]), Bars("b", [4.0, None], "c2", [True, False])], Axis(), "k")
+    bars = of_class(chart, "bar")
+
+    assert percents(bars, "x") == [5.0, 55.0, 25.0]
+    assert [float(one.get("height") or 0) / chart.height for one in bars] == pytest.approx([0.25, 0.5, 1.0])
+    assert [one.get("fill") for one in of_class(chart, "hatched")] == ["url(#hatch-k)"]
+    assert [one.get("id") for one in parsed(chart).iter("pattern")] == ["hatch-k"]
+
+
+def test_rows_are_stacked_away_from_zero() -> None:
+    rows = Rows(["x"], [Bars("a", [2.0]), Bars("b", [1.0]), Bars("c", [-1.0])], Axis(low=-2.0, high=3.0))
+    bars = of_class(rows, "bar")
+
+    assert percents(bars, "x") == [40.0, 80.0, 20.0]
+    assert percents(bars, "width") == [40.0, 20.0, 20.0]
+
+
+def test_grouped_rows_start_at_zero() -> None:
+    rows = Rows(["x", "y"], [Bars("a", [2.0, 4.0]), Bars("b", [1.0, None])], Axis(), stacked=False)
+
+    assert percents(of_class(rows, "bar"), "x") == [0.0, 0.0, 0.0]
+    assert percents(of_class(rows, "bar"), "width") == [50.0, 25.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        Plot(
+            Axis(HOSTILE, unit=HOSTILE),
+            Axis(HOSTILE, unit=HOSTILE),
+            [Line(HOSTILE, [0.0, 1.0], [0.0, 1.0]), Line("b", [0.0], [None])],
+            [Band([0.0, 1.0])],
+            Bins(HOSTILE, [0.0, 1.0], [1.0]),
+            [Mark(0.5, HOSTILE, "c1")],
+        ),
+        Columns([HOSTILE], [Bars(HOSTILE, [1.0]), Bars("b", [2.0])], Axis(HOSTILE, unit=HOSTILE)),
+        Rows([HOSTILE * 3], [Bars(HOSTILE, [1.0]), Bars("b", [2.0])], Axis(HOSTILE, unit=HOSTILE)),
+    ],
+)
+def test_text_is_escaped_once_and_styles_are_classes(drawing: Drawing) -> None:
+    root = parsed(drawing)  # raises if the markup is not well formed
+
+    assert not list(root.iter("b"))
+    assert HOSTILE in "".join(root.itertext()) and "&lt;" not in "".join(root.itertext())
+    assert all("style" not in one.attrib for one in root.iter())
+
+
+def test_only_plots_of_lines_have_points_for_scripts() -> None:
+    def points(drawing: Drawing) -> str:
+        return Chart("k", "t", "s", (), (), drawing).points
+
+    assert points(LINES).startswith('{"at":[')
+    assert points(Columns(["x"], [Bars("a", [1.0])], Axis())) == points(Plot(Axis(), Axis())) == ""
+
+
+@given(st.floats(1e-9, 1e15))
+def test_a_step_makes_few_ticks(span: float) -> None:
+    step = nice_step(span)
+
+    assert 1.0 <= span / step <= TICKS * (1 + 1e-6)
+
+
+@given(st.floats(-1e12, 1e12), st.floats(0.0, 1e12))
+def test_a_scale_contains_its_values_and_zero(low: float, more: float) -> None:
+    made = scale(Axis(), [low, low + more])
+
+    assert made.low <= min(low, 0.0) + 1e-6 * abs(low)
+    assert made.high >= max(low + more, 0.0) * (1 - 1e-9) and made.high > made.low
+    assert 1 < len(made.ticks) <= 2 * TICKS + 2
+
+
+@given(st.floats(1.0, 4e9), st.floats(1.0, 1e10))
+def test_instants_are_few_and_inside(low: float, span: float) -> None:
+    ticks = instants(low, low + span)
+
+    assert len(ticks) <= TICKS + 1
+    assert all(low <= at <= low + span for at, _ in ticks)
