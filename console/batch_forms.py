@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 from aiohttp import web
 
@@ -12,6 +11,7 @@ from administration.access.who import NotAllowedError, Person, admit, admit_owne
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
 from administration.ordering.importance import NewDeadline, set_importance
+from console.batch_page import BatchPages
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError, MusterError
@@ -29,9 +29,10 @@ BATCHES = Crumb("batches", "Batches")
 class BatchForms(Pages[PageServices]):
     """Handles batch forms. Each POST checks the session's CSRF value and the user's role, and is recorded for audit."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, pages: BatchPages) -> None:
         super().__init__(services)
         self._batches = batches
+        self._pages = pages
 
     # ------------------------------------------------------------------ submit
 
@@ -62,7 +63,7 @@ class BatchForms(Pages[PageServices]):
         return self._services.go(f"batches/{batch_id}", "submitted")
 
     async def _form(
-        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, Any] | None
+        self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
     ) -> RenderedPage:
         person = admit(request, Role.SUBMITTER)
         submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
@@ -95,7 +96,7 @@ class BatchForms(Pages[PageServices]):
         await self._services.authenticator.note(request, "abort_batch", f"batch {batch.batch_id}")
         return self._services.go(f"batches/{batch.batch_id}", "aborted")
 
-    @post("/batches/{id}/importance", "batch_importance")
+    @post("/batches/{id}/importance", "batch_importance", form="page")
     async def importance(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
@@ -107,7 +108,7 @@ class BatchForms(Pages[PageServices]):
         await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
         return self._services.go(f"batches/{batch.batch_id}", "importance")
 
-    @post("/batches/{id}/deadline", "batch_deadline")
+    @post("/batches/{id}/deadline", "batch_deadline", form="page")
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
@@ -116,6 +117,10 @@ class BatchForms(Pages[PageServices]):
         moved = {"from": batch.deadline_at, "to": at}
         await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
+
+    async def page(self, request: web.Request) -> RenderedPage:
+        """Return the page with the forms that change a batch."""
+        return await self._pages.show(request)
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
         """Return the active batch named in the URL, if the user may change it."""
