@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
-from administration.forecasts.service import preview_as_json, risk_of
+from administration.forecasts.service import preview_as_json, risk_as_json
 from administration.ordering.importance import NewDeadline, set_importance
 from administration.show import shown
 from batch_estimator.preview import Previewer
@@ -137,7 +137,7 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def batch_as_json(
-    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None
+    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None, *, now: Instant
 ) -> shapes.BatchShown:
     """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
     return shown(
@@ -146,8 +146,9 @@ def batch_as_json(
         batch.counts,
         whose,
         forecast_state=batch_state(batch, last),
-        at_risk=risk_of(batch, last, short),
+        at_risk=risk_as_json(batch, last, now=now),
         waits_for=None if short is None else short.waits_for,
+        waits_because=None if short is None else short.reason,
     )
 
 
@@ -345,10 +346,10 @@ class Batches:
     ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
-        short = await self._short(batches)
+        short, now = await self._short(batches), self._clock.now()
         return [
-            batch_as_json(batch, whose[batch.batch_id], last.get(batch.batch_id), short.get(batch.batch_id))
-            for batch in batches
+            batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), short.get(one.batch_id), now=now)
+            for one in batches
         ]
 
     async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:

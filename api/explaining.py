@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from administration.attention.service import AttentionViews
 from administration.explain.service import Explain
 from administration.samples import samples_shown
 from administration.show import shown
@@ -79,10 +80,17 @@ class SamplesParams(msgspec.Struct, forbid_unknown_fields=True):
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(self, reports: PostgresProcessReports, samples: PostgresSamples, clock: Clock) -> None:
+    def __init__(
+        self, reports: PostgresProcessReports, samples: PostgresSamples, attention: AttentionViews, clock: Clock
+    ) -> None:
         self._reports = reports
         self._samples = samples
+        self._attention = attention
         self._clock = clock
+
+    @operation("GET", "/attention", "What needs an operator's attention, worst first: batches, versions, hosts, disks.")
+    async def attention(self, ask: Ask[NoParams, None]) -> shapes.AttentionShown:
+        return await self._attention.shown()
 
     @operation(
         "GET",

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
+from administration.attention.service import AttentionViews
 from administration.batches import Batches
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
@@ -76,7 +77,7 @@ class Api:
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, store.samples, clock),
+                ArrayApi(store.process_reports, store.samples, AttentionViews(store, settings, clock), clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),

@@ -21,6 +21,7 @@ from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
 from domain.forecasts import ForecastHold, HoldKind, Method, Terms
+from domain.formatting import in_words
 from domain.units import HostId, Instant, Seconds
 
 MOST_HOSTS = 5
@@ -54,8 +55,8 @@ def holds_of(
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
-    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1.0 days, is overdue; mostly host 7
-    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 0.0 days, is in progress; mostly host 8
+    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is overdue; mostly host 7
+    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is in progress; mostly host 8
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
     holds = []
@@ -83,7 +84,7 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Fo
     ids = tuple(HostId(int(host)) for host in hosts[first])
     because = (
         f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
-        f"{float(out.age_s[chosen].max()) / 86400.0:.1f} days, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
+        f"{in_words(float(out.age_s[chosen].max()))}, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
         f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
     )
     return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)

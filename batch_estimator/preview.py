@@ -11,14 +11,14 @@ import structlog
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
 from batch_estimator.ports import Forecasts, ForecastTables, RunFit, Table
-from batch_estimator.publish import Forecast, at_risk, fallback, publication
+from batch_estimator.publish import Forecast, fallback, publication
 from batch_estimator.service import in_a_thread
 from batch_estimator.snapshot import BatchSnapshot
 from domain.batches import QoS
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.forecasting import INSTANCE_FIELDS, JOB_FIELDS, AppTables, BatchTables, BatchTerms, PlannedBatch
-from domain.forecasts import ForecastState, forecast_state
+from domain.forecasts import DeadlineRisk, ForecastState, forecast_state, risk_of
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 
@@ -29,13 +29,13 @@ log = structlog.get_logger("batch_estimator")
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """The values that would be published if a batch was submitted now: C(B), and why its deadline would be at risk."""
+    """The values that would be published if a batch was submitted now: C(B), and the risk of missing its deadline."""
 
     forecast: Forecast
     completion_at: Instant
     because: str
     state: ForecastState
-    at_risk: str | None
+    at_risk: DeadlineRisk | None
 
 
 class Previewer:
@@ -88,8 +88,8 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     >>> from domain.units import AppId, Seconds
     >>> short = PlannedBatch(AppId(1), QoS.SHORT_DEADLINE, Seconds(7200.0), 1, {}, deadline_at=Instant(86400.0))
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(172800.0), Method.WARM, "from the record")
-    >>> preview_of(short, late).at_risk
-    'complete at the latest 1.0 days after the deadline'
+    >>> preview_of(short, late).at_risk.late_by_s
+    86400.0
     """
     published = publication(
         forecast,
@@ -99,8 +99,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
         last_first_dispatch_at=None,
     )
     state = forecast_state(forecast.method, forecast.q90_at - forecast.now, planned.delay_bound_s)
-    unknown = state in (ForecastState.FIRST_RESULTS, ForecastState.FAILED)
-    risk = None if planned.deadline_at is None or unknown else at_risk(forecast, planned.deadline_at)
+    risk = risk_of(planned.deadline_at, forecast, forecast.now)
     return BatchPreview(forecast, published.completion_at, published.because, state, risk)
 
 

@@ -15,7 +15,8 @@ from batch_estimator.selfcheck import checkpoint_passed
 from batch_estimator.snapshot import BatchSnapshot, Floats
 from domain.batches import QoS
 from domain.forecasts import FAR_BOUNDS, Change, ForecastHold, ForecastRecord, ForecastStanding, Method, Terms, Trigger
-from domain.units import DAY_S, Instant, Seconds
+from domain.formatting import in_words
+from domain.units import Instant, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def publication(
     >>> kept = publication(nine, previous_at=Instant(10 * 86400.0), long_deadline=False,
     ...                    delay_bound_s=Seconds(7 * 86400.0), last_first_dispatch_at=None)
     >>> kept.completion_at, kept.change.value, kept.because
-    (864000.0, 'held', '1.00 days earlier is within the tolerance of 1.50 days')
+    (864000.0, 'held', '1 d earlier is within the tolerance of 1 d 12 h')
     """
     floor_at = floor_of(
         long_deadline=long_deadline,
@@ -154,12 +155,12 @@ def publication(
         return Publication(new_at, Change.PASSED, f"the old estimate has passed: {basis}")
     held_s = max(HELD_REMAINING_FRACTION * (previous_at - forecast.now), HELD_BOUND_FRACTION * delay_bound_s)
     moved_s = abs(new_at - previous_at)
-    way = f"{moved_s / DAY_S:.2f} days {'later' if new_at > previous_at else 'earlier'}"
+    way = f"{in_words(moved_s)} {'later' if new_at > previous_at else 'earlier'}"
     if moved_s <= held_s and previous_at >= floor_at:
-        return Publication(previous_at, Change.HELD, f"{way} is within the tolerance of {held_s / DAY_S:.2f} days")
+        return Publication(previous_at, Change.HELD, f"{way} is within the tolerance of {in_words(held_s)}")
     if moved_s <= held_s:
         return Publication(new_at, Change.MOVED, f"{way}, because the floor has risen: {basis}")
-    return Publication(new_at, Change.MOVED, f"{way}, more than the tolerance of {held_s / DAY_S:.2f} days: {basis}")
+    return Publication(new_at, Change.MOVED, f"{way}, more than the tolerance of {in_words(held_s)}: {basis}")
 
 
 def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: Instant) -> Publication:
@@ -182,38 +183,22 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
     >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
-    'complete at the latest in 12.0 delay bounds: more than 10'
+    'complete at the latest in 20 min: more than 10 delay bounds of 100 s'
     """
-    ahead = (forecast.q90_at - forecast.now) / delay_bound_s
-    if ahead > FAR_BOUNDS:
-        return f"complete at the latest in {ahead:.1f} delay bounds: more than {FAR_BOUNDS:.0f}"
+    ahead_s = forecast.q90_at - forecast.now
+    if ahead_s > FAR_BOUNDS * delay_bound_s:
+        bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
+        return f"complete at the latest in {in_words(ahead_s)}: {bounds}"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
         return f"a job has used {most_spent_fraction:.0%} of its spare instances: more than half"
     return None
-
-
-def at_risk(forecast: Forecast, deadline_at: Instant) -> str | None:
-    """Return why a short deadline is at risk, or None.
-
-    >>> from domain.forecasts import Method
-    >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(86400.0), Instant(259200.0), Method.WARM, "")
-    >>> at_risk(late, Instant(172800.0))
-    'complete at the latest 1.0 days after the deadline'
-    """
-    for shown, at in (("about", forecast.q50_at), ("at the latest", forecast.q90_at)):
-        if at > deadline_at:
-            return f"complete {shown} {(at - deadline_at) / DAY_S:.1f} days after the deadline"
-    return None
-
-
-WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)
 
 
 def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
     """Return the forecast as stored, with the published C(B), warnings, and whether it will be scored.
 
     `most_spent` belongs to the open job with the most instances beyond its need. The lower bound applies to long
-    deadlines, the risk to short ones.
+    deadlines.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -240,7 +225,6 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
         counts.jobs_validated,
         counts.jobs_failed,
         checkpoint_fraction=_checkpoint(forecast, standing),
-        at_risk=_risk(forecast, batch.deadline_at),
         flag=_flag(forecast, standing, most_spent),
         terms=forecast.terms,
         holds=forecast.holds,
@@ -263,11 +247,6 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
         return None
     jobs_total = standing.batch.counts.jobs_total
     return checkpoint_passed(standing.checkpoint_fraction, standing.age.jobs_over, jobs_total=jobs_total)
-
-
-def _risk(forecast: Forecast, deadline_at: Instant | None) -> str | None:
-    """Return why the deadline is at risk; None if nothing indicates a risk."""
-    return None if deadline_at is None or forecast.method in WITHOUT_EVIDENCE else at_risk(forecast, deadline_at)
 
 
 def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:

@@ -254,6 +254,5 @@ def _tell(record: ForecastRecord) -> None:
         trigger=record.trigger.value,
         jobs_over=record.jobs_validated + record.jobs_failed,
         jobs_total=record.jobs_total,
-        at_risk=record.at_risk,
         flag=record.flag,
     )

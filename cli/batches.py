@@ -71,8 +71,11 @@ def _submitted(done: Mapping[str, Any]) -> str:
 @command
 async def show(run: Run, batch_id: int) -> None:
     """Show a batch with its job counts."""
+    from administration.forecasts.words import risk_in_words
+
     shown = await run.ask(lambda client: client.batch(batch_id))
-    run.show(shown, lines_of(shown))
+    risk = shown["at_risk"]
+    run.show(shown, lines_of({**shown, "at_risk": None if risk is None else risk_in_words(risk)}))
 
 
 @batch.command("list")
@@ -95,6 +98,8 @@ async def show(run: Run, batch_id: int) -> None:
 @command
 async def list_batches(run: Run, limit: int, **chosen: object) -> None:
     """List batches, by default all, newest first."""
+    from administration.forecasts.words import warning_of
+
     rows = await run.ask(
         lambda client: client.batches(limit=limit, **{key: one or None for key, one in chosen.items()})
     )
@@ -102,7 +107,9 @@ async def list_batches(run: Run, limit: int, **chosen: object) -> None:
     run.show_table(rows, COLUMNS, empty)
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
-            click.echo(f"batch {row['batch_id']} is AT RISK: {row['at_risk']}")
+            click.echo(f"batch {row['batch_id']} {warning_of(row['at_risk'])}")
+        if row["waits_because"] is not None and not run.as_json:
+            click.echo(f"batch {row['batch_id']} WAITS: {row['waits_because']}")
 
 
 @batch.command("instances")

@@ -8,7 +8,8 @@ import click
 
 from cli.context import Run, command, local_command
 from domain.forecasts import Change, ForecastRecord, ForecastState, Method
-from domain.units import DAY_S, BatchId, Instant
+from domain.formatting import in_words
+from domain.units import BatchId, Instant
 
 if TYPE_CHECKING:
     from batch_estimator.service import RefitPass, RefitReport
@@ -116,20 +117,20 @@ def _row(done: RefitReport, now: Instant) -> dict[str, object]:
         "batch_id": done.batch_id,
         "outcome": record.change.value if record.change is not Change.HELD else done.outcome.value,
         "done": f"{over} of {record.jobs_total}",
-        "about": _in_days(record.q50_at, now) if known else not_shown(ForecastState.FIRST_RESULTS),
-        "at the latest": _in_days(record.q90_at, now) if known else "",
-        "C(B)": _in_days(record.completion_at, now),
+        "about": _from_now(record.q50_at, now) if known else not_shown(ForecastState.FIRST_RESULTS),
+        "at the latest": _from_now(record.q90_at, now) if known else "",
+        "C(B)": _from_now(record.completion_at, now),
         "from": record.method.value,
         "notes": _notes(record),
     }
 
 
-def _in_days(at: Instant, now: Instant) -> str:
-    return f"in {(at - now) / DAY_S:.2f} d"
+def _from_now(at: Instant, now: Instant) -> str:
+    return f"in {in_words(at - now)}" if at >= now else f"{in_words(now - at)} ago"
 
 
 def _notes(record: ForecastRecord) -> str:
-    notes = [note for note in (record.at_risk, record.flag) if note is not None]
+    notes = [] if record.flag is None else [record.flag]
     notes += [hold.because for hold in record.holds[:1]]
     return "; ".join(notes)
 

@@ -1,4 +1,4 @@
-"""`muster host`, `unschedulable` and `volunteer`: show hosts and jobs that no host can run, and manage volunteers."""
+"""`muster host`, `attention`, `unschedulable`, `volunteer`: show hosts and problems, and manage volunteers."""
 
 from __future__ import annotations
 
@@ -123,6 +123,19 @@ async def unschedulable(run: Run) -> None:
             lines.append(f"  not certain yet: {one['more_hosts']} more hosts or {in_words(one['more_s'])} are needed")
         lines += [f"  {one['advice']}"] if one["advice"] else []
     run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot offered to them.")
+
+
+@click.command()
+@command
+async def attention(run: Run) -> None:
+    """Show what needs attention, worst first: batches, app versions, hosts, periodic tasks, disks, backups."""
+    found = await run.ask(lambda client: client.attention())
+    lines = []
+    for one in found["items"]:
+        lines += [f"{'SEVERE ' if one['severe'] else ''}{one['subject']}: {one['sentence']}", f"  {one['remedy']}"]
+    if found["left_out"]:
+        lines.append(f"{found['left_out']} further batches are late or failing")
+    run.show(found, "\n".join(lines) or "Nothing needs attention.")
 
 
 @click.group()

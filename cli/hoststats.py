@@ -9,6 +9,7 @@ import click
 
 from cli.context import Run, command, local_command
 from domain.errors import MusterError
+from domain.formatting import in_words
 from domain.settings import RankingSettings, Settings
 from domain.units import DAY_S, Seconds
 
@@ -77,7 +78,7 @@ async def show_ranking(run: Run, host_id: int | None) -> None:
     settings, _ = Settings.from_stored(stored)
     age_s = Seconds(run.clock.now() - last["started_at"])
     if is_overdue(age_s, settings.ranking):
-        click.secho(f"the last ranking was {age_s / 3600:.0f} h ago: is `muster up` or the cron job running?", err=True)
+        click.secho(f"the last ranking was {in_words(age_s)} ago: is `muster up` or the cron job running?", err=True)
     _show(run, last)
 
 

@@ -85,6 +85,7 @@ ENTRIES = {
     "batch": ("cli.batches:batch", "Manage batches of jobs."),
     "job": ("cli.batches:job", "Show jobs and their instances."),
     "host": ("cli.hosts:host", "Show volunteers' hosts, and label them."),
+    "attention": ("cli.hosts:attention", "Show what needs an operator's attention, worst first."),
     "unschedulable": (
         "cli.hosts:unschedulable",
         "Show work that no recent host could take, with the reasons.",

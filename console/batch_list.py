@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from administration.access.who import present
+from administration.attention.service import AttentionViews
 from administration.batch_lists import batch_choice
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.forecasts.service import risk_of
-from administration.forecasts.words import not_shown
+from administration.forecasts.service import risk_as_json
+from administration.forecasts.words import not_shown, risk_in_words
 from administration.names import chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
@@ -21,6 +22,7 @@ from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord, batch_state
+from domain.formatting import roughly
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.units import BatchId, Instant
@@ -47,26 +49,35 @@ SORTS = {
     BatchSort.DEADLINE: "deadline",
     BatchSort.DEADLINE_DOWN: "deadline, latest first",
 }
-AT_RISK, BLOCKED = "at_risk", "blocked"
-TABS = ("", BatchState.ACTIVE.value, AT_RISK, BLOCKED, BatchState.COMPLETE.value, BatchState.ABORTED.value)
+ATTENTION, AT_RISK, BLOCKED = "attention", "at_risk", "blocked"
+TABS = ("", BatchState.ACTIVE.value, ATTENTION, AT_RISK, BLOCKED, BatchState.COMPLETE.value, BatchState.ABORTED.value)
 FILTERS = ("state", "q", "qos", "app", "submitter", "account", "queue", "sort")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A row of the list. `at_risk` gives the reason and the amount, `not_shown` why there is no forecast, `standing`
+    """A row of the list. `stuck` explains which hosts it waits for, `not_shown` why there is no forecast, `standing` is
     the place in the order.
     """
 
     listed: ListedBatch
     bar: Bar
-    at_risk: str | None
+    at_risk: shapes.RiskShown | None
+    stuck: str | None
     not_shown: str
     standing: PlaceShown
 
     @property
     def batch(self) -> Batch:
         return self.listed.batch
+
+    @property
+    def late(self) -> str:
+        return roughly(self.at_risk["late_by_s"]) if self.at_risk else ""
+
+    @property
+    def risk(self) -> str:
+        return risk_in_words(self.at_risk) if self.at_risk else ""
 
 
 async def asked_of(query: Mapping[str, str], store: PostgresStore) -> tuple[BatchChoice, BatchSort]:
@@ -77,7 +88,7 @@ async def asked_of(query: Mapping[str, str], store: PostgresStore) -> tuple[Batc
     choice = await batch_choice(
         store,
         sort,
-        state=BatchState(tab) if tab not in ("", AT_RISK, BLOCKED) else None,
+        state=BatchState(tab) if tab not in ("", ATTENTION, AT_RISK, BLOCKED) else None,
         qos=chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
         at_risk=tab == AT_RISK,
         blocked=tab == BLOCKED,
@@ -118,6 +129,7 @@ def rows_of(
     last: Mapping[BatchId, ForecastRecord],
     standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
+    now: Instant,
 ) -> list[BatchLine]:
     """Return the rows of the list."""
     return [
@@ -129,7 +141,8 @@ def rows_of(
                 one.batch.counts.jobs_failed,
                 one.batch.counts.in_progress,
             ),
-            risk_of(one.batch, last.get(one.batch.batch_id), short.get(one.batch.batch_id)),
+            risk_as_json(one.batch, last.get(one.batch.batch_id), now=now),
+            short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
             not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
             standing.get(one.batch.batch_id, PlaceShown()),
         )
@@ -140,14 +153,17 @@ def rows_of(
 class BatchListPage(Pages[PageServices]):
     """The list of batches."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, attention: AttentionViews) -> None:
         super().__init__(services)
         self._batches = batches
+        self._attention = attention
 
     @get("/batches", "batches", asks=(*FILTERS, "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         store, query = self._services.store, request.query
         choice, sort = await asked_of(query, store)
+        if query.get("state") == ATTENTION:
+            choice = replace(choice, ids=tuple(sorted((await self._attention.now()).batch_ids)))
         if is_csv(query):
             return await send_csv(request, "batches", [*shapes.BatchShown.__annotations__], self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
@@ -156,13 +172,14 @@ class BatchListPage(Pages[PageServices]):
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        since = Instant(self._services.clock.now() - self._services.catalogue.settings.ranking.active_s)
+        now = self._services.clock.now()
+        since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         counts, person = await store.listings.counts(), present(request)
         settings = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing, short),
-            "because": lambda row: because(row.standing.breakdown, self._services.clock.now()),
+            "rows": rows_of(found, last, standing, short, now),
+            "because": lambda row: because(row.standing.breakdown, now),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

@@ -10,7 +10,7 @@ from aiohttp import web
 from administration.access.who import person_of, present
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import holds_in_words, not_shown, terms_in_words
+from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
 from administration.results import sees_results
 from administration.show import job_as_json
 from console.charts import Chart, bar_of
@@ -225,7 +225,6 @@ class BatchPages(Pages[PageServices]):
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
-        shown = {**shown, "at_risk": short.reason if short is not None else shown["at_risk"]}
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
         estimator = self._settings.estimator
@@ -233,6 +232,8 @@ class BatchPages(Pages[PageServices]):
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
+            "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
+            "stuck": short.reason if short is not None else "",
             "last": last,
             "over": progress_chart(shown, told, now, axis),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),

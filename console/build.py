@@ -9,6 +9,7 @@ from aiohttp import web
 
 from administration.access.authentication import Authenticator
 from administration.access.who import NotSignedInError, person_of
+from administration.attention.service import AttentionViews
 from administration.batches import Batches
 from administration.notifications.subscriptions import Subscriptions
 from administration.results import Results
@@ -24,7 +25,7 @@ from console.hosts import HostListPage, HostPages
 from console.news import NewsPages
 from console.notifications import NotificationPages
 from console.ordering_page import OrderingPages
-from console.overview import OverviewPage
+from console.overview import AttentionPage, OverviewPage
 from console.people_pages import PeoplePages
 from console.percentiles import PercentilePages
 from console.repeating import RepeatingPages
@@ -94,11 +95,13 @@ def build_console(
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     services = PageServices(source, clock, authenticator, renderer, store, array)
     batch_pages = BatchPages(services, f"{prefix}/api/v1")
+    attention = AttentionViews(store, lambda: source.catalogue().settings, clock)
     pages = (
-        OverviewPage(services),
+        OverviewPage(services, attention),
+        AttentionPage(services, attention),
         UploadPages(services, batches),
         BatchForms(services, batches, batch_pages),  # must precede the list, where batches/{id} would match batches/new
-        BatchListPage(services, batches),
+        BatchListPage(services, batches, attention),
         SelectedBatches(services, batches),
         batch_pages,
         RepeatingPages(services, batches),

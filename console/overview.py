@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from administration.attention.service import AttentionViews
 from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
@@ -20,6 +21,7 @@ from web.rendering import RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
+FIRST_ITEMS = 5  # that need attention; a link leads to all
 MOST_POINTS = 400  # in a chart
 
 
@@ -131,8 +133,25 @@ def duties_of(processes: Iterable[ProcessReport]) -> list[Duties]:
     return [found[name] for name in sorted(found)]
 
 
+class AttentionPage(Pages[PageServices]):
+    """Everything that needs attention."""
+
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
+
+    @get("/attention", "attention")
+    async def show(self, request: web.Request) -> RenderedPage:
+        values: dict[str, object] = {"attention": await self._attention.now()}
+        return RenderedPage("attention.html", "Needs attention", "", values=values, every_s=LIVE_S)
+
+
 class OverviewPage(Pages[PageServices]):
     """The start page."""
+
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
 
     @get("/", "overview", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage:
@@ -146,6 +165,8 @@ class OverviewPage(Pages[PageServices]):
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
         values: dict[str, object] = {
+            "attention": await self._attention.now(),
+            "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),

@@ -21,5 +21,9 @@ for part in keys files; do
   cp --archive --update "$data/$part/." "$target/$part/"
 done
 cp "$data/project.toml" "$target/project.toml"
+# The console warns when the last recorded backup is older than storage.backup_age_s.
+"$bin/psql" --no-psqlrc --quiet --set=ON_ERROR_STOP=1 --dbname="$url" --command="
+  INSERT INTO duty (name, done_at) VALUES ('backup', $(date +%s))
+  ON CONFLICT (name) DO UPDATE SET done_at = excluded.done_at" || echo "the time of the backup was not recorded" >&2
 find "$target" -maxdepth 1 -name 'muster-*.dump' | sort | head -n "-$keep" | xargs -r rm -f --
 echo "$dump"

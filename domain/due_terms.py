@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
-from domain.formatting import told
+from domain.formatting import in_words, told
 from domain.quick import quick_dataclass
 from domain.ranking import Gate
 from domain.settings import DeadlineRule
@@ -127,7 +127,6 @@ class DueTerms:
     def in_full(self) -> str:
         """Return the reason with all terms, including terms that had no effect on the result."""
         p = "none" if self.p is None else f"{self.p:.3f}"
-        return (
-            f"{self.because} [{self.rule}: start {self.start_s:.0f} s, queue {self.queue_s:.0f} s, "
-            f"R {self.runtime_s:.0f} s, R_q {self.safe_runtime_s:.0f} s, P {p}, gate {self.gate} {self.threshold:g}]"
-        )
+        times = (("start", self.start_s), ("queue", self.queue_s), ("R", self.runtime_s), ("R_q", self.safe_runtime_s))
+        terms = ", ".join(f"{name} {in_words(length_s)}" for name, length_s in times)
+        return f"{self.because} [{self.rule}: {terms}, P {p}, gate {self.gate} {self.threshold:g}]"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
+from typing import Protocol
 
 from domain.batches import Batch
 from domain.settings import EstimatorSettings
@@ -91,9 +93,8 @@ class ForecastRecord:
 
     `completion_at` is C(B) after this forecast, and `because` the reason why it changed or was kept. `method_because`
     explains the basis of the quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): this was the
-    first forecast with that fraction of jobs finished, and will be scored. `at_risk`: why the batch will probably miss
-    a short deadline. `flag`: why an operator should check the batch, None if no check is needed. `terms` and `holds`
-    are deleted when a batch ends.
+    first forecast with that fraction of jobs finished, and will be scored. `flag`: why an operator should check the
+    batch, None if no check is needed. `terms` and `holds` are deleted when a batch ends.
     """
 
     batch_id: BatchId
@@ -112,10 +113,66 @@ class ForecastRecord:
     jobs_validated: int
     jobs_failed: int
     checkpoint_fraction: float | None = None
-    at_risk: str | None = None
     flag: str | None = None
     terms: Terms | None = None
     holds: tuple[ForecastHold, ...] = ()
+
+
+WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)  # methods whose quantiles rest on no result
+
+
+class Quantiles(Protocol):
+    """What a risk needs of a forecast."""
+
+    @property
+    def q10_at(self) -> Instant: ...
+    @property
+    def q50_at(self) -> Instant: ...
+    @property
+    def q90_at(self) -> Instant: ...
+    @property
+    def method(self) -> Method: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineRisk:
+    """A deadline that an active batch has missed or may miss.
+
+    `probability` that the batch ends after the deadline: above 0.1 (less is no risk), at most 0.9 before the deadline,
+    because no further quantiles are known, and 1 after it. `late_by_s`: from the deadline to the latest end (q90);
+    after the deadline, the time since then.
+    """
+
+    deadline_at: Instant
+    late_by_s: Seconds
+    probability: float
+    missed: bool
+
+
+def risk_of(deadline_at: Instant | None, last: Quantiles | None, now: Instant) -> DeadlineRisk | None:
+    """Return the risk of a deadline of an active batch, or None. A forecast without evidence shows no risk.
+
+    The probability is interpolated linearly between the quantiles.
+
+    >>> from types import SimpleNamespace
+    >>> late = SimpleNamespace(q10_at=10.0, q50_at=20.0, q90_at=40.0, method=Method.WARM)
+    >>> risk_of(Instant(30.0), late, Instant(0.0))
+    DeadlineRisk(deadline_at=30.0, late_by_s=10.0, probability=0.3, missed=False)
+    >>> risk_of(Instant(30.0), late, Instant(31.0))
+    DeadlineRisk(deadline_at=30.0, late_by_s=1.0, probability=1.0, missed=True)
+    >>> risk_of(Instant(40.0), late, Instant(0.0))
+    """
+    if deadline_at is None:
+        return None
+    if now >= deadline_at:
+        return DeadlineRisk(deadline_at, Seconds(now - deadline_at), 1.0, missed=True)
+    if last is None or last.method in WITHOUT_EVIDENCE or last.q90_at <= deadline_at:
+        return None
+    in_time = 0.1
+    for (low_at, low), (high_at, high) in pairwise(((last.q10_at, 0.1), (last.q50_at, 0.5), (last.q90_at, 0.9))):
+        if low_at <= deadline_at < high_at:
+            in_time = low + (high - low) * (deadline_at - low_at) / (high_at - low_at)
+    return DeadlineRisk(deadline_at, Seconds(last.q90_at - deadline_at), round(1.0 - in_time, 4), missed=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,16 @@ def in_words(seconds: float) -> str:
     return f"{count} d {rest} h" if rest else f"{count} d"
 
 
+def roughly(seconds: float) -> str:
+    """Format a duration without the smaller unit if there are at least ten of the larger one.
+
+    >>> [roughly(s) for s in (858.0, 330.0, 5400.0, 200_000.0, 40.0)]
+    ['14 min', '5 min 30 s', '1 h 30 min', '2 d 8 h', '40 s']
+    """
+    words = in_words(seconds).split()
+    return " ".join(words[:2] if len(words) == 4 and words[0].isdigit() and int(words[0]) >= 10 else words)
+
+
 def exactly(seconds: float) -> str:
     """Format a duration without rounding, in all its units.
 

@@ -314,6 +314,9 @@ class StorageSettings:
         low=DAY_S,
     )
     keep_trickles_s: Seconds = knob(Seconds(90 * DAY_S), "time trickle messages are kept", low=DAY_S)
+    backup_age_s: Seconds = knob(
+        Seconds(2 * DAY_S), "age from which the last recorded backup needs attention; 0 = not checked", low=0
+    )
     url: str = knob(
         "",
         "bucket for new complete files, like s3://bucket/prefix?endpoint=https://…&region=…; empty = the folder files/",

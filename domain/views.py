@@ -143,7 +143,7 @@ class BatchChoice:
     """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case.
 
     `at_risk`: only active batches whose deadline is earlier than q90 of their forecast. `blocked`: only active batches
-    over a limit.
+    over a limit. `ids`: only these, as far as they are active.
     """
 
     state: BatchState | None = None
@@ -155,10 +155,11 @@ class BatchChoice:
     at_risk: bool = False
     blocked: bool = False
     text: str = ""
+    ids: tuple[BatchId, ...] | None = None
 
     @property
     def active_only(self) -> bool:
-        return self.state is BatchState.ACTIVE or self.at_risk or self.blocked
+        return self.state is BatchState.ACTIVE or self.at_risk or self.blocked or self.ids is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import jobs.build
 import transfer.build
 from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
+from administration.attention.service import AttentionViews
 from administration.catalogue import CatalogueCache
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.mail import Mailer
@@ -47,7 +48,7 @@ from portal.build import PLACE, build_site
 from portal.public import StatisticsFiles
 from runtime.counters import RefillCounters, RequestCounters
 from runtime.guards import ClockCheck, GuardedLedger, NodePauses
-from runtime.heartbeats import BackgroundHeartbeat, HeartbeatWriter, WorkerHeartbeat
+from runtime.heartbeats import BackgroundHeartbeat, DiskSpace, HeartbeatWriter, WorkerHeartbeat
 from runtime.logs import PageCounters, RequestIds
 from runtime.metrics import sources
 from runtime.metrics.cluster import Cluster
@@ -246,7 +247,10 @@ async def build_worker(
         parts = {API_PLACE: api.application(), "/console": console, PLACE: site.application}
         application = mounted(routes, parts, catalogue.catalogue().settings.project.url)
         folder = await asyncio.to_thread(identity_of, project.upload_dir.parent)
-        figures = WorkerHeartbeat(counters, pages, fed.array, fed.array.unrunnable, catalogue, clock, folder=folder)
+        disks = DiskSpace((project.data_dir, project.upload_dir), clock)
+        figures = WorkerHeartbeat(
+            counters, pages, fed.array, fed.array.unrunnable, catalogue, clock, folder=folder, disks=disks.report
+        )
         heartbeat = HeartbeatWriter(f"{platform.node()}: {name}", figures, store.process_reports, clock)
         prefix = path_of(catalogue.catalogue().settings.project.url)
         RequestIds(pages, clock, prefix).join(application)
@@ -265,6 +269,7 @@ async def build_worker(
             "refill counters": refills.run,
             "measuring": reporter.run,
             "heartbeat": heartbeat.run,
+            "disks": disks.run,
             "deadlines of duties": watch.run,
         }
         malformed = MalformedRequests(lambda: pages.note(MALFORMED, 400, 0.0), clock)
@@ -347,7 +352,8 @@ async def build_background(
                 ("notifications", deliverer.run_once, lambda: DELIVER_EVERY_S),
             )
         )
-        cluster = Cluster(store, clock)
+        attention = AttentionViews(store, lambda: catalogue.catalogue().settings, clock)
+        cluster = Cluster(store, attention, clock)
         measured = (
             sources.of_process(clock.now(), muster_version()),
             lambda: sources.of_duties(duties),

@@ -5,11 +5,14 @@ A process with a blocked event loop sends none; its supervisor then kills and re
 
 from __future__ import annotations
 
+import asyncio
 import os
 import select
+import shutil
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
 import structlog
 
@@ -29,8 +32,37 @@ from store.process_reports import PostgresProcessReports
 WRITE_EVERY_S = Seconds(10.0)
 KEPT = 61  # heartbeats in ten minutes
 RATES_OVER = 6  # heartbeats in a minute
+MEASURE_EVERY_S = Seconds(60.0)
 
 log = structlog.get_logger()
+
+
+class DiskSpace:
+    """Measures the free space of the disks of some folders, in a thread: a file server may not respond."""
+
+    def __init__(self, folders: Sequence[Path], clock: Clock) -> None:
+        self._folders = folders
+        self._clock = clock
+        self._measured: Sequence[Document] = ()
+
+    def report(self) -> Sequence[Document]:
+        """Return the latest measurement: `path`, `free_bytes` and `total_bytes` of each disk."""
+        return self._measured
+
+    def measure_once(self) -> None:
+        found: dict[int, Document] = {}
+        for folder in self._folders:
+            device, usage = folder.stat().st_dev, shutil.disk_usage(folder)
+            found.setdefault(device, {"path": str(folder), "free_bytes": usage.free, "total_bytes": usage.total})
+        self._measured = tuple(found.values())
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await asyncio.to_thread(self.measure_once)
+            except OSError as error:
+                log.warning("free disk space not measured", why=str(error))
+            await self._clock.sleep(MEASURE_EVERY_S)
 
 
 class WorkerHeartbeat:
@@ -48,8 +80,10 @@ class WorkerHeartbeat:
         clock: Clock,
         *,
         folder: str,
+        disks: Callable[[], Sequence[Document]] = tuple,
     ) -> None:
         """Build the heartbeat. `folder` identifies the node's `files/`."""
+        self._disks = disks
         self._counters = counters
         self._pages = pages
         self._folder = folder
@@ -81,6 +115,7 @@ class WorkerHeartbeat:
         return {
             "started_at": self._started_at,
             "files": self._folder,
+            "disks": list(self._disks()),
             "totals": dict(sorted(totals.items())),
             "per_s": {name: recent[name] / past_s for name in ("requests", "sent", "reports")},
             "took_s": (self._counters.took_s - before_took_s) / answered if answered else None,

@@ -154,7 +154,7 @@ _accuracy_values = values_of(
 )
 _record_values = values_of(
     "batch_id made_at trigger q10_at q50_at q90_at method method_because spread completion_at change because jobs_total"
-    " jobs_validated jobs_failed checkpoint_fraction at_risk flag terms holds",
+    " jobs_validated jobs_failed checkpoint_fraction flag terms holds",
     terms=lambda made: None if made.terms is None else encoded(made.terms),
     holds=lambda made: encoded(made.holds),
 )

@@ -11,6 +11,7 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from domain.units import Instant, Seconds
 from store.applications import PostgresApplications
+from store.attention import PostgresAttention
 from store.checking import PostgresChecking, PostgresRestoring
 from store.forecasting import PostgresForecasting
 from store.forecasts import PostgresForecasts
@@ -122,6 +123,7 @@ class PostgresStore:
         self.checking = PostgresChecking(database)
         self.restoring = PostgresRestoring(database)
         self.insight = PostgresInsight(database)
+        self.attention = PostgresAttention(database)
         self.hav_tables = PostgresHavTables(database)
         self.generations = PostgresGenerations(database)
         self.tails = PostgresTails(database)

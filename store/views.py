@@ -96,7 +96,7 @@ class PostgresListings(OnDatabase):
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             found = await self._database.fetch(
-                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk, choice.blocked
+                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk, choice.blocked, choice.ids
             )
         else:
             first = LAST_ID if after is None and sort is BatchSort.NEWEST else place.batch_id

@@ -7,6 +7,7 @@ from typing import Protocol, cast
 
 from administration.gate_relaxation import GateNotes
 from batch_estimator.ports import Forecasts, ForecastTables
+from domain.attention import BatchesInNeed
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
@@ -124,6 +125,12 @@ class Listings(Protocol):
         ...
 
 
+class AttentionReads(Protocol):
+    async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
+        """Return the active batches that are late, at risk or failing, earliest deadline first."""
+        ...
+
+
 class Repeating(BatchJobs, Protocol):
     async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
 
@@ -207,6 +214,8 @@ class Store(Protocol):
     def views(self) -> CheckedViews: ...
     @property
     def insight(self) -> Insight: ...
+    @property
+    def attention(self) -> AttentionReads: ...
     @property
     def tails(self) -> TailWork: ...
     @property

@@ -9,8 +9,7 @@ from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
-from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state
-from domain.insight import Short
+from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state, risk_of
 from domain.units import BatchId, Instant
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -28,20 +27,16 @@ def forecasts_as_json(
         computed_at=now,
         app=app,
         forecast_state=batch_state(batch, last).value,
-        at_risk=risk_of(batch, last),
+        at_risk=risk_as_json(batch, last, now=now),
         forecasts=[forecast_as_json(record) for record in records],
         accuracy=None if accuracy is None else accuracy_as_json(accuracy),
     )
 
 
-def risk_of(batch: Batch, last: ForecastRecord | None, short: Short | None = None) -> str | None:
-    """Return why no host can finish an active batch, or why its deadline is at risk, or None.
-
-    `short` is the limit that excludes all recently active hosts, `last` the batch's latest forecast.
-    """
-    if short is not None and batch.ended_at is None:
-        return short.reason
-    return last.at_risk if last is not None and batch.ended_at is None else None
+def risk_as_json(batch: Batch, last: ForecastRecord | None, *, now: Instant) -> shapes.RiskShown | None:
+    """Return the risk of an active batch's deadline by its latest forecast, or None."""
+    risk = risk_of(batch.deadline_at, last, now) if batch.ended_at is None else None
+    return None if risk is None else shown(shapes.RiskShown, risk)
 
 
 def accuracy_as_json(noted: AppAccuracy) -> shapes.AccuracyShown:

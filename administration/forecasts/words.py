@@ -11,7 +11,7 @@ from math import exp
 from typing import Any
 
 from domain.forecasts import FAR_BOUNDS, ForecastState
-from domain.formatting import in_words
+from domain.formatting import in_words, roughly
 from domain.units import Instant, utc
 
 
@@ -167,6 +167,25 @@ def not_shown(state: ForecastState) -> str:
     return NOT_SHOWN_WORDS.get(state, "")
 
 
+def risk_in_words(risk: Document) -> str:
+    """Return the risk of a deadline (`RiskShown`) in words.
+
+    >>> risk_in_words({"late_by_s": 840.0, "probability": 1.0, "missed": True})
+    'missed its deadline by 14 min'
+    >>> risk_in_words({"late_by_s": 9000.0, "probability": 0.3, "missed": False})
+    '30 % likely to miss its deadline; ends at the latest 2 h 30 min after it'
+    """
+    late = roughly(risk["late_by_s"])
+    if risk["missed"]:
+        return f"missed its deadline by {late}"
+    return f"{100 * risk['probability']:.0f} % likely to miss its deadline; ends at the latest {late} after it"
+
+
+def warning_of(risk: Document) -> str:
+    """Return the line with which commands warn of a deadline."""
+    return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk)}"
+
+
 def forecasts_in_words(shown: Document) -> str:
     """Describe when a batch will probably end, why, and how the forecast changed."""
     return "\n".join(_forecasts(shown))
@@ -209,7 +228,7 @@ def _promise(shown: Document) -> Iterator[str]:
     if shown["deadline_at"] is not None:
         yield f"deadline   {seen_from(shown['deadline_at'], now)}"
     if shown["at_risk"] is not None:
-        yield f"AT RISK: {shown['at_risk']}"
+        yield warning_of(shown["at_risk"])
 
 
 def _chart(shown: Document, last: Document) -> Iterator[str]:
@@ -343,5 +362,5 @@ def _preview(preview: Document) -> Iterator[str]:
         return
     yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
-        yield f"AT RISK: {preview['at_risk']}"
+        yield warning_of(preview["at_risk"])
     yield f"{preview['method_because']}; batches ahead of it in the queue are not counted"

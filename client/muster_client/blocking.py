@@ -224,6 +224,10 @@ class SyncClient(LoopThread):
         """Return a host's percentile for each app version; empty if the host is not ranked."""
         return self._run(self._client.host_percentiles(host_id))
 
+    def attention(self) -> shapes.AttentionShown:
+        """Return what needs an operator's attention, worst first."""
+        return self._run(self._client.attention())
+
     def unschedulable(self) -> list[shapes.RefusedShown]:
         """Return work that all recently active hosts refused, with the reasons."""
         return self._run(self._client.unschedulable())

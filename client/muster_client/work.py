@@ -250,6 +250,11 @@ class Work(Transport):
         found: list[shapes.PercentileShown] = (await self._call("GET", f"hosts/{host_id}/percentiles"))["percentiles"]
         return found
 
+    async def attention(self) -> shapes.AttentionShown:
+        """Return what needs an operator's attention, worst first."""
+        found: shapes.AttentionShown = await self._call("GET", "attention")
+        return found
+
     async def unschedulable(self) -> list[shapes.RefusedShown]:
         """Return work that all recently active hosts refused, with the reasons."""
         found: list[shapes.RefusedShown] = (await self._call("GET", "unschedulable"))["refused"]

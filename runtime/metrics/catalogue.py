@@ -151,6 +151,8 @@ BATCH_AGE = _gauge(
     "batch_age_seconds", "Time since the first batches in the order were submitted.", "batch", across=Across.MOST
 )
 
+ATTENTION = _gauge("attention_items", "Problems that need an operator's attention.", "kind", across=Across.MOST)
+
 # ------------------------------------------------------------ periodic tasks
 DUTY_RUNS = _counter("duty_runs", "Successful rounds of a periodic task.", "duty")
 DUTY_FAILURES = _counter("duty_failures", "Failed rounds of a periodic task.", "duty")

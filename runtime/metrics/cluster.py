@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 
 import structlog
 
+from administration.attention.service import AttentionViews
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.forecasts import Accuracy, ForecastHealth
@@ -28,8 +29,9 @@ log = structlog.get_logger()
 class Cluster:
     """Queries the database and keeps the last values. `database_up`: the last round succeeded."""
 
-    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, attention: AttentionViews, clock: Clock) -> None:
         self._store = store
+        self._attention = attention
         self._clock = clock
         self._kept: dict[str, tuple[Instant, list[MetricSample]]] = {}
         self.database_up = False
@@ -37,7 +39,7 @@ class Cluster:
     async def ask_once(self) -> None:
         """Run all queries once. If a query fails, its last value is kept for a while."""
         self.database_up = True
-        for name, ask in QUERIES.items():
+        for name, ask in {**QUERIES, "attention": self._needs}.items():
             now = self._clock.now()
             try:
                 self._kept[name] = (now, list(await ask(self._store, now)))
@@ -54,6 +56,10 @@ class Cluster:
             except Exception:
                 log.exception("not measured")
             await self._clock.sleep(ASK_EVERY_S)
+
+    async def _needs(self, _store: PostgresStore, _now: Instant) -> Iterable[MetricSample]:
+        counts = (await self._attention.now()).counts
+        return [metric.ATTENTION.of(kind.value, value=count) for kind, count in counts.items()]
 
     def samples(self) -> Iterator[MetricSample]:
         """Return the last values that are not too old."""

@@ -258,7 +258,8 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 -- Purpose: return selected active batches in some order. It reads all active batches, from their index, and keeps the first.
 -- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
 --   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
---   $11 queue (null: any), $12 text, $13 only those at risk, $14 only those over a limit.
+--   $11 queue (null: any), $12 text, $13 only those at risk, $14 only those over a limit,
+--   $15 batch_ids (null: all).
 -- Result: batch_id in order.
 SELECT keyed.batch_id
 FROM (
@@ -286,6 +287,7 @@ FROM (
         AND strpos(lower(name), $12) > 0
         AND (NOT $13::boolean OR deadline_at < completion_q90_at)
         AND (NOT $14::boolean OR hold IS NOT NULL)
+        AND ($15::bigint[] IS NULL OR batch_id = ANY($15))
 ) AS keyed
 WHERE (keyed.first, keyed.second, $2::int * keyed.batch_id) > ($3::double precision, $4::double precision, $2::int * $5::bigint)
 ORDER BY keyed.first, keyed.second, $2::int * keyed.batch_id

@@ -152,6 +152,7 @@ host show 1
 = host set 99 --label lab
 host instances 1
 host instances 99
+attention
 = unschedulable
 usage report
 hoststats show
@@ -255,6 +256,7 @@ IN_WORDS = (
         "job",
         "instance",
         "unschedulable",
+        "attention",
         "results",
         "errors",
     ),

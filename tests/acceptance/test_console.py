@@ -35,6 +35,7 @@ PAGES = (
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
     *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
     *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/unschedulable", "/ordering"),
+    *("/attention", "/batches?state=attention"),
     *("/ordering/usage", "/ordering/usage?by=day,account&first_day=2026-01-01&last_day=2026-02-28&account=&submitter="),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password"),

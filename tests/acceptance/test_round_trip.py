@@ -177,7 +177,7 @@ async def test_retry_goes_to_another_host_of_the_account(server: LiveServer) -> 
 
     assert own == []
     assert alone["waits_for"] == "another host"
-    assert not missing(alone["at_risk"], "1 job", "another host:", "all recent hosts (1)")
+    assert not missing(alone["waits_because"], "1 job", "another host:", "all recent hosts (1)")
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["retries"], batch["waits_for"], batch["at_risk"]) == ("complete", 1, None, None)
 
@@ -201,7 +201,7 @@ async def test_quorum_of_one_account_once_the_app_allows_it(server: LiveServer) 
 
     assert refused == []
     assert waiting["waits_for"] == "another volunteer"
-    assert not missing(waiting["at_risk"], "another volunteer:", "2 results", "only 1")
+    assert not missing(waiting["waits_because"], "another volunteer:", "2 results", "only 1")
     assert (await server.batch(batch_id))["state"] == "complete"
 
 

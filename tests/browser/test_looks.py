@@ -145,6 +145,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "host-why": "/hosts/1/why",
         "percentiles": "/percentiles",
         "preview": "/percentiles/preview?deadline.p_tight=0.7",
+        "attention": "/attention",
         "unschedulable": "/unschedulable",
         "ordering": "/ordering",
         "usage": "/ordering/usage?by=day,account",

@@ -86,7 +86,7 @@ async def the_ended(store: Store) -> EndedBatch:
 
 async def test_a_forecast_is_kept_as_it_was_made(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
-    made = a_record(batch, checkpoint_fraction=0.5, at_risk="late", flag="far", method=Method.FALLBACK, spread=1.25)
+    made = a_record(batch, checkpoint_fraction=0.5, flag="far", method=Method.FALLBACK, spread=1.25)
 
     assert await store.forecasts.publish(made)
 

@@ -91,6 +91,8 @@ async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store
         (BatchChoice(state=BatchState.ABORTED, qos=QoS.AFAP), [other]),
         (BatchChoice(qos=QoS.LONG_DEADLINE), []),
         (BatchChoice(text="rUSH"), [ruled]),
+        (BatchChoice(ids=(ruled.batch_id, other.batch_id)), [ruled]),
+        (BatchChoice(ids=()), []),
         (BatchChoice(account_id=ruled.account_id, queue="normal"), [other, ruled]),
         (BatchChoice(queue="fast"), []),
         (BatchChoice(blocked=True), []),

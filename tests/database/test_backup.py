@@ -32,9 +32,12 @@ async def test_what_was_backed_up_comes_back(tmp_path: Path) -> None:
         (project.download_dir / "in.txt").write_text("input\n")
         store = await open_store(dsn, min_size=1, max_size=2)
         batch = await a_submitted_batch(store, jobs=5)
-        await store.close()
+        began_at = SystemClock().now()
 
         dump = (await asyncio.to_thread(script, "backup.sh", dsn, project.data_dir, tmp_path / "backup")).strip()
+        backup_at = (await store.attention.upkeep(attempts=2)).backup_at
+        await store.close()
+        assert backup_at is not None and backup_at >= began_at - 1.0  # of the shell's clock, in whole seconds
         await asyncio.to_thread(script, "restore.sh", new_dsn, tmp_path / "backup", tmp_path / "new")
 
         restored = await open_store(new_dsn, min_size=1, max_size=2)

@@ -251,6 +251,9 @@ BY_KEY = {  # query -> the indexes it must use
     "active_counts": {"batch_in_order"},
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
+    "batches_in_need": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
+    "failing_versions": {"instance_failed", "host_app_version_by_version"},
+    "upkeep": {"job_todo_in_order"},
     "instances_of_batch": {"instance_of_batch", "instance_fresh", "instance_pkey"},
     "failures_of_batch": {
         "instance_of_batch",
@@ -387,6 +390,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "equipment_of_hosts": "an operator's query: active hosts, on a separate connection",
     "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a separate connection",
     "purge_forecasts": "an operator's command: searches the batches that ended in a month",
+    "host_contacts": "once a minute per process: a count of the active hosts",
     "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",

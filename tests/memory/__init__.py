@@ -5,6 +5,7 @@ from __future__ import annotations
 import store.memory
 from store.memory import AllShards
 from store.memory.ledger import MemoryLedger
+from tests.memory.attention import MemoryAttention
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
 from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.notifications import MemoryNotifications
@@ -39,6 +40,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.forecasts = MemoryForecasts(registry, work)
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
+        self.attention = MemoryAttention(work, self.forecasts)
         self.people = MemoryPeople(registry, work, book)
         self.repeating = MemoryRepeating(registry, work, book)
         self.settings = MemorySettings(registry, work)

@@ -194,6 +194,7 @@ def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
         and (_is_at_risk(one) or not choice.at_risk)
         and (one.hold is not None or not choice.blocked)
         and choice.text.lower() in one.new.name.lower()
+        and (choice.ids is None or one.batch_id in choice.ids)
     )
 
 

@@ -10,6 +10,8 @@ from muster_client.shapes.administration import (
     AccountStanding,
     ActPage,
     ActShown,
+    AttentionItemShown,
+    AttentionShown,
     Changed,
     ChangeMade,
     Deleted,
@@ -90,6 +92,7 @@ from muster_client.shapes.forecasts import (
     HoldShown,
     PreviewShown,
     ProgressShown,
+    RiskShown,
     TermsShown,
 )
 from muster_client.shapes.hosts import (
@@ -199,6 +202,8 @@ __all__ = [
     "AppForecastsShown",
     "AppPage",
     "AppShown",
+    "AttentionItemShown",
+    "AttentionShown",
     "BatchErrors",
     "BatchExplained",
     "BatchPage",
@@ -304,6 +309,7 @@ __all__ = [
     "ResultPage",
     "ResultShown",
     "Retried",
+    "RiskShown",
     "SampleShown",
     "SamplesShown",
     "SessionsEnded",

@@ -267,6 +267,35 @@ class SessionsEnded(TypedDict):
     ended: int
 
 
+class AttentionItemShown(TypedDict):
+    """Something that an operator should look at. `severe`: users are affected now. `link`: page below the console.
+
+    `since_at`: when it began, null if unknown. `figures`: the numbers of the sentence. `batch_id`: null if it is not
+    about a batch.
+    """
+
+    kind: str
+    severe: bool
+    subject: str
+    link: str
+    sentence: str
+    remedy: str
+    since_at: float | None
+    figures: dict[str, float]
+    batch_id: int | None
+
+
+class AttentionShown(TypedDict):
+    """What needs attention, worst first, and the number of items of each kind. `left_out` batches that are late or
+    failing are not listed.
+    """
+
+    computed_at: float
+    counts: dict[str, int]
+    left_out: int
+    items: list[AttentionItemShown]
+
+
 class SubscriptionShown(TypedDict):
     """A subscription to notifications. `confirmed_at` None: the owner of the e-mail address has not agreed yet."""
 

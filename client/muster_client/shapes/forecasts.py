@@ -28,6 +28,18 @@ class HoldShown(TypedDict):
     because: str
 
 
+class RiskShown(TypedDict):
+    """A deadline that an active batch has missed or may miss. `probability` that it ends after the deadline: 0.1 to
+    0.9, and 1 once the deadline has passed. `late_by_s`: from the deadline to the latest end (q90), or to now once it
+    has passed.
+    """
+
+    deadline_at: float
+    late_by_s: float
+    probability: float
+    missed: bool
+
+
 class ForecastShown(TypedDict):
     """A forecast with its terms. `completion_at` is the time published with it, `because` the reason for it."""
 
@@ -45,7 +57,6 @@ class ForecastShown(TypedDict):
     jobs_total: int
     jobs_validated: int
     jobs_failed: int
-    at_risk: str | None
     flag: str | None
     terms: TermsShown | None
     holds: list[HoldShown]
@@ -65,7 +76,7 @@ class PreviewShown(TypedDict):
     method: str
     method_because: str
     because: str
-    at_risk: str | None
+    at_risk: RiskShown | None
     terms: TermsShown | None
     holds: list[HoldShown]
 
@@ -107,7 +118,7 @@ class ForecastsShown(TypedDict):
     completion_q50_at: float | None
     completion_q90_at: float | None
     forecast_state: str
-    at_risk: str | None
+    at_risk: RiskShown | None
     forecasts: list[ForecastShown]
     accuracy: AccuracyShown | None
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from muster_client.shapes.forecasts import PreviewShown
+from muster_client.shapes.forecasts import PreviewShown, RiskShown
 
 Json = dict[str, Any]  # Any: a document described on its resource's page
 
 
 class BatchShown(TypedDict):
-    """A batch with its job counts. `at_risk` is why it will probably miss its deadline or why no host can finish it.
+    """A batch with its job counts. `at_risk`: it missed its deadline, or may miss it by the latest forecast.
 
-    `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs.
+    `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs; `waits_because`
+    explains it.
     """
 
     batch_id: int
@@ -39,8 +40,9 @@ class BatchShown(TypedDict):
     completion_q50_at: float | None
     completion_q90_at: float | None
     forecast_state: str
-    at_risk: str | None
+    at_risk: RiskShown | None
     waits_for: str | None
+    waits_because: str | None
     order_tier: int
     order_key: float
     user_priority: int

@@ -51,7 +51,7 @@ JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", Ins
 def test_batch_has_counters_under_their_names() -> None:
     counts = BatchCounts(jobs_total=9, jobs_validated=1, jobs_failed=2, unsent=3, in_progress=4, retries=5)
 
-    shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None)
+    shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None, now=NOW)
 
     keys = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries")
     assert [dict(shown)[key] for key in keys] == [9, 1, 2, 3, 4, 5]

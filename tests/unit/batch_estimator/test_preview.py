@@ -14,7 +14,7 @@ from batch_estimator.snapshot import InstanceStanding as S
 from domain.batches import QoS
 from domain.errors import NotFoundError
 from domain.forecasting import PlannedBatch
-from domain.forecasts import ForecastState, HoldKind, Method
+from domain.forecasts import DeadlineRisk, ForecastState, HoldKind, Method
 from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
 from tests.builders import NOW, a_job_class
@@ -83,7 +83,7 @@ def test_infeasible_deadline_is_at_risk() -> None:
     in_a_day = later(NOW, DAY_S)
     warm = Forecast(NOW, in_a_day, in_a_day, in_a_day, Method.WARM, "from the record")
 
-    assert "after the deadline" in (preview_of(short, warm).at_risk or "")
+    assert preview_of(short, warm).at_risk == DeadlineRisk(later(NOW, 60.0), Seconds(DAY_S - 60.0), 0.9, missed=False)
     assert preview_of(replace(short, deadline_at=later(NOW, 2 * DAY_S)), warm).at_risk is None
 
 

@@ -393,7 +393,7 @@ async def test_each_kind_of_batch_is_scheduled_by_its_promise(qos: QoS, asked: s
 
     expected = {"deadline": deadline_at, "published": made.completion_at, None: None}[asked]
     assert complete_at(ready, Seconds(7 * DAY_S)) == complete_at(ready, None) == expected
-    assert (ready.completion_q50_at, ready.completion_q90_at, made.at_risk) == (None, None, None)
+    assert (ready.completion_q50_at, ready.completion_q90_at) == (None, None)
 
 
 async def test_afap_batch_has_an_estimate_after_five_valid_jobs() -> None:

@@ -66,4 +66,6 @@ def test_in_full_has_the_terms_that_did_not_decide() -> None:
     terms = some_due_terms(p=None, gate=Gate.RETRY, threshold=0.65, retry=True, queue_s=Seconds(60.0))
     sentence, _, inputs = terms.in_full.partition(" [")
     assert not missing(sentence, "row 1:", "throughput", "1 h", "1 d", "a retry")
-    assert not missing(inputs, "muster:", "start 0 s", "queue 60 s", "R 3600 s", "R_q 9000 s", "P none", "p_retry 0.65")
+    assert not missing(
+        inputs, "muster:", "start 0 s", "queue 60 s", "R 1 h", "R_q 2 h 30 min", "P none", "p_retry 0.65"
+    )

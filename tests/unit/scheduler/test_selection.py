@@ -59,7 +59,7 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
     assert not missing(one.due_terms.because, "row 1:", "throughput", "1 h", "7 d")
     inputs = one.due_terms.in_full.removeprefix(one.due_terms.because)
     assert not missing(
-        inputs, "[muster:", "start 0 s", "queue 0 s", "R 3600 s", "R_q 9000 s", "P 0.500", "gate none 0]"
+        inputs, "[muster:", "start 0 s", "queue 0 s", "R 1 h", "R_q 2 h 30 min", "P 0.500", "gate none 0]"
     )
     assert (chosen.flop_per_s, chosen.version.version_num) == (1e9, 100)
     assert ready.taken == [chosen.slot]

@@ -40,7 +40,7 @@ RECORD = ForecastRecord(
     1.0,
     later(NOW, 6 * HOUR_S),
     Change.MOVED,
-    "0.20 days earlier, more than the tolerance of 0.10 days",
+    "4 h earlier, more than the tolerance of 2 h",
     40,
     9,
     1,
@@ -92,12 +92,18 @@ def test_last_forecasts_have_trigger_method_and_change() -> None:
 
 
 def test_risk_and_flag_are_shown_with_reasons() -> None:
-    risky = replace(RECORD, at_risk="complete about 1.0 days after the deadline", flag="11.0 delay bounds")
+    risky = replace(RECORD, flag="11 delay bounds")
 
     text = words(risky, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
 
-    assert f"deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: {risky.at_risk}" in text
-    assert "CHECK THIS BATCH: 11.0 delay bounds" in text
+    assert not missing(text, "deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: 90 %", "5 h after it")
+    assert "CHECK THIS BATCH: 11 delay bounds" in text
+
+
+def test_missed_deadline_is_missed_without_a_forecast_too() -> None:
+    text = words(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, -840.0))
+
+    assert "MISSED" in text and "14 min" in text and "RISK" not in text
 
 
 def test_accuracy_is_shown_beside_its_targets() -> None:
@@ -109,12 +115,13 @@ def test_accuracy_is_shown_beside_its_targets() -> None:
 
 
 def test_ended_batch_has_an_end_but_no_risk_or_reasons() -> None:
-    risky = replace(RECORD, at_risk="complete about 1.0 days after the deadline", terms=None, holds=())
+    risky = replace(RECORD, terms=None, holds=())
+    late: dict[str, Any] = {"qos": QoS.SHORT_DEADLINE, "deadline_at": later(NOW, -60.0)}
 
-    text = words(risky, state=BatchState.COMPLETE, ended_at=later(NOW, -30.0))
+    text = words(risky, state=BatchState.COMPLETE, ended_at=later(NOW, -30.0), **late)
 
     assert not missing(text, "ended 2027-01-15 07:59 UTC (30 s ago)", "5 h after submission", "E end")
-    assert "RISK" not in text and "What delays it" not in text
+    assert "RISK" not in text and "MISSED" not in text and "What delays it" not in text
 
 
 def test_batch_without_forecast_names_the_command() -> None:

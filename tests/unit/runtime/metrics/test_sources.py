@@ -14,10 +14,12 @@ from typing import cast
 import pytest
 from structlog.testing import capture_logs
 
+from administration.attention.service import AttentionViews
 from domain.dispatch import TrickleFate
 from domain.errors import UnavailableError
 from domain.ranking import HostStatisticsRun
 from domain.refusals import RefusalCode
+from domain.settings import Settings
 from domain.units import Instant, Seconds, later
 from runtime.counters import RefillCounters, RequestCounters
 from runtime.logs import PageCounters
@@ -155,8 +157,10 @@ class Project(Figures):
 
     def cluster(self) -> Cluster:
         store = self.store
-        parts = {"insight": store.insight, "listings": store.listings, "forecasts": store.forecasts}
-        return Cluster(cast(PostgresStore, SimpleNamespace(**parts, generations=self, figures=self)), self.clock)
+        names = ("insight", "listings", "forecasts", "attention", "views", "process_reports")
+        parts = {name: getattr(store, name) for name in names}
+        known = cast(PostgresStore, SimpleNamespace(**parts, generations=self, figures=self))
+        return Cluster(known, AttentionViews(known, Settings, self.clock), self.clock)
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         refresh = HostStatisticsRun(2, full=False, started_at=NOW, seconds=Seconds(0.5))

@@ -1,0 +1,1 @@
+"""What needs an operator's attention, worst first: late batches, failing versions, silent hosts, disks, backups."""

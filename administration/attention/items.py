@@ -1,0 +1,329 @@
+"""Turns facts about the project into a list of items that need attention, worst first. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from administration.forecasts.words import risk_in_words
+from administration.show import shown
+from administration.unschedulable import RefusedByAll
+from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
+from domain.batches import Batch
+from domain.forecasts import ForecastRecord, risk_of
+from domain.formatting import roughly, size_in_words
+from domain.insight import Short
+from domain.units import BatchId, Instant, Seconds
+from domain.views import ProcessReport
+from muster_client import shapes
+
+Document = Mapping[str, Any]  # Any: a JSON document
+
+FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
+FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
+SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
+FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
+LATE_S = Seconds(60.0)  # a periodic task may be late by this much
+HALF = 0.5
+
+
+class Kind(StrEnum):
+    """Kinds of items, the most urgent first among items of one severity."""
+
+    NO_BACKGROUND = "no_background"
+    OVERDUE_TASK = "overdue_task"
+    DISK = "disk"
+    MISSED = "missed"
+    STUCK = "stuck"
+    UNSCHEDULABLE = "unschedulable"
+    FAILING_VERSION = "failing_version"
+    FAILING_BATCH = "failing_batch"
+    AT_RISK = "at_risk"
+    FAILING_TASK = "failing_task"
+    VALIDATION = "validation"
+    SILENT_HOSTS = "silent_hosts"
+    BACKUP = "backup"
+
+
+ORDER = {kind: place for place, kind in enumerate(Kind)}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to look at. `severe`: users are affected now. `link`: page of the console, below its root.
+
+    `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first.
+    """
+
+    kind: Kind
+    severe: bool
+    subject: str
+    link: str
+    sentence: str
+    remedy: str
+    since_at: Instant | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    batch_id: BatchId | None = None
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionFacts:
+    """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
+    `refused` the work that hosts refused, `processes` the reports of running processes, `deadlines` those of the
+    periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
+    """
+
+    now: Instant
+    batches: Sequence[Batch]
+    last: Mapping[BatchId, ForecastRecord]
+    short: Mapping[BatchId, Short]
+    refused: Sequence[RefusedByAll]
+    names: Mapping[BatchId, str]
+    processes: Sequence[ProcessReport]
+    deadlines: Mapping[str, Instant]
+    versions: Sequence[FailingVersion]
+    contacts: HostContacts
+    upkeep: Upkeep
+    backup_age_s: Seconds
+
+
+def items_of(facts: AttentionFacts) -> list[Item]:
+    """Return the items, severe ones first, then by kind and weight."""
+    found = [
+        *_batches(facts),
+        *_stuck(facts),
+        *_unschedulable(facts),
+        *map(_version, filter(_is_failing, facts.versions)),
+        *_tasks(facts),
+        *_disks(facts),
+        *_hosts(facts.contacts),
+        *_validation(facts.upkeep),
+        *_backup(facts),
+    ]
+    return sorted(found, key=lambda one: (not one.severe, ORDER[one.kind], -one.weight, one.subject))
+
+
+def counts_of(items: Iterable[Item]) -> dict[Kind, int]:
+    """Return the number of items of each kind, 0 included."""
+    counts = dict.fromkeys(Kind, 0)
+    for one in items:
+        counts[one.kind] += 1
+    return counts
+
+
+def item_as_json(one: Item) -> shapes.AttentionItemShown:
+    return shown(shapes.AttentionItemShown, one, figures=dict(one.figures))
+
+
+def _titled(batch_id: BatchId, name: str) -> str:
+    return f"batch {batch_id} {name}".rstrip()
+
+
+def _batches(facts: AttentionFacts) -> Iterator[Item]:
+    for batch in facts.batches:
+        counts, link = batch.counts, f"batches/{batch.batch_id}"
+        title, progress = (
+            _titled(batch.batch_id, batch.name),
+            f"{counts.jobs_open} of {counts.jobs_total} jobs are open",
+        )
+        risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
+        if risk is not None:
+            told = shown(shapes.RiskShown, risk)
+            yield Item(
+                Kind.MISSED if risk.missed else Kind.AT_RISK,
+                risk.missed,
+                title,
+                f"{link}/why",
+                f"{risk_in_words(told)}; {progress}",
+                "See what holds it back; move its deadline, raise its priority, or abort it.",
+                risk.deadline_at if risk.missed else None,
+                {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
+                batch.batch_id,
+                risk.late_by_s if risk.missed else risk.probability,
+            )
+        ended = counts.jobs_validated + counts.jobs_failed
+        if counts.jobs_failed >= max(FAILED_JOBS, FAILED_FRACTION * ended):
+            yield Item(
+                Kind.FAILING_BATCH,
+                counts.jobs_failed >= HALF * ended,
+                title,
+                f"{link}/jobs?state=failed",
+                f"{counts.jobs_failed} of {ended} ended jobs failed; {progress}",
+                "Read the errors of its failed jobs; abort it if its input or command line is wrong.",
+                figures={"jobs_failed": counts.jobs_failed, "jobs_ended": ended},
+                batch_id=batch.batch_id,
+                weight=counts.jobs_failed,
+            )
+
+
+def _stuck(facts: AttentionFacts) -> Iterator[Item]:
+    for batch_id, short in facts.short.items():
+        limit = "one_per_volunteer" if short.one_per == "volunteer" else "one_per_host"
+        yield Item(
+            Kind.STUCK,
+            True,
+            _titled(batch_id, facts.names.get(batch_id, "")),
+            f"batches/{batch_id}/why",
+            short.reason,
+            f"Wait for {short.waits_for}, or relax the app's {limit}.",
+            figures={"jobs": short.jobs, "agreeing": short.agreeing, "hosts": short.hosts},
+            batch_id=batch_id,
+            weight=short.jobs,
+        )
+
+
+def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
+    """Yield one item per batch: its class with the most waiting slots."""
+    worst: dict[BatchId, RefusedByAll] = {}
+    for one in facts.refused:
+        if one.is_certain and (one.batch_id not in worst or one.waiting > worst[one.batch_id].waiting):
+            worst[one.batch_id] = one
+    for batch_id, one in worst.items():
+        code = f", most for {one.codes[0][0]}" if one.codes else ""
+        hosts = f"{'at least ' if one.at_least else ''}{one.hosts} hosts"
+        yield Item(
+            Kind.UNSCHEDULABLE,
+            True,
+            _titled(batch_id, facts.names.get(batch_id, "")),
+            "unschedulable",
+            f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
+            f"all {hosts} that asked refused them{code}",
+            one.advice or "See the reasons of the hosts.",
+            one.since_at,
+            {"waiting": one.waiting, "hosts": one.hosts},
+            batch_id,
+            one.waiting,
+        )
+
+
+def _is_failing(one: FailingVersion) -> bool:
+    return one.failing >= max(FAILING_HOSTS, FAILING_FRACTION * one.hosts)
+
+
+def _version(one: FailingVersion) -> Item:
+    return Item(
+        Kind.FAILING_VERSION,
+        one.failing >= HALF * one.hosts,
+        f"{one.app} {one.version_num / 100:.2f} {one.platform} {one.plan_class}".rstrip(),
+        "hosts?show=failing",
+        f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
+        f"{one.failures} failures in all",
+        f"Read the errors of these hosts; withdraw the version with muster app version withdraw {one.app_version_id}.",
+        figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
+        weight=one.failures,
+    )
+
+
+def _tasks(facts: AttentionFacts) -> Iterator[Item]:
+    background = [one for one in facts.processes if one.kind == "background"]
+    if not background:
+        yield Item(
+            Kind.NO_BACKGROUND,
+            True,
+            "background process",
+            "",
+            "no background process reports: results are not validated, and instances do not time out",
+            "Start muster up, or read its log.",
+        )
+        return
+    late = {name: facts.now - at for name, at in facts.deadlines.items() if facts.now - at > LATE_S}
+    for name, late_s in late.items():
+        yield Item(
+            Kind.OVERDUE_TASK,
+            True,
+            f"periodic task {name}",
+            "",
+            f"overdue by {roughly(late_s)}",
+            "Search the logs of the background processes for its name.",
+            facts.deadlines[name],
+            {"late_by_s": late_s},
+            weight=late_s,
+        )
+    for process in background:
+        report: Document = process.report
+        for duty in report["duties"]:
+            failed_at, done_at = duty["failed_at"], duty["done_at"]
+            if duty["mine"] and duty["name"] not in late and failed_at is not None and failed_at > (done_at or 0.0):
+                yield Item(
+                    Kind.FAILING_TASK,
+                    False,
+                    f"periodic task {duty['name']}",
+                    "",
+                    f"its last round failed {roughly(max(0.0, facts.now - failed_at))} ago: {duty['failure']}",
+                    "It is tried again; the logs of the background processes have the whole error.",
+                    failed_at,
+                    {"failures": duty["failures"]},
+                    weight=duty["failures"],
+                )
+
+
+def _disks(facts: AttentionFacts) -> Iterator[Item]:
+    disks: dict[tuple[str, str], Document] = {}
+    for one in facts.processes:
+        node, report = one.name.partition(": ")[0], one.report
+        found: Any = report.get("disks", ())
+        disks |= {(node, disk["path"]): disk for disk in found}
+    for (node, path), disk in disks.items():
+        free_fraction = disk["free_bytes"] / max(1.0, disk["total_bytes"])
+        if free_fraction < ALMOST_FULL_FRACTION:
+            free, total = size_in_words(disk["free_bytes"]), size_in_words(disk["total_bytes"])
+            yield Item(
+                Kind.DISK,
+                free_fraction < FULL_FRACTION,
+                f"disk of {path} on {node}",
+                "",
+                f"{free} of {total} free ({100 * free_fraction:.1f} %)",
+                "Purge ended batches (muster purge), move files to a bucket, or enlarge the disk.",
+                figures={"free_bytes": disk["free_bytes"], "total_bytes": disk["total_bytes"]},
+                weight=1.0 - free_fraction,
+            )
+
+
+def _hosts(contacts: HostContacts) -> Iterator[Item]:
+    if contacts.silent >= max(SILENT_HOSTS, SILENT_FRACTION * contacts.hosts):
+        yield Item(
+            Kind.SILENT_HOSTS,
+            contacts.silent >= HALF * contacts.hosts,
+            "hosts",
+            "hosts?show=silent&days=1",
+            f"{contacts.silent} of the {contacts.hosts} hosts active in the last week have not called for more than a "
+            "day and three of their usual intervals",
+            "Check that clients reach the project's URL: name service, certificate, front end.",
+            figures={"hosts": contacts.hosts, "silent": contacts.silent},
+            weight=contacts.silent,
+        )
+
+
+def _validation(upkeep: Upkeep) -> Iterator[Item]:
+    waiting = f"{'more than ' if upkeep.waiting >= LOOKED_AT else ''}{upkeep.waiting} jobs wait for validation"
+    if upkeep.failing or upkeep.waiting >= LOOKED_AT:
+        failing = f"comparing the results of {upkeep.failing} jobs failed repeatedly"
+        yield Item(
+            Kind.VALIDATION,
+            False,
+            "validation",
+            "",
+            f"{failing}; {waiting}" if upkeep.failing else waiting,
+            "The log of the background process has the errors; run muster check for missing outputs.",
+            figures={"failing": upkeep.failing, "waiting": upkeep.waiting},
+        )
+
+
+def _backup(facts: AttentionFacts) -> Iterator[Item]:
+    upkeep, most_s = facts.upkeep, facts.backup_age_s
+    age_s = facts.now - (upkeep.installed_at if upkeep.backup_at is None else upkeep.backup_at)
+    if 0.0 < most_s < age_s:
+        age = "no backup is recorded" if upkeep.backup_at is None else f"the last backup is {roughly(age_s)} old"
+        yield Item(
+            Kind.BACKUP,
+            False,
+            "backup",
+            "manual/operating",
+            f"{age}; expected every {roughly(most_s)} (storage.backup_age_s)",
+            "Run deploy/backup.sh, or record the backups of another tool.",
+            upkeep.backup_at,
+            {"age_s": age_s},
+        )

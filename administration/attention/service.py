@@ -1,0 +1,123 @@
+"""Reads the facts and returns what needs attention, for the console, the API and the metrics. Read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from administration.attention.items import (
+    FAILED_FRACTION,
+    FAILED_JOBS,
+    FAILURES,
+    AttentionFacts,
+    Item,
+    Kind,
+    counts_of,
+    item_as_json,
+    items_of,
+)
+from administration.heartbeats import FORGOTTEN_S, SILENT_S
+from administration.unschedulable import refused_of
+from domain.attention import FailingVersion, HostContacts
+from domain.batches import BatchState
+from domain.clock import Clock
+from domain.insight import SILENT_INTERVALS, Short
+from domain.settings import Settings
+from domain.units import DAY_S, BatchId, Instant, Seconds, later
+from domain.views import BatchChoice, BatchSort
+from muster_client import shapes
+from store.postgres import PostgresStore
+
+MOST_BATCHES = 200  # batches of which the items are shown, and batches in order whose hosts are counted
+KEPT_S = Seconds(60.0)  # how long the facts that read many rows are kept
+ATTEMPTS = 2  # comparisons of a job, from which they count as failing
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """The items, worst first. `left_out` batches that are late or failing are not among them."""
+
+    computed_at: Instant
+    items: Sequence[Item]
+    left_out: int
+
+    @property
+    def batch_ids(self) -> frozenset[BatchId]:
+        return frozenset(one.batch_id for one in self.items if one.batch_id is not None)
+
+    @property
+    def counts(self) -> Mapping[Kind, int]:
+        return counts_of(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slow:
+    """Facts about all hosts, read at `at`."""
+
+    at: Instant
+    versions: Sequence[FailingVersion]
+    contacts: HostContacts
+    short: Mapping[BatchId, Short]
+
+
+class AttentionViews:
+    """What needs attention. Facts about all hosts are up to a minute old."""
+
+    def __init__(self, store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._slow: _Slow | None = None
+
+    async def now(self) -> Attention:
+        """Return what needs attention now."""
+        store, now = self._store, self._clock.now()
+        need = await store.attention.batches(
+            now=now, failed=FAILED_JOBS, failed_fraction=FAILED_FRACTION, limit=MOST_BATCHES
+        )
+        batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
+        slow = await self._of_hosts(now)
+        processes = await store.process_reports.since(later(now, -SILENT_S))
+        refused = refused_of([one for one in processes if one.kind == "worker"], now=now)
+        facts = AttentionFacts(
+            now,
+            batches,
+            await store.forecasts.last(need.batch_ids) if need.batch_ids else {},
+            slow.short,
+            refused,
+            await store.listings.names(sorted({*slow.short, *(one.batch_id for one in refused)})),
+            processes,
+            await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
+            slow.versions,
+            slow.contacts,
+            await store.attention.upkeep(attempts=ATTEMPTS),
+            self._settings().storage.backup_age_s,
+        )
+        return Attention(now, items_of(facts), need.found - len(need.batch_ids))
+
+    async def shown(self) -> shapes.AttentionShown:
+        """Return it as JSON."""
+        found = await self.now()
+        return {
+            "computed_at": found.computed_at,
+            "counts": {kind.value: count for kind, count in found.counts.items()},
+            "left_out": found.left_out,
+            "items": [item_as_json(one) for one in found.items],
+        }
+
+    async def _of_hosts(self, now: Instant) -> _Slow:
+        if self._slow is None or not 0.0 <= now - self._slow.at < KEPT_S:
+            store = self._store
+            active = BatchChoice(state=BatchState.ACTIVE)
+            first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
+            ids = [one.batch.batch_id for one in first]
+            since = later(now, -self._settings().ranking.active_s)
+            self._slow = _Slow(
+                now,
+                await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
+                await store.attention.contacts(
+                    now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
+                ),
+                await store.insight.short(ids, active_since=since) if ids else {},
+            )
+        return self._slow

@@ -1,0 +1,56 @@
+"""Facts about the project that an operator may have to act on, as read from the store. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from domain.units import AppVersionId, BatchId, Instant
+
+LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
+
+
+@dataclass(frozen=True, slots=True)
+class BatchesInNeed:
+    """Active batches late, at risk or with failing jobs, earliest deadline first, at most as many as asked for.
+
+    `found` is the number of all of them.
+    """
+
+    batch_ids: Sequence[BatchId] = ()
+    found: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FailingVersion:
+    """A version with recent `failures`: `failing` of the `hosts` that used it recently have failed last."""
+
+    app_version_id: AppVersionId
+    app: str
+    platform: str
+    version_num: int
+    plan_class: str
+    failures: int
+    hosts: int
+    failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostContacts:
+    """The recently active hosts, and those of them that are silent for much longer than usual."""
+
+    hosts: int = 0
+    silent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upkeep:
+    """The last recorded backup and the state of validation.
+
+    `waiting` jobs are to be settled (at most LOOKED_AT are counted); for `failing` of them comparisons failed.
+    """
+
+    backup_at: Instant | None
+    installed_at: Instant
+    waiting: int
+    failing: int

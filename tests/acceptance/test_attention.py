@@ -1,0 +1,58 @@
+"""What needs attention, by the API, its client, the command, the metrics and the console."""
+
+from __future__ import annotations
+
+import pytest
+
+from runtime.metrics import catalogue as metric
+from tests.acceptance.faces import client_of, command
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser
+from tests.browser.scene import OPERATOR, add_operator
+from tests.facts import missing
+
+
+@pytest.fixture
+async def pi(server: LiveServer) -> LiveServer:
+    await server.add_app()
+    await server.submit(jobs={"count": 2}, name="calm")
+    late = await server.submit(jobs={"count": 3}, name="urgent", qos="short_deadline", deadline_s=60)
+    assert late == 2
+    await server.forward(900.0)
+    return server
+
+
+async def test_missed_batch_is_an_item_with_its_delay(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        found = await client.attention()
+
+    [item] = [one for one in found["items"] if one["kind"] == "missed"]
+    assert (item["severe"], item["batch_id"], item["subject"]) == (True, 2, "batch 2 urgent")
+    assert item["figures"]["late_by_s"] == pytest.approx(840.0, abs=60.0) and item["figures"]["jobs_open"] == 3
+    assert (found["counts"]["missed"], found["counts"]["at_risk"], found["left_out"]) == (1, 0, 0)
+
+
+async def test_metric_counts_items_of_every_kind(pi: LiveServer) -> None:
+    assert pi.background is not None
+    await pi.background.cluster.ask_once()
+
+    samples = {one.labels[0]: one.value for one in pi.background.cluster.samples() if one.metric == metric.ATTENTION}
+
+    assert (samples["missed"], samples["at_risk"], samples["backup"]) == ((1.0,), (0.0,), (0.0,))
+
+
+async def test_commands_describe_items_and_the_deadline(pi: LiveServer) -> None:
+    assert "SEVERE background process: " in (await command(pi, "attention")).stdout  # none reports in this test
+    shown = (await command(pi, "batch", "show", "2")).stdout
+    assert "late_by_s" not in shown and "waits_because" in shown
+
+
+async def test_console_shows_items_and_filters_batches(pi: LiveServer) -> None:
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        pages = {place: await browser.get(place) for place in ("/", "/attention", "/batches?state=attention")}
+
+    assert {status for status, _ in pages.values()} == {200}
+    for place in ("/", "/attention"):
+        assert not missing(pages[place][1], "batch 2 urgent", "batches/2/why", "3 of 3 jobs")
+    assert "urgent" in pages["/batches?state=attention"][1] and "calm" not in pages["/batches?state=attention"][1]

@@ -1,0 +1,60 @@
+"""Failing versions and batches, silent hosts, the state of validation and the last backup, from the database."""
+
+from __future__ import annotations
+
+from domain.attention import HostContacts
+from domain.jobs import InstanceState
+from domain.units import DAY_S, later
+from store.postgres import PostgresStore
+from tests.builders import NOW
+from tests.conformance.test_host_lists import a_failure
+from tests.worlds import a_hav_event, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+
+S = InstanceState
+
+
+async def test_failing_versions_count_failures_and_their_hosts(store: PostgresStore) -> None:
+    bad, worse, good, late = [await a_registered_host(store) for _ in range(4)]
+    batch = await a_submitted_batch(store, jobs=9)
+    for host, state in ((bad, S.FAILED), (worse, S.FAILED), (worse, S.FAILED), (late, S.TIMED_OUT)):
+        await a_failure(store, host, batch.batch_id, state, 10.0)
+    sent = await a_sent_instance(store, batch.batch_id, good)
+    await report(store, good, a_report(sent, hav_event=a_hav_event(sent)))
+
+    [found] = await store.attention.versions(since=NOW, failures=3)
+
+    assert (found.app, found.failures, found.failing) == ("pi", 3, 2)
+    assert found.hosts >= 3
+    assert await store.attention.versions(since=NOW, failures=4) == []
+    assert await store.attention.versions(since=later(NOW, 11.0), failures=1) == []
+
+
+async def test_hosts_are_silent_beyond_their_own_interval(store: PostgresStore) -> None:
+    called_at = [(await a_registered_host(store)).host.last_rpc_at for _ in range(3)][-1]
+    async with store.attention._database.transaction() as connection:
+        await connection.execute("UPDATE host SET rpc_interval_s = 86400 WHERE host_id = 1")
+
+    async def contacts(after_s: float) -> HostContacts:
+        now = later(called_at, after_s)
+        return await store.attention.contacts(now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=3.0)
+
+    assert await contacts(DAY_S - 60.0) == HostContacts(3, 0)
+    assert await contacts(2 * DAY_S) == HostContacts(3, 2)
+    assert await contacts(4 * DAY_S) == HostContacts(3, 3)
+    assert await contacts(8 * DAY_S) == HostContacts(0, 0)
+
+
+async def test_upkeep_has_the_last_backup_and_waiting_jobs(store: PostgresStore) -> None:
+    first = await store.attention.upkeep(attempts=2)
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    await report(store, host, a_report(sent))
+    waiting = await store.attention.upkeep(attempts=2)
+    for at in (NOW, later(NOW, 3600.0)):
+        assert await store.unsettled.begin_comparisons([sent.job_id], now=at)
+    failing = await store.attention.upkeep(attempts=2)
+
+    assert (first.backup_at, first.waiting, first.failing) == (None, 0, 0)
+    assert (waiting.waiting, waiting.failing, failing.failing) == (1, 0, 1)
+    assert failing.installed_at == first.installed_at

@@ -1,0 +1,43 @@
+"""What may need attention, in memory: late and failing batches, host contacts; no failing versions and no backups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from domain.attention import LOOKED_AT, BatchesInNeed, FailingVersion, HostContacts, Upkeep
+from domain.batches import BatchState
+from domain.forecasts import risk_of
+from domain.units import Instant, Seconds
+from store.memory.rows import StoredBatch
+from store.memory.work import Work
+from tests.memory.files import MemoryForecasts
+
+
+class MemoryAttention:
+    def __init__(self, work: Work, forecasts: MemoryForecasts) -> None:
+        self._work = work
+        self._forecasts = forecasts
+
+    async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
+        active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
+        last = await self._forecasts.last([one.batch_id for one in active])
+
+        def in_need(one: StoredBatch) -> bool:
+            counts = one.counts
+            ended = counts.jobs_validated + counts.jobs_failed
+            fails = counts.jobs_failed >= max(failed, failed_fraction * ended)
+            return fails or risk_of(one.new.deadline_at, last.get(one.batch_id), now) is not None
+
+        no_end = Instant(float("inf"))
+        found = sorted(filter(in_need, active), key=lambda one: (one.new.deadline_at or no_end, one.batch_id))
+        return BatchesInNeed([one.batch_id for one in found[:limit]], len(found))
+
+    async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
+        return []
+
+    async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
+        called = [one.host.last_rpc_at for one in self._work.hosts.values() if one.host.last_rpc_at >= since]
+        return HostContacts(len(called), sum(now - at > silence_s for at in called))
+
+    async def upkeep(self, *, attempts: int) -> Upkeep:
+        return Upkeep(None, Instant(float("inf")), min(len(self._work.todo), LOOKED_AT), 0)

@@ -1,0 +1,191 @@
+"""Facts become items: which ones, how severe, with which numbers and links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from administration.attention.items import AttentionFacts, Item, Kind, counts_of, item_as_json, items_of
+from administration.unschedulable import RefusedByAll
+from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
+from domain.batches import Batch, BatchCounts, QoS
+from domain.forecasts import Method
+from domain.insight import Short
+from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, Instant, Seconds, later
+from domain.views import ProcessReport
+from tests.builders import NOW, a_batch
+from tests.facts import missing
+from tests.unit.administration.forecasts.test_words import RECORD
+
+B = BatchId(1)
+
+
+def a_background(*duties: dict[str, Any]) -> ProcessReport:
+    return ProcessReport("a: background", "background", NOW, {"duties": list(duties)})
+
+
+HEALTHY = AttentionFacts(
+    NOW,
+    batches=(),
+    last={},
+    short={},
+    refused=(),
+    names={B: "trio"},
+    processes=(a_background(),),
+    deadlines={"sweeper": later(NOW, 10.0)},
+    versions=(),
+    contacts=HostContacts(100, 19),
+    upkeep=Upkeep(later(NOW, -DAY_S), later(NOW, -9 * DAY_S), 5, 0),
+    backup_age_s=Seconds(2 * DAY_S),
+)
+
+
+def items(**changes: Any) -> list[Item]:
+    return items_of(replace(HEALTHY, **changes))
+
+
+def only(**changes: Any) -> Item:
+    [found] = items(**changes)
+    return found
+
+
+def a_late_batch(deadline_s: float, **changes: Any) -> Batch:
+    counts = BatchCounts(jobs_total=40, jobs_validated=28)
+    values: dict[str, Any] = {"counts": counts, "name": "trio", **changes}
+    return a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, deadline_s), **values)
+
+
+def test_a_healthy_project_needs_nothing() -> None:
+    assert items() == []
+    assert set(counts_of([]).values()) == {0}
+
+
+def test_missed_deadline_has_its_delay_and_open_jobs() -> None:
+    found = only(batches=[a_late_batch(-840.0)])
+
+    assert (found.kind, found.severe, found.batch_id, found.since_at) == (Kind.MISSED, True, B, NOW - 840.0)
+    assert found.figures == {"late_by_s": 840.0, "probability": 1.0, "jobs_open": 12}
+    assert not missing(found.sentence, "14 min", "12 of 40 jobs")
+    assert (found.subject, found.link) == ("batch 1 trio", "batches/1/why")
+
+
+def test_deadline_at_risk_has_a_probability() -> None:
+    batch = a_late_batch(RECORD.q50_at - NOW)
+
+    found = only(batches=[batch], last={B: RECORD})
+
+    assert (found.kind, found.severe, found.figures["probability"]) == (Kind.AT_RISK, False, 0.5)
+    assert items(batches=[batch], last={B: replace(RECORD, method=Method.APRIORI)}) == []
+    assert items(batches=[batch]) == []  # no forecast yet
+
+
+@pytest.mark.parametrize(
+    ("valid", "failed", "severe"), [(0, 4, None), (60, 6, None), (45, 5, False), (5, 5, True), (0, 5, True)]
+)
+def test_batch_fails_from_a_tenth_of_its_ended_jobs(valid: int, failed: int, severe: bool | None) -> None:
+    counts = BatchCounts(jobs_total=100, jobs_validated=valid, jobs_failed=failed)
+
+    found = items(batches=[a_batch(counts=counts)])
+
+    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.FAILING_BATCH, severe)])
+
+
+def test_stuck_batch_names_the_hosts_it_waits_for() -> None:
+    found = only(short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)})
+
+    assert (found.kind, found.severe, found.subject) == (Kind.STUCK, True, "batch 1 trio")
+    assert "another volunteer" in found.sentence and "one_per_volunteer" in found.remedy
+
+
+def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
+    small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True)
+    large = replace(small, job_class_id=2, waiting=7, codes=(("too_slow", 8), ("disk", 1)))
+    uncertain = replace(small, batch_id=BatchId(2), more_hosts=3, more_s=60.0)
+
+    found = only(refused=[small, large, uncertain])
+
+    assert (found.kind, found.link, found.figures) == (Kind.UNSCHEDULABLE, "unschedulable", {"waiting": 7, "hosts": 9})
+    assert not missing(found.sentence, "7 instances", "9 hosts", "too_slow")
+
+
+@pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])
+def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool | None) -> None:
+    version = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, failing)
+
+    found = items(versions=[version])
+
+    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.FAILING_VERSION, severe)])
+    if found:
+        assert (found[0].subject, found[0].figures["failures"]) == ("pi 1.02 x86_64-pc-linux-gnu", 340)
+
+
+def test_overdue_task_outweighs_its_failure() -> None:
+    duty = {"name": "sweeper", "mine": True, "failures": 2, "done_at": NOW - 900.0, "failed_at": NOW, "failure": "E: x"}
+    reports = (a_background(duty),)
+
+    failing = only(processes=reports)
+    overdue = only(processes=reports, deadlines={"sweeper": later(NOW, -300.0)})
+
+    assert (failing.kind, failing.severe) == (Kind.FAILING_TASK, False) and "E: x" in failing.sentence
+    assert (overdue.kind, overdue.severe, overdue.figures) == (Kind.OVERDUE_TASK, True, {"late_by_s": 300.0})
+    assert items(processes=[a_background({**duty, "done_at": NOW + 1.0})]) == []  # it succeeded later
+    assert items(deadlines={"sweeper": later(NOW, -59.0)}) == []
+
+
+def test_without_a_background_process_that_comes_first() -> None:
+    first, *_ = items(processes=(), batches=[a_late_batch(-60.0)])
+
+    assert (first.kind, first.severe) == (Kind.NO_BACKGROUND, True)
+
+
+@pytest.mark.parametrize(("free", "severe"), [(10.0, None), (9.0, False), (2.0, True)])
+def test_disk_counts_once_per_node(free: float, severe: bool | None) -> None:
+    disk = {"path": "/data", "free_bytes": free * 1e9, "total_bytes": 100e9}
+    workers = [ProcessReport(f"node1: worker {number}", "worker", NOW, {"disks": [disk]}) for number in (0, 1)]
+
+    found = items(processes=(a_background(), *workers))
+
+    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.DISK, severe)])
+    if found:
+        assert not missing(found[0].subject, "/data", "node1")
+        assert not missing(found[0].sentence, f"{free:g} GB", "100 GB")
+
+
+@pytest.mark.parametrize(("silent", "severe"), [(19, None), (20, False), (50, True)])
+def test_silent_hosts_matter_from_a_fifth(silent: int, severe: bool | None) -> None:
+    found = items(contacts=HostContacts(100, silent))
+
+    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.SILENT_HOSTS, severe)])
+    assert items(contacts=HostContacts(4, 4)) == []
+
+
+def test_validation_that_fails_or_falls_behind_is_shown() -> None:
+    failing = only(upkeep=replace(HEALTHY.upkeep, failing=2))
+    behind = only(upkeep=replace(HEALTHY.upkeep, waiting=LOOKED_AT))
+
+    assert failing.kind is behind.kind is Kind.VALIDATION
+    assert failing.figures == {"failing": 2, "waiting": 5} and behind.figures["waiting"] == LOOKED_AT
+
+
+def test_backup_is_expected_within_its_age() -> None:
+    old = only(upkeep=replace(HEALTHY.upkeep, backup_at=later(NOW, -3 * DAY_S)))
+    never = only(upkeep=replace(HEALTHY.upkeep, backup_at=None))
+
+    assert (old.kind, old.figures, never.kind) == (Kind.BACKUP, {"age_s": 3 * DAY_S}, Kind.BACKUP)
+    assert never.figures == {"age_s": 9 * DAY_S}
+    assert items(upkeep=replace(HEALTHY.upkeep, backup_at=None), backup_age_s=Seconds(0.0)) == []
+    young = replace(HEALTHY.upkeep, backup_at=None, installed_at=later(NOW, -HOUR_S))
+    assert items(upkeep=young) == []
+
+
+def test_severe_and_later_items_come_first() -> None:
+    batches = [a_late_batch(-60.0), a_late_batch(-600.0, batch_id=BatchId(2))]
+
+    found = items(batches=batches, contacts=HostContacts(100, 25), deadlines={"sweeper": Instant(NOW - 90.0)})
+
+    told = [(one.kind, one.batch_id) for one in found]
+    assert told == [(Kind.OVERDUE_TASK, None), (Kind.MISSED, 2), (Kind.MISSED, 1), (Kind.SILENT_HOSTS, None)]
+    assert counts_of(found)[Kind.MISSED] == 2
+    assert item_as_json(found[1])["figures"]["late_by_s"] == 600.0

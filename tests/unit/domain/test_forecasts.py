@@ -1,0 +1,53 @@
+"""The risk of a deadline, from the quantiles of a forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.forecasts import Method, risk_of
+from domain.units import Instant, later
+from tests.builders import NOW
+from tests.unit.administration.forecasts.test_words import RECORD
+
+Q10_S, Q50_S, Q90_S = (at - NOW for at in (RECORD.q10_at, RECORD.q50_at, RECORD.q90_at))
+
+
+@pytest.mark.parametrize(
+    ("deadline_s", "probability"),
+    [(1.0, 0.9), (Q10_S, 0.9), (Q50_S, 0.5), ((Q50_S + Q90_S) / 2, 0.3), (Q90_S - 0.001, 0.1)],
+)
+def test_probability_lies_between_the_quantiles(deadline_s: float, probability: float) -> None:
+    risk = risk_of(later(NOW, deadline_s), RECORD, NOW)
+
+    assert risk is not None
+    assert (risk.probability, risk.missed) == (probability, False)
+    assert risk.late_by_s == pytest.approx(Q90_S - deadline_s, abs=1e-6)
+
+
+def test_deadline_after_q90_is_no_risk() -> None:
+    assert risk_of(RECORD.q90_at, RECORD, NOW) is None
+    assert risk_of(None, RECORD, NOW) is None
+
+
+@pytest.mark.parametrize("method", [Method.APRIORI, Method.FALLBACK, None])
+def test_no_risk_without_evidence_until_it_is_missed(method: Method | None) -> None:
+    last = None if method is None else replace(RECORD, method=method)
+    deadline_at = later(NOW, 60.0)
+
+    assert risk_of(deadline_at, last, NOW) is None
+    missed = risk_of(deadline_at, last, later(NOW, 900.0))
+    assert missed is not None and (missed.late_by_s, missed.probability, missed.missed) == (840.0, 1.0, True)
+
+
+@given(st.floats(1.0, Q90_S), st.floats(1.0, Q90_S))
+def test_earlier_deadlines_are_likelier_to_be_missed(one_s: float, other_s: float) -> None:
+    def probability(deadline_s: float) -> float:
+        risk = risk_of(Instant(NOW + deadline_s), RECORD, NOW)
+        return 0.0 if risk is None else risk.probability
+
+    sooner, later_ = sorted((one_s, other_s))
+    assert probability(sooner) >= probability(later_)
