@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 from administration.explain.service import Explain
+from administration.restrictions import paused
 from administration.show import shown
 from administration.unschedulable import refused_lately
 from api.paging import Page, page_of_all
@@ -14,7 +15,7 @@ from api.table import Ask, NoParams, operation
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId, later
 from muster_client import shapes
-from store.process_reports import PostgresProcessReports
+from store.postgres import PostgresStore
 
 
 class ExplainParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,8 +55,9 @@ SILENT_S = 60.0  # a process without a heartbeat for this long has ended
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(self, reports: PostgresProcessReports, clock: Clock) -> None:
-        self._reports = reports
+    def __init__(self, store: PostgresStore, clock: Clock) -> None:
+        self._store = store
+        self._reports = store.process_reports
         self._clock = clock
 
     @operation(
@@ -74,6 +76,6 @@ class ArrayApi:
             lambda one: shown(shapes.ProcessShown, one, report=dict(one.report)),
         )
 
-    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons.")
+    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons, and paused work.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
-        return {"refused": await refused_lately(self._reports, self._clock)}
+        return {"refused": await refused_lately(self._reports, self._clock), "paused": await paused(self._store)}

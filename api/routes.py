@@ -29,6 +29,7 @@ from api.files import Files
 from api.hosts import HostsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
+from api.restrictions import RestrictionsApi
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.simulations import SimulationsApi
@@ -71,11 +72,12 @@ class Api:
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, clock),
+                ArrayApi(store, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, authenticator, clock),
                 AccountsApi(store, keys, clock),
+                RestrictionsApi(store, clock),
                 AccessApi(authenticator),
             ),
             authenticator,

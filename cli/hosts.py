@@ -103,8 +103,13 @@ async def list_instances(run: Run, host_id: int) -> None:
 @command
 async def unschedulable(run: Run) -> None:
     """Show work that no recent host could take, with the reasons."""
-    rows = await run.ask(lambda client: client.unschedulable())
-    lines = []
+    async with run.client() as client:
+        rows, restrictions = await client.unschedulable(), await client.restrictions(limit=None)
+    lines = [
+        f"{one['kind']} {one['name']}: paused by {one['set_by']}: {one['why']}"
+        for one in restrictions
+        if one["kind"] in ("app", "queue", "batch")
+    ]
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
         lines.append(

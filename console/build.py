@@ -13,6 +13,7 @@ from administration.batches import Batches
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
+from console.apps import AppPages
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
@@ -21,8 +22,10 @@ from console.news import NewsPages
 from console.ordering_page import OrderingPages
 from console.overview import OverviewPage
 from console.percentiles import PercentilePages
+from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
+from console.volunteers import VolunteerPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
@@ -92,6 +95,9 @@ def build_console(
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),
         HostPages(services),
+        VolunteerPages(services),
+        AppPages(services),
+        RestrictionPages(services),
         PercentilePages(services, thresholds),
         UnschedulablePage(services),
         OrderingPages(services),

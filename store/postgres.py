@@ -28,6 +28,7 @@ from store.pool import CLOSE_S, LOST, Database, connect, lost_means_unavailable
 from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
 from store.reserving import PostgresReserving
+from store.restrictions import PostgresRestrictions
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions
@@ -127,6 +128,7 @@ class PostgresStore:
         self.ordering = PostgresOrdering(database)
         self.ordering_rules = PostgresOrderingRules(database)
         self.reserving = PostgresReserving(database)
+        self.restrictions = PostgresRestrictions(database)
         self.listings = PostgresListings(database)
         self.host_lists = PostgresHostLists(database)
         self.volunteer_views = PostgresVolunteerViews(database)

@@ -16,6 +16,7 @@ from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, Permission, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.restrictions import Restricted, Restriction
 from domain.units import (
     AccountId,
     AppId,
@@ -43,6 +44,7 @@ from domain.views import (
 )
 from domain.volunteers import (
     Credentials,
+    ListedVolunteer,
     Outcome,
     OwnHost,
     OwnResult,
@@ -173,6 +175,18 @@ class People(Protocol):
     async def permit_account(self, name: str, permissions: Sequence[Permission]) -> None: ...
 
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None: ...
+
+
+class RestrictionStore(Protocol):
+    async def restrictions(self) -> Sequence[Restriction]: ...
+
+    async def put(self, restriction: Restriction) -> None: ...
+
+    async def lift(self, kind: Restricted, name: str) -> None: ...
+
+    async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]: ...
+
+    async def listed(self, volunteer_ids: Sequence[VolunteerId]) -> Sequence[ListedVolunteer]: ...
 
 
 class Volunteers(Protocol):

@@ -48,6 +48,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    RestrictionStore,
     SettingStore,
     Simulations,
     Views,
@@ -203,6 +204,8 @@ class Store(Protocol):
     def forecasting(self) -> ForecastTables: ...
     @property
     def forecasts(self) -> AnyForecasts: ...
+    @property
+    def restrictions(self) -> RestrictionStore: ...
     @property
     def reserving(self) -> AnyReserving: ...
     @property

@@ -9,6 +9,7 @@ from typing import Any
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.sample import CallingHosts, sample_as_json, sample_of
+from administration.restrictions import in_words as restriction_in_words
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -16,7 +17,9 @@ from domain.clock import Clock
 from domain.formatting import in_words
 from domain.jobs import JobClass
 from domain.queue_hosts import hosts_of_queue
+from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
+from domain.restrictions import pause_of
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.supply import feed_mode
 from muster_client import shapes
@@ -101,6 +104,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         order=shown(
             shapes.OrderShown,
             batch,
+            hold=hold_of(batch, catalogue),
             queue=records[batch_id]["queue"] if batch_id in records else None,
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
@@ -117,6 +121,12 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
+
+
+def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
+    """Return what blocks a batch: a pause, with its code, or the limits; None if it is not blocked."""
+    pause = pause_of(catalogue.restrictions, batch)
+    return batch.hold if pause is None else f"{RefusalCode.PAUSED}: {restriction_in_words(pause, catalogue.apps)}"
 
 
 async def _sample(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.batch import hold_of
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import CallingHosts, sample_as_json, sample_of
 from administration.show import shown
@@ -37,6 +38,7 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
         shapes.JobExplained,
         job,
         computed_at=now,
+        hold=hold_of(batch, catalogue),
         batches_ahead=ahead.batches,
         unsent_ahead=ahead.unsent,
         waiting=waiting,

@@ -203,6 +203,7 @@ def _calls(scene: Scene) -> list[str]:
         f"/explain/instance/{scene.unsent}",
         "/processes",
         "/unschedulable",
+        "/restrictions",
         "/settings",
         "/settings/changes",
         "/settings/deadline.p_tight",

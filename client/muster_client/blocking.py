@@ -401,6 +401,18 @@ class SyncClient(LoopThread):
         """Cancel a simulation. A finished simulation stays unchanged."""
         return self._run(self._client.cancel_simulation(simulation_id))
 
+    def restrictions(self, *, limit: int | None = 1000) -> list[shapes.RestrictionShown]:
+        """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
+        return self._run(self._client.restrictions(limit=limit))
+
+    def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
+        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs))
+
+    def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+        """Lift a ban or limit, or resume paused work."""
+        return self._run(self._client.lift_restriction(kind, name))
+
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return self._run(self._client.accounts(limit=limit))

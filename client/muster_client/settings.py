@@ -73,6 +73,21 @@ class Administration(Transport):
         found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
         return found
 
+    async def restrictions(self, *, limit: int | None = 1000) -> list[shapes.RestrictionShown]:
+        """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
+        return await self._list("restrictions", "restrictions", limit=limit)
+
+    async def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
+        body = {"why": why, "max_jobs": max_jobs}
+        found: shapes.RestrictionShown = await self._call("PUT", f"restrictions/{part(kind)}/{part(name)}", body)
+        return found
+
+    async def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+        """Lift a ban or limit, or resume paused work."""
+        found: shapes.RestrictionLifted = await self._call("DELETE", f"restrictions/{part(kind)}/{part(name)}")
+        return found
+
     async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return await self._list("accounts", "accounts", limit=limit)

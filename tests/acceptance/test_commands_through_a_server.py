@@ -134,6 +134,24 @@ host show 1
 = host set 99 --label lab
 host instances 1
 host instances 99
+ban host 1 --why slow --max-jobs 3
+ban host 99 --why slow
+= ban volunteer nobody@example.org --why spam
+unban host 1
+= unban host 1
+= pause project --why test
+= resume project
+pause app pi --why test
+= pause app none --why test
+pause queue bonus --why test
+= pause batch 1 --why {empty}
+restrictions
+unschedulable
+explain batch 1
+resume app pi
+resume queue bonus
+= resume queue bonus
+= restrictions
 = unschedulable
 usage report
 hoststats show
@@ -213,7 +231,20 @@ batch abort 99
 """
 SIMULATED = "thresholds preview tail_late_factor=2 --simulate --seeds 1 --hosts 2 --days 1"
 IN_WORDS = (
-    *("list", "show", "history", "weights", "preview", "host", "batch", "job", "instance", "unschedulable", "results"),
+    *(
+        "list",
+        "show",
+        "history",
+        "weights",
+        "preview",
+        "host",
+        "batch",
+        "job",
+        "instance",
+        "unschedulable",
+        "results",
+        "restrictions",
+    ),
 )
 
 

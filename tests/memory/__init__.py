@@ -8,7 +8,7 @@ from store.memory.ledger import MemoryLedger
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
 from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.ordering import MemoryOrderingRules
-from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
+from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryRestrictions, MemoryVolunteers
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
@@ -43,6 +43,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.views = MemoryViews(registry, work)
         self.volunteers = MemoryVolunteers(registry, work)
         self.access = MemoryAccess(registry)
+        self.restrictions = MemoryRestrictions(registry, work)
         self.participation = MemoryParticipation()
         self.arrivals = MemoryArrivals()
         self.volunteer_views = MemoryVolunteerViews(work)

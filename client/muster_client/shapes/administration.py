@@ -261,5 +261,30 @@ class ActPage(TypedDict):
     next_cursor: str | None
 
 
+class RestrictionShown(TypedDict):
+    """A ban or limit of a volunteer or host, or a pause of an app, a queue or a batch. `max_jobs` 0: a ban, or paused.
+
+    `name`: the id, or the name of an app or queue.
+    """
+
+    kind: str
+    name: str
+    max_jobs: int
+    why: str
+    set_by: str
+    set_at: float
+
+
+class RestrictionPage(TypedDict):
+    restrictions: list[RestrictionShown]
+    next_cursor: str | None
+
+
+class RestrictionLifted(TypedDict):
+    kind: str
+    name: str
+    lifted: bool
+
+
 class SessionsEnded(TypedDict):
     ended: int

@@ -260,12 +260,15 @@ class WaitingShown(TypedDict):
 
 
 class JobExplained(TypedDict):
+    """Why a job's unsent instances wait. `hold`: what blocks its batch, as in OrderShown."""
+
     computed_at: float
     job_id: int
     batch_id: int
     state: str
     failure: str
     canonical_instance_id: int | None
+    hold: str | None
     batches_ahead: int
     unsent_ahead: int
     instances: list[InstanceShown]

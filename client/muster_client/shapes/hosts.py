@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from muster_client.shapes.administration import RestrictionShown
 from muster_client.shapes.work import Json
 
 
@@ -204,4 +205,7 @@ class RefusedShown(TypedDict):
 
 
 class UnschedulableShown(TypedDict):
+    """Work that every recent host refused, and work that operators paused."""
+
     refused: list[RefusedShown]
+    paused: list[RestrictionShown]
