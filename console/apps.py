@@ -69,14 +69,7 @@ class AppPages(Pages[PageServices]):
             for number, one in catalogue.versions.items()
             if one.app_id == app.app_id
         ]
-        rows.sort(
-            key=lambda row: (
-                not row.current,
-                row.version.platform,
-                row.version.plan_class.name,
-                -row.version.version_num,
-            )
-        )
+        rows.sort(key=lambda row: (not row.current, row.version.platform, -row.version.version_num))
         values: dict[str, object] = {
             "app": app,
             "rows": rows,

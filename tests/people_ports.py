@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
-from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState, VersionUse
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
+from domain.host_lists import RecentFailures
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
 from domain.jobs import JobClass
@@ -227,6 +228,10 @@ class Applications(Protocol):
     async def sign_file(self, name: str, signature: str) -> None: ...
 
     async def app_files(self) -> Sequence[AppFile]: ...
+
+    async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]: ...
+
+    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]: ...
 
     async def load_catalogue(self) -> Catalogue: ...
 

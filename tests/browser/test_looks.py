@@ -8,6 +8,8 @@ import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
 
+from domain.restrictions import Restricted, Restriction
+from domain.units import BatchId
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.routes import pages_left_out
@@ -60,6 +62,15 @@ async def fail_some(server: LiveServer) -> None:
     await host.call()
 
 
+async def restrict_some(server: LiveServer, batch_id: BatchId) -> None:
+    """Pause a batch and the app, limit a volunteer, and ban a host."""
+    restricted = {"batch": str(batch_id), "app": "1", "volunteer": "1", "host": "1"}
+    for kind, name in restricted.items():
+        most = 4 if kind == "volunteer" else 0
+        found = Restriction(Restricted(kind), name, most, "The last results were wrong.", OPERATOR, server.clock.now())
+        await server.store.restrictions.put(found)
+
+
 async def begin_a_simulation(server: LiveServer) -> int:
     """Start a simulation; finished ones are covered by the test that runs one."""
     asked = {"scenario": "small", "rules": ["muster", "fixed"], "seeds": 3, "changes": {"population.hosts": 80}}
@@ -76,6 +87,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
     simulation = await begin_a_simulation(server)
     text = "From Monday on, jobs need about 4 GB of memory.\nThank you for computing with us."
     await server.store.participation.add_news("Larger jobs from Monday", text, by=OPERATOR, now=server.clock.now())
+    await restrict_some(server, ids["rush"])
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
@@ -95,6 +107,12 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "hosts-silent": "/hosts?show=silent&days=0.01",
         "host": "/hosts/1",
         "host-why": "/hosts/1/why",
+        "volunteers": "/volunteers?q=host",
+        "volunteer": "/volunteers/1",
+        "apps": "/apps",
+        "app": "/apps/pi",
+        "app-version": "/apps/pi/versions/1",
+        "restrictions": "/restrictions",
         "percentiles": "/percentiles",
         "preview": "/percentiles/preview?deadline.p_tight=0.7",
         "unschedulable": "/unschedulable",
