@@ -67,7 +67,7 @@ class Api:
             operations_of(
                 BatchesApi(store, batches, ForecastViews(store, clock), results),
                 EventsApi(self.hub, clock),
-                AppsApi(store.applications),
+                AppsApi(store.applications, clock),
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),

@@ -165,6 +165,16 @@ async def list_volunteers(run: Run) -> None:
     run.show_table(rows, ["volunteer_id", "email", "name", "beta"], "No volunteers yet: muster volunteer add EMAIL")
 
 
+@volunteer.command("find")
+@click.argument("text")
+@command
+async def find_volunteers(run: Run, text: str) -> None:
+    """Find volunteers by name, e-mail, host name or the address of a host, newest first."""
+    rows = await run.ask(lambda client: client.find_volunteers(text, limit=None))
+    columns = ["volunteer_id", "email", "name", "hosts", "last_rpc_at", "credit"]
+    run.show_table(rows, columns, "No matching volunteers.")
+
+
 @volunteer.command("set")
 @click.argument("email")
 @click.option("--beta/--no-beta", default=None, help="Accept beta applications.")

@@ -204,6 +204,10 @@ class SyncClient(LoopThread):
         """Return all versions of an application, newest first."""
         return self._run(self._client.app_versions(app, limit=limit))
 
+    def app_use(self, app: str) -> list[shapes.VersionUseShown]:
+        """Return hosts, results and failures of each version of an application, newest first."""
+        return self._run(self._client.app_use(app))
+
     def app_version(self, app_version_id: int) -> shapes.OneVersion:
         """Return an app version with its files."""
         return self._run(self._client.app_version(app_version_id))
@@ -480,6 +484,10 @@ class SyncClient(LoopThread):
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""
         return self._run(self._client.volunteers(limit=limit))
+
+    def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
+        """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
+        return self._run(self._client.find_volunteers(text, limit=limit))
 
     def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""

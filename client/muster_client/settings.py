@@ -163,6 +163,10 @@ class Administration(Transport):
         """Return volunteers by id."""
         return await self._list("volunteers", "volunteers", limit=limit)
 
+    async def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
+        """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
+        return await self._list("volunteers/found", "volunteers", limit=limit, query={"q": text})
+
     async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""
         body = {"email": email, "name": name, "password": password}

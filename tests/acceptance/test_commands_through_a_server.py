@@ -77,6 +77,8 @@ app new ../pi
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 app version list pi
 app version list none
+app version use pi
+app version use none
 app version show 1
 app version show 99
 = app version deprecate 1
@@ -94,6 +96,8 @@ volunteer set ada@example.org --app none
 = volunteer set ada@example.org --cpu --app pi --all-apps
 = volunteer set ada@example.org --cpu --all-apps
 volunteer list
+= volunteer find ada
+volunteer find ada@
 = account add lab --shares 2
 account add team --parent none
 account list

@@ -26,6 +26,7 @@ KNOWN_IDS = {"app_version_id": 1, "batch_id": 1, "job_id": 1, "instance_id": 1, 
 KNOWN_NAMES = {
     "/apps/{name}": "pi",
     "/apps/{name}/versions": "pi",
+    "/apps/{name}/use": "pi",
     "/accounts/{name}": "default",
     "/submitters/{name}": "default",
     "/restrictions/{kind}/{name}": "1",

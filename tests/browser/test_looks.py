@@ -63,8 +63,8 @@ async def fail_some(server: LiveServer) -> None:
 
 
 async def restrict_some(server: LiveServer, batch_id: BatchId) -> None:
-    """Pause a batch and the app, limit a volunteer, and ban a host."""
-    restricted = {"batch": str(batch_id), "app": "1", "volunteer": "1", "host": "1"}
+    """Pause a batch and a queue, limit a volunteer, and ban a host."""
+    restricted = {"batch": str(batch_id), "queue": "bonus", "volunteer": "1", "host": "2"}
     for kind, name in restricted.items():
         most = 4 if kind == "volunteer" else 0
         found = Restriction(Restricted(kind), name, most, "The last results were wrong.", OPERATOR, server.clock.now())

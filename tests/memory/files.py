@@ -68,7 +68,6 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
             if self._registry.versions[number].app_id == app_id:
                 states.setdefault(number, []).append(row.state)
                 last_at[number] = max(at, last_at.get(number, at))
-        kinds = (InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT)
         failed, invalid, timed_out = InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT
         return {
             one: RecentFailures(found.count(failed), found.count(invalid), found.count(timed_out), last_at[one])

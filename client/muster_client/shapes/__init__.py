@@ -13,6 +13,8 @@ from muster_client.shapes.administration import (
     Changed,
     ChangeMade,
     Deleted,
+    FoundVolunteer,
+    FoundVolunteerPage,
     GrantPage,
     GrantShown,
     GrantTaken,
@@ -88,6 +90,7 @@ from muster_client.shapes.forecasts import (
     TermsShown,
 )
 from muster_client.shapes.hosts import (
+    AppUse,
     CoprocessorShown,
     FailuresShown,
     HavShown,
@@ -107,6 +110,7 @@ from muster_client.shapes.hosts import (
     SimulationShown,
     SlowShown,
     UnschedulableShown,
+    VersionUseShown,
 )
 from muster_client.shapes.ordering import (
     ClampShown,
@@ -184,6 +188,7 @@ __all__ = [
     "AppForecastsShown",
     "AppPage",
     "AppShown",
+    "AppUse",
     "BatchExplained",
     "BatchPage",
     "BatchShown",
@@ -203,6 +208,8 @@ __all__ = [
     "ForecastHealthShown",
     "ForecastShown",
     "ForecastsShown",
+    "FoundVolunteer",
+    "FoundVolunteerPage",
     "GatePreviewed",
     "GateSide",
     "GivenTerms",
@@ -316,6 +323,7 @@ __all__ = [
     "UsedShown",
     "VersionPage",
     "VersionShown",
+    "VersionUseShown",
     "VolunteerPage",
     "VolunteerShown",
     "WaitPreviewed",

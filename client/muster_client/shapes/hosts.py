@@ -67,6 +67,29 @@ class FailuresShown(TypedDict):
     since: float
 
 
+class VersionUseShown(TypedDict):
+    """What hosts did with an app version since it was added; `errors` include invalid results.
+
+    `recent_hosts` had a result or timeout in the last week. `failures` of the last week; None: none.
+    """
+
+    app_version_id: int
+    version_num: int
+    platform: str
+    plan_class: str
+    state: str
+    hosts: int
+    recent_hosts: int
+    valid: int
+    errors: int
+    timed_out: int
+    failures: FailuresShown | None
+
+
+class AppUse(TypedDict):
+    use: list[VersionUseShown]
+
+
 class ListedHostShown(HostShown):
     """A host in a list. `n_*` are totals over all app versions; invalid results count as errors.
 
