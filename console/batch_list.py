@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -14,11 +15,13 @@ from administration.forecasts.words import not_shown
 from administration.names import checked_text, chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
+from console.restrictions import restrictions_of
 from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord, batch_state
 from domain.insight import Short
+from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from web.handlers import Pages, PageServices, get, whole_number
@@ -134,6 +137,7 @@ class BatchListPage(Pages[PageServices]):
         kept = {key: query[key] for key in ("q", "state", "qos", "app", "sort") if query.get(key)}
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short),
+            "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, self._services.clock.now()),
             "query": kept,
             "sorts": [(sort.value, name) for sort, name in SORTS.items()],

@@ -13,6 +13,7 @@ from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
+from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.unschedulable import is_cut, refused_of
 from domain.errors import InvalidInputError
@@ -115,6 +116,7 @@ class UnschedulablePage(Pages[PageServices]):
         refused = refused_of(workers, now=now)
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
+            "paused": await paused(store),
             "refused": refused,
             "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
