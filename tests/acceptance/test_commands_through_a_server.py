@@ -140,7 +140,7 @@ host instances 1
 host instances 99
 ban host 1 --why slow --max-jobs 3
 ban host 99 --why slow
-= ban volunteer nobody@example.org --why spam
+= ban volunteer none@example.org --why spam
 unban host 1
 = unban host 1
 = pause project --why test
