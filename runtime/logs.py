@@ -17,6 +17,7 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from administration.access.sign_in import ASKED_FROM
 from domain.clock import Clock
 
 # The current request's id; None outside requests.
@@ -24,10 +25,15 @@ REQUEST_ID: ContextVar[str | None] = ContextVar("request_id", default=None)
 
 
 def with_request_id(_: object, __: str, line: structlog.typing.EventDict) -> structlog.typing.EventDict:
-    """Add the current request's id to a log line."""
+    """Add the current request's id to a log line, and the client's address where `remote` is the peer's.
+
+    Behind a front end the peer of a connection is the front end.
+    """
     request_id = REQUEST_ID.get()
     if request_id is not None:
         line.setdefault("request_id", request_id)
+    if "remote" in line:
+        line["remote"] = ASKED_FROM.get() or line["remote"]
     return line
 
 

@@ -13,7 +13,8 @@ import structlog
 from aiohttp import ClientConnectionError, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from runtime.logs import REQUEST_ID, PageCounters, RequestIds, configure_logs, request_id_of
+from administration.access.sign_in import ASKED_FROM
+from runtime.logs import REQUEST_ID, PageCounters, RequestIds, configure_logs, request_id_of, with_request_id
 from tests.unit.administration.clocks import StillClock
 
 
@@ -86,6 +87,16 @@ async def test_every_line_of_a_request_has_its_id_and_others_have_none() -> None
         ("on its own", None),
     ]
     assert REQUEST_ID.get() is None
+
+
+@pytest.mark.parametrize(("address", "logged"), [("192.0.2.7", "192.0.2.7"), ("", "127.0.0.1")])
+def test_log_lines_name_the_client_behind_a_front(address: str, logged: str) -> None:
+    token = ASKED_FROM.set(address)
+    try:
+        assert with_request_id(None, "info", {"event": "refused", "remote": "127.0.0.1"})["remote"] == logged
+        assert "remote" not in with_request_id(None, "info", {"event": "sent"})
+    finally:
+        ASKED_FROM.reset(token)
 
 
 async def test_pages_are_counted_by_area_and_clients_requests_are_not() -> None:
