@@ -85,7 +85,7 @@ class TreeBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class FoundParams(Page, forbid_unknown_fields=True, kw_only=True):
-    q: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    q: Annotated[str, msgspec.Meta(max_length=200, description="The text; default: all volunteers.")] = ""
 
 
 class AccountsApi:
