@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer
-from administration.names import checked_name, checked_shares
+from administration.names import checked_name, checked_shares, checked_text
 from administration.ordering.sharing import Sharing
 from administration.ordering.tree import AccountTree
 from administration.show import account_as_json, shown, submitter_as_json
@@ -83,6 +84,10 @@ class TreeRowBody(msgspec.Struct, forbid_unknown_fields=True):
 class TreeBody(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[TreeRowBody]
     dry_run: bool = False
+
+
+class FoundParams(Page, forbid_unknown_fields=True, kw_only=True):
+    q: Annotated[str, msgspec.Meta(max_length=200, description="The text; default: all volunteers.")] = ""
 
 
 class AccountsApi:
@@ -186,6 +191,23 @@ class AccountsApi:
             ask.params,
             lambda one: one.volunteer.volunteer_id,
             lambda one: volunteer_as_json(one, apps),
+        )
+
+    @operation(
+        "GET",
+        "/volunteers/found",
+        "Volunteers, newest first, with a text in their name, e-mail or a host's name, or with a host at this address.",
+        right=Right.OPERATE,
+    )
+    async def find_volunteers(self, ask: Ask[FoundParams, None]) -> shapes.FoundVolunteerPage:
+        before, text = key_of(ask.params.cursor, "volunteers", int), checked_text(ask.params.q, "q")
+        found = await self._store.restrictions.volunteers(text, before=before, limit=ask.params.limit + 1)
+        return page_of(
+            shapes.FoundVolunteerPage,
+            found,
+            ask.params,
+            lambda one: one.volunteer_id,
+            partial(shown, shapes.FoundVolunteer),
         )
 
     @operation(

@@ -8,15 +8,17 @@ from typing import Annotated, Literal
 import msgspec
 
 from administration.apps import change_app, new_app, plan_class_of
+from administration.hosts import FAILED_WITHIN_S
 from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
-from domain.apps import AppVersion, OnePerVolunteer, VersionState
+from domain.apps import AppVersion, OnePerVolunteer, VersionState, VersionUse
 from domain.bounds import BOUNDS
+from domain.clock import Clock
 from domain.errors import NotFoundError
-from domain.units import AppVersionId
+from domain.units import AppVersionId, later
 from muster_client import shapes
 from store.applications import PostgresApplications
 
@@ -64,8 +66,9 @@ class VersionBody(msgspec.Struct, forbid_unknown_fields=True):
 class AppsApi:
     TAG = "applications"
 
-    def __init__(self, applications: PostgresApplications) -> None:
+    def __init__(self, applications: PostgresApplications, clock: Clock) -> None:
         self._applications = applications
+        self._clock = clock
 
     @operation("GET", "/apps", "Applications with their current versions.")
     async def list_apps(self, ask: Ask[Page, None]) -> shapes.AppPage:
@@ -111,6 +114,32 @@ class AppsApi:
         found = [one for one in catalogue.versions.values() if one.app_id == app.app_id]
         found.sort(key=lambda one: one.app_version_id, reverse=True)
         return page_of_all(shapes.VersionPage, found, ask.params, lambda one: one.app_version_id, version_as_json)
+
+    @operation(
+        "GET",
+        "/apps/{name}/use",
+        "Hosts, results and failures of an application's versions: counters since each version was added, and failures "
+        "in the last week, among the last 10,000 of all applications.",
+        errors=(404,),
+    )
+    async def app_use(self, ask: Ask[AppParams, None]) -> shapes.AppUse:
+        app, since = await self._applications.app(ask.params.name), later(self._clock.now(), -FAILED_WITHIN_S)
+        used = await self._applications.use_of_versions(app.app_id, since=since)
+        failed = await self._applications.failures_of_versions(app.app_id, since=since)
+        versions = (await self._applications.load_catalogue()).versions
+        return {
+            "use": [
+                shown(
+                    shapes.VersionUseShown,
+                    used.get(number, VersionUse(number)),
+                    one,
+                    plan_class=one.plan_class.name,
+                    failures=shown(shapes.FailuresShown, failed[number], since=since) if number in failed else None,
+                )
+                for number, one in sorted(versions.items(), reverse=True)
+                if one.app_id == app.app_id
+            ]
+        }
 
     @operation(
         "GET",

@@ -8,6 +8,7 @@ import msgspec
 
 from administration.attention.service import AttentionViews
 from administration.explain.service import Explain
+from administration.restrictions import paused
 from administration.samples import samples_shown
 from administration.show import shown
 from administration.unschedulable import refused_lately
@@ -17,8 +18,7 @@ from domain.clock import Clock
 from domain.samples import LATEST_AT, SERIES
 from domain.units import BatchId, HostId, InstanceId, JobId, later
 from muster_client import shapes
-from store.process_reports import PostgresProcessReports
-from store.samples import PostgresSamples
+from store.postgres import PostgresStore
 
 
 class ExplainParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,11 +80,9 @@ class SamplesParams(msgspec.Struct, forbid_unknown_fields=True):
 class ArrayApi:
     TAG = "operation"
 
-    def __init__(
-        self, reports: PostgresProcessReports, samples: PostgresSamples, attention: AttentionViews, clock: Clock
-    ) -> None:
-        self._reports = reports
-        self._samples = samples
+    def __init__(self, store: PostgresStore, attention: AttentionViews, clock: Clock) -> None:
+        self._store = store
+        self._reports, self._samples = store.process_reports, store.samples
         self._attention = attention
         self._clock = clock
 
@@ -114,6 +112,6 @@ class ArrayApi:
         ends = (params.from_at, params.to_at)
         return await samples_shown(self._samples, params.series, params.range, ends, self._clock.now())
 
-    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons.")
+    @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons, and paused work.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
-        return {"refused": await refused_lately(self._reports, self._clock)}
+        return {"refused": await refused_lately(self._reports, self._clock), "paused": await paused(self._store)}

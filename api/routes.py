@@ -33,6 +33,7 @@ from api.notifications import NotificationsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
 from api.repeating import RepeatingApi
+from api.restrictions import RestrictionsApi
 from api.serving import Strangers, Table, problems
 from api.settings import SettingsApi
 from api.simulations import SimulationsApi
@@ -72,16 +73,17 @@ class Api:
                 BatchesApi(store, batches, ForecastViews(store, clock), results),
                 RepeatingApi(store, batches, results),
                 EventsApi(self.hub, clock),
-                AppsApi(store.applications),
+                AppsApi(store.applications, clock),
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
                 ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store.process_reports, store.samples, AttentionViews(store, settings, clock), clock),
+                ArrayApi(store, AttentionViews(store, settings, clock), clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),
                 AccountsApi(store, keys, clock),
+                RestrictionsApi(store, clock),
                 AccessApi(authenticator),
                 NotificationsApi(self.subscriptions),
             ),

@@ -13,6 +13,7 @@ from domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from administration.apps import Sign
+    from muster_client.shapes import FailuresShown
 
 
 READABLE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -230,6 +231,24 @@ async def list_versions(run: Run, name: str) -> None:
     rows = await run.ask(lambda client: client.app_versions(name, limit=None))
     columns = ["app_version_id", "version_num", "platform", "plan_class", "state"]
     run.show_table(rows, columns, f"No versions yet: muster app version add {name}")
+
+
+@version.command("use")
+@click.argument("name")
+@command
+async def list_use(run: Run, name: str) -> None:
+    """List hosts, results and recent failures of each version, newest first.
+
+    Results and hosts are counted since the version was added, failures in the last week.
+    """
+    rows = await run.ask(lambda client: client.app_use(name))
+    flat = rows if run.as_json else [{**one, "failures": sum_of(one["failures"])} for one in rows]
+    columns = ["app_version_id", "version_num", "platform", "plan_class", "state", "hosts", "recent_hosts"]
+    run.show_table(flat, [*columns, "valid", "errors", "timed_out", "failures"], f"{name} has no versions.")
+
+
+def sum_of(failures: FailuresShown | None) -> int:
+    return 0 if failures is None else failures["errors"] + failures["invalid"] + failures["timed_out"]
 
 
 @version.command("show")

@@ -110,8 +110,13 @@ async def list_instances(run: Run, host_id: int) -> None:
 @command
 async def unschedulable(run: Run) -> None:
     """Show work that no recent host could take, with the reasons."""
-    rows = await run.ask(lambda client: client.unschedulable())
-    lines = []
+    async with run.client() as client:
+        rows, restrictions = await client.unschedulable(), await client.restrictions(limit=None)
+    lines = [
+        f"{one['kind']} {one['name']}: paused by {one['set_by']}: {one['why']}"
+        for one in restrictions
+        if one["kind"] in ("app", "queue", "batch")
+    ]
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
         lines.append(
@@ -179,6 +184,16 @@ async def list_volunteers(run: Run) -> None:
     """List volunteers."""
     rows = await run.ask(lambda client: client.volunteers(limit=None))
     run.show_table(rows, ["volunteer_id", "email", "name", "beta"], "No volunteers yet: muster volunteer add EMAIL")
+
+
+@volunteer.command("find")
+@click.argument("text")
+@command
+async def find_volunteers(run: Run, text: str) -> None:
+    """Find volunteers by name, e-mail, host name or the address of a host, newest first."""
+    rows = await run.ask(lambda client: client.find_volunteers(text, limit=None))
+    columns = ["volunteer_id", "email", "name", "hosts", "last_rpc_at", "credit"]
+    run.show_table(rows, columns, "No matching volunteers.")
 
 
 @volunteer.command("set")

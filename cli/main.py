@@ -86,6 +86,11 @@ ENTRIES = {
     "job": ("cli.batches:job", "Show jobs and their instances."),
     "host": ("cli.hosts:host", "Show volunteers' hosts, and label them."),
     "attention": ("cli.hosts:attention", "Show what needs an operator's attention, worst first."),
+    "ban": ("cli.restrictions:ban", "Ban or limit a volunteer or a host."),
+    "unban": ("cli.restrictions:unban", "Lift the ban or limit of a host or volunteer."),
+    "pause": ("cli.restrictions:pause", "Send no new work of the project, an app, a queue or a batch."),
+    "resume": ("cli.restrictions:resume", "Send paused work again."),
+    "restrictions": ("cli.restrictions:restrictions", "List bans, limits and paused work."),
     "unschedulable": (
         "cli.hosts:unschedulable",
         "Show work that no recent host could take, with the reasons.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -18,6 +19,7 @@ from administration.forecasts.words import not_shown, risk_in_words
 from administration.names import chosen
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
+from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
@@ -25,6 +27,7 @@ from domain.forecasts import ForecastRecord, batch_state
 from domain.formatting import roughly
 from domain.insight import Short
 from domain.ordering import ServiceLevel
+from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
@@ -179,6 +182,7 @@ class BatchListPage(Pages[PageServices]):
         settings = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, now),
+            "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)

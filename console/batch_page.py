@@ -11,18 +11,21 @@ from administration.access.who import person_of, present
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
+from administration.restrictions import in_words
 from administration.results import sees_results
 from administration.show import job_as_json
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, Mark, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import sentence, standings
+from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
+from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
@@ -228,6 +231,8 @@ class BatchPages(Pages[PageServices]):
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
         estimator = self._settings.estimator
+        restrictions = await restrictions_of(store)
+        paused = pause_of(restrictions, batch)
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
@@ -255,6 +260,9 @@ class BatchPages(Pages[PageServices]):
             if sees_results(present(request), batch.submitter_id)
             else None,
             "table": f"{self._api}/batches/{batch_id}/results.csv",
+            "paused": None if paused is None else in_words(paused, self._services.catalogue.apps),
+            "restricted": restrictions.get((Restricted.BATCH, str(batch_id))),
+            "operates": present(request).may(Role.OPERATOR),
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),

@@ -16,6 +16,7 @@ from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
 from console.account_pages import AccountPages
+from console.apps import AppPages
 from console.audit_page import AuditPage
 from console.batch_forms import BatchForms
 from console.batch_list import BatchListPage
@@ -29,10 +30,12 @@ from console.overview import AttentionPage, OverviewPage
 from console.people_pages import PeoplePages
 from console.percentiles import PercentilePages
 from console.repeating import RepeatingPages
+from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
 from console.token_pages import TokenPages
 from console.upload import UploadPages
+from console.volunteers import VolunteerPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
@@ -109,6 +112,9 @@ def build_console(
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),
         HostPages(services),
+        VolunteerPages(services),
+        AppPages(services),
+        RestrictionPages(services),
         PercentilePages(services, thresholds, runs),
         UnschedulablePage(services),
         OrderingPages(services),

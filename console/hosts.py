@@ -10,16 +10,20 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from administration.access.who import present
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of, counted_since, listed_as_json
 from administration.names import checked_text, chosen
+from console.restrictions import restrictions_of
+from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
+from domain.restrictions import Restricted
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
@@ -107,6 +111,8 @@ class HostPages(Pages[PageServices]):
             "havs": havs_of(havs, self._services.catalogue, now),
             "in_progress": listed[host_id].in_progress,
             "own": own,
+            "restricted": (await restrictions_of(store)).get((Restricted.HOST, str(host_id))),
+            "may": present(request).may(Role.OPERATOR),
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,

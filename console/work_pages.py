@@ -13,6 +13,7 @@ from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
+from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.show import shown
 from administration.unschedulable import conclusion_of, is_cut, refused_of
@@ -118,6 +119,7 @@ class UnschedulablePage(Pages[PageServices]):
         refused = refused_of(workers, now=now)
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
+            "paused": await paused(store),
             "refused": refused,
             "verdict": conclusion_of(refused) if workers else "",
             "cut": is_cut(workers),

@@ -159,6 +159,21 @@ class AppVersion:
         return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class.name}".rstrip()
 
 
+@dataclass(frozen=True, slots=True)
+class VersionUse:
+    """What hosts did with a version since it was added: `hosts` returned a result or timed out, `recent_hosts` lately.
+
+    `errors` include invalid results.
+    """
+
+    app_version_id: AppVersionId
+    hosts: int = 0
+    recent_hosts: int = 0
+    valid: int = 0
+    errors: int = 0
+    timed_out: int = 0
+
+
 def plan_of(versions: Mapping[AppVersionId, AppVersion], app_version_id: AppVersionId, ncpus: float = 1.0) -> PlanClass:
     """Return the plan class with which a version runs a job of `ncpus` CPUs; a CPU plan class if it is unknown."""
     version = versions.get(app_version_id)

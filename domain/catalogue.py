@@ -16,6 +16,7 @@ from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
 from domain.ranking import CutPoints, are_stale
 from domain.reservations import NOTHING_RESERVED, Reserved
+from domain.restrictions import Restrictions
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
 
@@ -37,6 +38,7 @@ class Catalogue:
     acceleration: Acceleration | None = None  # for deadline.rule = accelerated; None: another rule, or no result yet
     reserved: Reserved = NOTHING_RESERVED  # slots and leases for big jobs
     host_classes: ClassesByApp = NO_CLASSES  # for homogeneous redundancy
+    restrictions: Restrictions = field(default_factory=dict)  # bans, limits and pauses
     stale_since: Mapping[tuple[AppId, ProcessorType], Instant] = field(
         default_factory=dict
     )  # when each stale set of cut points was computed

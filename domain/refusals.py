@@ -22,6 +22,8 @@ class RefusalCode(StrEnum):
     NO_NEW_TASKS = "no_new_tasks"
     NO_SLOTS = "no_slots"
     PROJECT_DOWN = "project_down"
+    BANNED = "banned"  # the host or its volunteer, by operators
+    PAUSED = "paused"  # an app, a queue or a batch, by operators
     DAILY_QUOTA = "daily_quota"
     IN_PROGRESS_LIMIT = "in_progress_limit"
     REQUEST_LIMIT = "request_limit"
@@ -135,6 +137,17 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         remedy="Finished results are still accepted.",
         about=About.PROJECT,
         keeps_lost_jobs=True,
+    ),
+    RefusalCode.BANNED: RefusalTraits(
+        meaning="The project's operators have stopped sending work to this computer.",
+        remedy="Finished results are still accepted. Ask the project about the reason.",
+        about=About.HOST,
+        in_full=True,
+        keeps_lost_jobs=True,
+    ),
+    RefusalCode.PAUSED: RefusalTraits(
+        meaning="The project has paused some of its work, and no other jobs are available at the moment.",
+        advice="Operators paused this work: `muster resume`.",
     ),
     RefusalCode.DAILY_QUOTA: RefusalTraits(
         meaning="This computer has reached its daily quota of jobs.",

@@ -67,6 +67,19 @@ class VolunteerRecord:
     credentials: Credentials
 
 
+@dataclass(frozen=True, slots=True)
+class ListedVolunteer:
+    """A volunteer in operators' lists. `last_rpc_at`: the last request of one of the hosts; None without a host."""
+
+    volunteer_id: VolunteerId
+    email: str
+    name: str
+    created_at: Instant
+    hosts: int
+    last_rpc_at: Instant | None
+    credit: float
+
+
 # ---- what volunteers see
 
 

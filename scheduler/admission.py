@@ -17,6 +17,7 @@ from domain.hosts import Host
 from domain.jobs import InstanceInProgress
 from domain.quick import quick_dataclass
 from domain.refusals import Refusal, RefusalCode
+from domain.restrictions import Restricted, limit_of
 from domain.settings import SchedulerSettings, Settings
 from domain.units import HOUR_S, AppId, HostId, Instant, Seconds, VolunteerId
 from domain.volunteers import Volunteer
@@ -193,7 +194,7 @@ def context_of(
     request, now, catalogue = contact.request, contact.now, contact.catalogue
     host, resent = admission.host, review.resend
     context = SchedulingContext(
-        volunteer=admission.volunteer,
+        volunteer=_limited(admission.volunteer, host, catalogue),
         host=host,
         now=now,
         catalogue=catalogue,
@@ -239,6 +240,23 @@ def refuse_all(request: SchedulerRequest, settings: Settings, *, paused: str | N
         detail = "this client runs its own programs (app_info.xml); the project has no jobs for them"
         return Refusal(RefusalCode.ANONYMOUS_PLATFORM, detail)
     return _clock_skew(request, settings.scheduler.max_clock_skew_s, now)
+
+
+def banned(host: Host, catalogue: Catalogue) -> Refusal | None:
+    """Return why a host gets no work if operators banned it or its volunteer; None if they did not."""
+    found = limit_of(catalogue.restrictions, host)
+    if found is None or found.max_jobs:
+        return None
+    whose = "volunteer's computers get" if found.kind is Restricted.VOLUNTEER else "computer gets"
+    return Refusal(RefusalCode.BANNED, "this {0} no work: {1}", (whose, found.why))
+
+
+def _limited(volunteer: Volunteer, host: Host, catalogue: Catalogue) -> Volunteer:
+    """Return the volunteer with the operators' limit of jobs in progress if it is below the volunteer's own."""
+    found = limit_of(catalogue.restrictions, host)
+    if found is None or 0 < volunteer.max_jobs <= found.max_jobs:
+        return volunteer
+    return replace(volunteer, max_jobs=found.max_jobs)
 
 
 def _clock_skew(request: SchedulerRequest, most_s: Seconds, now: Instant) -> Refusal | None:

@@ -159,8 +159,8 @@ class RemainingDemand:
 def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> RemainingDemand | Refusal:
     """Return the number of jobs and the amount that may be sent for one processor type, or the refusal at a limit.
 
-    Limits: jobs per request and processor, jobs in progress per processor, the volunteer's own limit for the whole
-    host, and the shared quotas. `sent` is the number of jobs of other types in this reply.
+    Limits: jobs per request and processor, jobs in progress per processor, the limit that the volunteer or operators
+    set for the whole host, and the shared quotas. `sent` is the number of jobs of other types in this reply.
     """
     settings = context.catalogue.settings.scheduler
     kind, count = want.processor_type, believed(max(1, want.count), context.havs)
@@ -173,7 +173,7 @@ def demand_of(want: WorkRequest, context: SchedulingContext, *, sent: int) -> Re
     jobs = min(settings.jobs_per_request * count, most - len(held))
     wish, total = context.volunteer.max_jobs, len(context.held) + sent
     if wish and total >= wish:
-        return _limit_reached(f"{kind}: {total} jobs in progress, the volunteer's limit {wish}")
+        return _limit_reached(f"{kind}: {total} jobs in progress, limit of this host {wish}")
     if wish:
         jobs = min(jobs, wish - total)
     quota = context.quota

@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from domain.apps import CPU, App
 from domain.batches import Batch
+from domain.catalogue import Catalogue
 from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Standings, class_by_names
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
@@ -21,6 +22,8 @@ from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
 from scheduler.context import SchedulingContext, WorkRequest
 from scheduler.ports import SlotGroup, SlotSource
+
+MOST_NAMED = 5  # maximum number of pauses in a message
 
 AppCheck = Callable[[App, SchedulingContext], Refusal | None]
 ClassCheck = Callable[[JobClass, SchedulingContext, float], Refusal | None]  # the float: free disk space in bytes
@@ -239,3 +242,12 @@ def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, context: 
             RefusalCode.SAME_HOST, "job {0} needs another host: this host has already had an instance", (slot.job_id,)
         )
     return None
+
+
+def none_ready(catalogue: Catalogue) -> Refusal:
+    """Return why there is nothing to examine: no work waits, or operators have paused some work."""
+    paused = [f"{one.kind} {one.name}" for one in catalogue.restrictions.values() if one.kind.is_work]
+    if not paused:
+        return Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")
+    named = ", ".join(sorted(paused)[:MOST_NAMED])
+    return Refusal(RefusalCode.PAUSED, "no job is ready to be sent; paused: {0}", (named,))

@@ -41,7 +41,7 @@ def request_delay_s(
     After jobs were sent, or lost to other hosts, this is the time until the host has finished its work (`work_s`),
     between one sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the
     client wanted work and got none, it is `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the
-    project (`unrunnable`) and has no work to report.
+    project (`unrunnable`) or is banned, and has no work to report.
 
     >>> def delay_s(work_s):
     ...     return request_delay_s((), sent=True, wanted=True, work_s=work_s, unrunnable=False, holds_work=True,
@@ -54,7 +54,7 @@ def request_delay_s(
         return longest_s
     if sent or RefusalCode.LOST_RACE in reasons:
         return Seconds(min(longest_s, max(work_s, LEAST_FRACTION * longest_s)))
-    if unrunnable and not holds_work:
+    if (unrunnable or RefusalCode.BANNED in reasons) and not holds_work:
         return settings.refused_delay_s
     return settings.no_work_delay_s
 

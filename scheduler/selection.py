@@ -23,7 +23,7 @@ from scheduler.backfill import BUSY
 from scheduler.choice import Choice, Chosen, Refused, chosen_of, not_refused_by_app, refused_by_all
 from scheduler.context import RemainingDemand, SchedulingContext, WorkRequest, demand_of
 from scheduler.evaluation import ClassEvaluator, Evaluation
-from scheduler.feasibility import after_retries, device_refusal, job_refusal
+from scheduler.feasibility import after_retries, device_refusal, job_refusal, none_ready
 from scheduler.gates import kept_for_newcomers
 from scheduler.ports import SlotGroup, SlotSource
 from scheduler.stages import GATED_ALONE, WITHOUT_SHARE, Stage, groups_of, is_afap_of, stages_of
@@ -132,7 +132,7 @@ class JobSelection:
         """Return the chosen jobs, and why there are no more."""
         refused = list(self.refused_types)
         if not self.groups and self.served:
-            refused.append(Refused(Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")))
+            refused.append(Refused(none_ready(self.context.catalogue)))
         refused += [Refused(why, kind, app_id) for (app_id, kind), why in self.refused_apps.items()]
         not_given = not_refused_by_app(self.refused, self.groups, self.refused_apps)
         by_all = refused_by_all(self.refused, len(self.served))

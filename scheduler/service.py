@@ -26,6 +26,7 @@ from scheduler.admission import (
     admit,
     admit_again,
     asks_for_work,
+    banned,
     context_of,
     earlier_key,
     key_of,
@@ -92,9 +93,8 @@ class RequestService:
             self._note(contact, "too many new hosts", HostId(0), Committed())
             return reply.to_unknown(messages.too_many_hosts(str(error)), settings)
         contact = replace(contact, catalogue=catalogue.on_host(admission.host.ncpus))
-        refusal = refuse_all(
-            request, settings, paused=self._ports.pauses.refuse_work_because(contact.now), now=contact.now
-        )
+        paused = self._ports.pauses.refuse_work_because(contact.now)
+        refusal = refuse_all(request, settings, paused=paused, now=contact.now) or banned(admission.host, catalogue)
 
         # 3. Process what the client reports.
         others = OtherRecords(self._ports.ledger, contact, admission, view)

@@ -10,16 +10,19 @@ from uuid import UUID
 
 import asyncpg
 
-from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState, VersionUse
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
+from domain.host_lists import LOOKED_AT, RecentFailures
+from domain.restrictions import Restrictions
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
 from store import rows
 from store.pool import Connection, Database
 from store.queries import load
 from store.reserving import read_classes, read_reserved
-from store.rows import columns_of, values_of
+from store.restrictions import restriction_of
+from store.rows import columns_of, mapper, values_of
 from store.settings import is_accelerated, read_acceleration, read_relaxed, with_relaxed
 
 _plan_class_values = values_of(
@@ -30,13 +33,18 @@ _version_values = values_of("app_id platform version_num plan_class.name api_ver
 _file_columns = columns_of("main_program open_name copy_file executable")
 
 
+_version_use = mapper(VersionUse)
+_failures = mapper(RecentFailures)
+
+
 @dataclass(frozen=True, slots=True)
 class _Versions:
-    """All app versions as of a change. None: no change was read yet."""
+    """All app versions and restrictions as of a change. None: no change was read yet."""
 
     last_change: UUID | None
     by_id: Mapping[AppVersionId, AppVersion]
     current: Mapping[AppId, tuple[AppVersion, ...]]
+    restrictions: Restrictions
 
 
 class PostgresApplications:
@@ -45,7 +53,7 @@ class PostgresApplications:
     def __init__(self, database: Database, noted: Callable[[Settings], None]) -> None:
         self._database = database
         self._noted = noted
-        self._versions = _Versions(None, {}, {})
+        self._versions = _Versions(None, {}, {}, {})
         self._stored: Mapping[str, object] = {}
         self._settings = Settings.from_stored({})
 
@@ -103,6 +111,16 @@ class PostgresApplications:
         columns = rows.version_state(state)
         await self._database.fetch_known("update_app_version", app_version_id, *columns, kind="app version")
 
+    async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]:
+        """Return the use of an app's versions that have been used. A host is recent if its counters changed since."""
+        found = await self._database.fetch("use_of_versions", app_id, since)
+        return {row["app_version_id"]: _version_use(row) for row in found}
+
+    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
+        """Return the failures of an app's versions since an instant, among the last LOOKED_AT failures of all apps."""
+        found = await self._database.fetch("failures_of_versions", app_id, since, LOOKED_AT)
+        return {row["app_version_id"]: _failures(row) for row in found}
+
     async def sign_file(self, name: str, signature: str) -> None:
         """Replace the signature of an app file after a key change."""
         await self._database.fetch_known("sign_file", name, signature, kind="file")
@@ -138,6 +156,7 @@ class PostgresApplications:
             acceleration=acceleration,
             reserved=reserved,
             host_classes=host_classes,
+            restrictions=versions.restrictions,
         )
         return catalogue, versions
 
@@ -168,12 +187,13 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
 
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
-    """Return the app versions, or `before` if nothing has changed since."""
+    """Return the app versions and restrictions, or `before` if nothing has changed since."""
     last = await connection.fetchval(load("last_app_change"))  # first, so that a concurrent change is read again later
     if last is not None and last == before.last_change:
         return before
     by_id = await _versions(connection)
-    return _Versions(last, by_id, current_versions(by_id))
+    restricted = map(restriction_of, await connection.fetch(load("list_restrictions")))
+    return _Versions(last, by_id, current_versions(by_id), {(one.kind, one.name): one for one in restricted})
 
 
 async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:

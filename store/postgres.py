@@ -31,6 +31,7 @@ from store.process_reports import PostgresProcessReports, PostgresSimulations
 from store.quotas import PostgresArrivals
 from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
+from store.restrictions import PostgresRestrictions
 from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
@@ -134,6 +135,7 @@ class PostgresStore:
         self.ordering = PostgresOrdering(database)
         self.ordering_rules = PostgresOrderingRules(database)
         self.reserving = PostgresReserving(database)
+        self.restrictions = PostgresRestrictions(database)
         self.listings = PostgresListings(database)
         self.host_lists = PostgresHostLists(database)
         self.volunteer_views = PostgresVolunteerViews(database)

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, ActChoice, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
-from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
+from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState, VersionUse
 from domain.batches import Account, Batch, Submitter, TreeRow
 from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
+from domain.host_lists import RecentFailures
 from domain.hosts import Host, HostAppVersion
 from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
 from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, LeafUsage, Permission, WindowUsage
 from domain.ordering import PlaceInOrder, ServiceLevel
+from domain.restrictions import Restricted, Restriction
 from domain.samples import Sample
 from domain.units import (
     AccountId,
@@ -44,6 +46,7 @@ from domain.views import (
 )
 from domain.volunteers import (
     Credentials,
+    ListedVolunteer,
     Outcome,
     OwnHost,
     OwnResult,
@@ -182,6 +185,18 @@ class People(Protocol):
     async def permit_submitter(self, name: str, permissions: Sequence[Permission]) -> None: ...
 
 
+class RestrictionStore(Protocol):
+    async def restrictions(self) -> Sequence[Restriction]: ...
+
+    async def put(self, restriction: Restriction) -> None: ...
+
+    async def lift(self, kind: Restricted, name: str) -> None: ...
+
+    async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]: ...
+
+    async def listed(self, volunteer_ids: Sequence[VolunteerId]) -> Sequence[ListedVolunteer]: ...
+
+
 class Volunteers(Protocol):
     async def add_volunteer(
         self, email: str, *, name: str, credentials: Credentials, cross_project_id: str, beta: bool, now: Instant
@@ -220,6 +235,10 @@ class Applications(Protocol):
     async def sign_file(self, name: str, signature: str) -> None: ...
 
     async def app_files(self) -> Sequence[AppFile]: ...
+
+    async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]: ...
+
+    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]: ...
 
     async def load_catalogue(self) -> Catalogue: ...
 

@@ -52,6 +52,7 @@ from tests.people_ports import (
     OrderingRules,
     People,
     ProcessReports,
+    RestrictionStore,
     Samples,
     SettingStore,
     Simulations,
@@ -226,6 +227,8 @@ class Store(Protocol):
     def forecasting(self) -> ForecastTables: ...
     @property
     def forecasts(self) -> AnyForecasts: ...
+    @property
+    def restrictions(self) -> RestrictionStore: ...
     @property
     def reserving(self) -> AnyReserving: ...
     @property

@@ -23,6 +23,7 @@ HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other 
     "ordering_preview.html": "console#change-the-order",
     "percentiles.html": "explanations/percentiles",
     "thresholds_preview.html": "console#change-a-threshold",
+    "restrictions.html": "operating#pause-work-ban-hosts",
     "setting.html": "reference/settings",
     "settings.html": "reference/settings",
     "simulate.html": "console#simulations",

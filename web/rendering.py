@@ -96,6 +96,9 @@ SECTIONS = (  # address, name, description
     ("", "Overview", "State of the project"),
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
+    ("volunteers", "Volunteers", "Volunteers and their hosts, for operators"),
+    ("apps", "Apps", "Applications and their versions"),
+    ("restrictions", "Pauses and bans", "Paused work, and banned or limited hosts and volunteers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
     ("unschedulable", "Unschedulable work", "Work that no recent host could take, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
@@ -136,6 +139,10 @@ SAID = {  # messages by result code of the last form
     "deleted": "Deleted.",
     "revoked": "The token has been revoked. Programs that use it are refused from now on.",
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
+    "paused": "Paused. Waiting jobs leave the job arrays within seconds.",
+    "restricted": "Saved. It applies to the next requests, within seconds.",
+    "lifted": "Lifted. Running services apply it within seconds.",
+    "version": "Saved. Running services apply it within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 

@@ -10,6 +10,7 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
+from administration.restrictions import in_words as restriction_in_words
 from administration.show import shown
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -17,7 +18,9 @@ from domain.clock import Clock
 from domain.formatting import in_words
 from domain.jobs import JobClass
 from domain.queue_hosts import hosts_of_queue
+from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
+from domain.restrictions import pause_of
 from domain.units import BatchId, Instant, JobClassId, Seconds
 from feeder.supply import feed_mode
 from muster_client import shapes
@@ -97,12 +100,15 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         shapes.BatchExplained,
         batch,
         batch.counts,
-        verdict=_nothing_waits(batch) if sample is None else conclusion(sample, ahead, blocked=batch.hold),
+        verdict=_nothing_waits(batch)
+        if sample is None
+        else conclusion(sample, ahead, blocked=hold_of(batch, catalogue)),
         computed_at=now,
         app=app_name,
         order=shown(
             shapes.OrderShown,
             batch,
+            hold=hold_of(batch, catalogue),
             queue=records[batch_id]["queue"] if batch_id in records else None,
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
@@ -128,6 +134,12 @@ def _nothing_waits(batch: Batch) -> str:
         sent = counted(batch.counts.in_progress, "instance")
         return f"No instance waits to be sent; hosts have {sent} in progress."
     return "No instance waits to be sent or is in progress: the validator processes the last reports."
+
+
+def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
+    """Return what blocks a batch: a pause, with its code, or the limits; None if it is not blocked."""
+    pause = pause_of(catalogue.restrictions, batch)
+    return batch.hold if pause is None else f"{RefusalCode.PAUSED}: {restriction_in_words(pause, catalogue.apps)}"
 
 
 async def _sample(

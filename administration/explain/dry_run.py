@@ -25,7 +25,7 @@ from feeder.groups import Group, GroupKey
 from feeder.ports import WaitingWork
 from feeder.reading import ALL_SHARDS
 from feeder.service import Feeder
-from scheduler.admission import Admission, Contact, HostCase, context_of, key_of, refuse_all, wants_of
+from scheduler.admission import Admission, Contact, HostCase, banned, context_of, key_of, refuse_all, wants_of
 from scheduler.busy import usage_of
 from scheduler.context import SchedulingContext
 from scheduler.held import HeldReview
@@ -197,4 +197,5 @@ def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
     """Return why the assumed request would get no job at all, regardless of waiting work; None if it may get one."""
     assert view.host is not None
     request = assumed_request(view.host, view.held, catalogue)
-    return refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)
+    refusal = refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)
+    return refusal or banned(view.host, catalogue)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.batch import hold_of
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -41,6 +42,7 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
         job,
         verdict=_verdict(job, waiting),
         computed_at=clock.now(),
+        hold=hold_of(batch, catalogue),
         batches_ahead=ahead.batches,
         unsent_ahead=ahead.unsent,
         waiting=waiting,
@@ -83,7 +85,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, ahead, blocked=batch.hold),
+            GONE if sample is None else conclusion(sample, ahead, blocked=hold_of(batch, catalogue)),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]

@@ -162,6 +162,8 @@ def _job(shown: Document) -> Iterator[str]:
         where = f", host {one['host_id']}" if one["host_id"] is not None else ""
         why = "; ".join(str(part) for part in (one["because"], one["reason"]) if part)
         yield f"  instance {one['instance_id']}: {one['state']}{where}{'; ' if why else ''}{why}"
+    if shown["waiting"] and shown["hold"] is not None:
+        yield f"blocked: {shown['hold']}"
     for one in shown["waiting"]:
         yield from _waiting(one, shown["batches_ahead"], shown["unsent_ahead"])
         yield from stale_in_words(one["stale_cut_points"], shown["computed_at"])

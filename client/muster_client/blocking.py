@@ -265,6 +265,10 @@ class SyncClient(LoopThread):
         """Return all versions of an application, newest first."""
         return self._run(self._client.app_versions(app, limit=limit))
 
+    def app_use(self, app: str) -> list[shapes.VersionUseShown]:
+        """Return hosts, results and failures of each version of an application, newest first."""
+        return self._run(self._client.app_use(app))
+
     def app_version(self, app_version_id: int) -> shapes.OneVersion:
         """Return an app version with its files."""
         return self._run(self._client.app_version(app_version_id))
@@ -462,6 +466,18 @@ class SyncClient(LoopThread):
         """Cancel a simulation. A finished simulation stays unchanged."""
         return self._run(self._client.cancel_simulation(simulation_id))
 
+    def restrictions(self, *, limit: int | None = 1000) -> list[shapes.RestrictionShown]:
+        """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
+        return self._run(self._client.restrictions(limit=limit))
+
+    def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
+        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs))
+
+    def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+        """Lift a ban or limit, or resume paused work."""
+        return self._run(self._client.lift_restriction(kind, name))
+
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return self._run(self._client.accounts(limit=limit))
@@ -529,6 +545,10 @@ class SyncClient(LoopThread):
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""
         return self._run(self._client.volunteers(limit=limit))
+
+    def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
+        """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
+        return self._run(self._client.find_volunteers(text, limit=limit))
 
     def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""

@@ -73,6 +73,21 @@ class Administration(Transport):
         found: shapes.SimulationShown = await self._call("POST", f"simulations/{simulation_id}/cancel")
         return found
 
+    async def restrictions(self, *, limit: int | None = 1000) -> list[shapes.RestrictionShown]:
+        """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
+        return await self._list("restrictions", "restrictions", limit=limit)
+
+    async def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
+        body = {"why": why, "max_jobs": max_jobs}
+        found: shapes.RestrictionShown = await self._call("PUT", f"restrictions/{part(kind)}/{part(name)}", body)
+        return found
+
+    async def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+        """Lift a ban or limit, or resume paused work."""
+        found: shapes.RestrictionLifted = await self._call("DELETE", f"restrictions/{part(kind)}/{part(name)}")
+        return found
+
     async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return await self._list("accounts", "accounts", limit=limit)
@@ -147,6 +162,10 @@ class Administration(Transport):
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""
         return await self._list("volunteers", "volunteers", limit=limit)
+
+    async def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
+        """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
+        return await self._list("volunteers/found", "volunteers", limit=limit, query={"q": text})
 
     async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""

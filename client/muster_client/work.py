@@ -302,6 +302,11 @@ class Work(Transport):
         """Return all versions of an application, newest first."""
         return await self._list(f"apps/{part(app)}/versions", "versions", limit=limit)
 
+    async def app_use(self, app: str) -> list[shapes.VersionUseShown]:
+        """Return hosts, results and failures of each version of an application, newest first."""
+        found: list[shapes.VersionUseShown] = (await self._call("GET", f"apps/{part(app)}/use"))["use"]
+        return found
+
     async def app_version(self, app_version_id: int) -> shapes.OneVersion:
         """Return an app version with its files."""
         found: shapes.OneVersion = await self._call("GET", f"app-versions/{app_version_id}")

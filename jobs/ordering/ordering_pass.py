@@ -28,6 +28,7 @@ from domain.ordered_work import (
 )
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.ordering_settings import OrderingSettings
+from domain.restrictions import pause_of
 from domain.units import HOUR_S, AppId, BatchId, Flop, Instant, Seconds
 from jobs.ordering.admission import Grants, permitted
 from jobs.ordering.headroom import (
@@ -238,7 +239,7 @@ class _Ordering:
 
     def _notes(self, in_order: Sequence[BatchRow], found: Mapping[BatchId, Headroom]) -> dict[BatchId, OrderNotes]:
         """Return the state to store for each batch. A batch's queue clock runs while its jobs could be sent."""
-        free = [row for row in in_order if row.waits and found[row.batch_id].hold is None]
+        free = [row for row in in_order if row.waits and found[row.batch_id].hold is None and not self._is_paused(row)]
         idle = idle_holds(
             [self._claims[row.batch_id] for row in free],
             slots=self._catalogue.settings.feeder.slots,
@@ -253,6 +254,9 @@ class _Ordering:
             clock = clocked(row.notes.clock, eligible=row.batch_id in eligible, now=self._now)
             noted[row.batch_id] = row.notes if clock is row.notes.clock else replace(row.notes, clock=clock)
         return noted
+
+    def _is_paused(self, row: BatchRow) -> bool:
+        return pause_of(self._catalogue.restrictions, row.one.batch) is not None
 
     def _charges(
         self, ledger: UsageLedger, standing: LeafStandings, notes: Mapping[BatchId, OrderNotes]

@@ -11,6 +11,7 @@ from domain.errors import NotFoundError
 from domain.host_classes import HostClasses
 from domain.ranking import CutPoints, RelaxedGate
 from domain.reservations import Kept, Lease
+from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.units import AccountId, AppId, AppVersionId, HostId, Instant, SubmitterId, VolunteerId
 from domain.views import SettingChange
@@ -57,6 +58,7 @@ class Registry:
         self.kept: tuple[Kept, ...] = ()
         self.leases: dict[HostId, Lease] = {}
         self.host_classes = HostClasses()
+        self.restrictions: dict[tuple[Restricted, str], Restriction] = {}
 
     def account(self, name: str) -> Account:
         if name not in self.account_ids:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
+from domain.restrictions import pause_of
 from domain.units import SHARDS, BatchId, HostId, InstanceId, JobClassId, VolunteerId
 from lifecycle.states import UNDECIDED
 from store.memory.rows import FreshQueue, StoredBatch, StoredInstance
@@ -16,7 +17,10 @@ ALL_SHARDS = frozenset(range(SHARDS))
 
 class MemoryWaiting(OnTables):
     async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        return [self._work.batches[batch_id].as_batch() for _, _, batch_id in self._work.ready[:limit]]
+        paused = self._registry.restrictions
+        first = self._work.ready if paused else self._work.ready[:limit]
+        found = [self._work.batches[batch_id].as_batch() for _, _, batch_id in first]
+        return [one for one in found if pause_of(paused, one) is None][:limit] if paused else found
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes

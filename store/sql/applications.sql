@@ -27,6 +27,30 @@ ORDER BY cut.app_id, cut.processor_type;
 SELECT file_id, name FROM file WHERE name = ANY($1::text[]) ORDER BY name;
 
 
+-- name: failures_of_versions
+-- Purpose: count the recent failures of an app's versions. The history is left out.
+-- Arguments: $1 app_id, $2 since when, $3 number of latest failures of all apps to read.
+-- Result: app_version_id, errors, invalid, timed_out, last_at, by app_version_id.
+WITH failed AS MATERIALIZED (
+    SELECT app_version_id, state, coalesce(reported_at, timeout_at) AS at
+    FROM instance
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $2
+    ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
+    LIMIT $3
+)
+SELECT
+    failed.app_version_id,
+    count(*) FILTER (WHERE failed.state = 'failed') AS errors,
+    count(*) FILTER (WHERE failed.state = 'invalid') AS invalid,
+    count(*) FILTER (WHERE failed.state = 'timed_out') AS timed_out,
+    max(failed.at) AS last_at
+FROM failed
+JOIN app_version USING (app_version_id)
+WHERE app_version.app_id = $1
+GROUP BY failed.app_version_id
+ORDER BY failed.app_version_id;
+
+
 -- name: files_that_differ
 -- Purpose: return names registered with other content.
 -- Arguments: $1 names, $2 nbytes, $3 md5s (arrays).
@@ -121,7 +145,7 @@ ON CONFLICT (name) DO NOTHING;
 
 
 -- name: last_app_change
--- Purpose: return the last change of app versions, their files and plan classes.
+-- Purpose: return the last change of app versions, their files, plan classes and restrictions.
 -- Arguments: none.
 -- Result: last_change; no row if the table is empty.
 SELECT last_change FROM app_changes;
@@ -198,6 +222,20 @@ RETURNING app_id;
 -- Arguments: $1 app_version_id, $2 deprecated, $3 withdrawn or null.
 -- Result: app_version_id; no row when there is none.
 UPDATE app_version SET deprecated = $2, withdrawn = $3 WHERE app_version_id = $1 RETURNING app_version_id;
+
+
+-- name: use_of_versions
+-- Purpose: add up the hosts' counters for each version of an app. Reads the rows of the app's versions.
+-- Arguments: $1 app_id, $2 since when a host counts as recent.
+-- Result: app_version_id, hosts with a result or timeout, recent_hosts, valid, errors, timed_out, by app_version_id.
+SELECT
+    hav.app_version_id, count(*) AS hosts, count(*) FILTER (WHERE hav.stats_at >= $2) AS recent_hosts,
+    sum(hav.n_valid)::bigint AS valid, sum(hav.n_error)::bigint AS errors, sum(hav.n_timeout)::bigint AS timed_out
+FROM app_version
+JOIN host_app_version AS hav USING (app_version_id)
+WHERE app_version.app_id = $1 AND hav.n_valid + hav.n_error + hav.n_timeout > 0
+GROUP BY hav.app_version_id
+ORDER BY hav.app_version_id;
 
 
 -- name: upsert_plan_class

@@ -35,10 +35,14 @@ WHERE app.app_id = $1;
 -- name: forecast_batch
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
--- Result: app_id, qos, created_at, delay_bound_s, held (by a limit), app_version_ids; in pages: hav_pages, host_pages, sent_pages
+-- Result: app_id, qos, created_at, delay_bound_s, held (by a limit or pause), app_version_ids; in pages: hav_pages, host_pages, sent_pages
 --   (instances, and the months of the history). No row unless the batch is active.
 SELECT
-    batch.app_id, batch.qos, batch.created_at, class.delay_bound_s, batch.hold IS NOT NULL AS held, version.ids AS app_version_ids,
+    batch.app_id, batch.qos, batch.created_at, class.delay_bound_s, version.ids AS app_version_ids,
+    batch.hold IS NOT NULL OR EXISTS (
+        SELECT FROM restriction
+        WHERE (kind, name) IN (('batch', $1::bigint::text), ('app', batch.app_id::text), ('queue', batch.queue))
+    ) AS held,
     pg_relation_size('host_app_version') / current_setting('block_size')::bigint AS hav_pages,
     pg_relation_size('host') / current_setting('block_size')::bigint AS host_pages,
     (
@@ -181,11 +185,15 @@ WHERE job.batch_id = $1::bigint AND job.state <> 'cancelled'
 -- name: forecast_places
 -- Purpose: return the unsent work of active batches, in the order of sending.
 -- Arguments: none.
--- Result: batch_id, app_id, qos, deadline_at, unpaid, unsent (0 while a limit holds the batch), in the order of the queue.
+-- Result: batch_id, app_id, qos, deadline_at, unpaid, unsent (0 while a limit or pause holds the batch), in the order of the queue.
 SELECT
     batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid,
     CASE
-        WHEN batch.hold IS NULL THEN (
+        WHEN batch.hold IS NULL
+            AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+            AND batch.app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+            AND batch.queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        THEN (
             SELECT coalesce(sum(batch_count.unsent), 0) FROM batch_count WHERE batch_count.batch_id = batch.batch_id
         )
         ELSE 0

@@ -241,7 +241,7 @@ ORDER BY batch.batch_id;
 
 
 -- name: waiting_batches
--- Purpose: return the first active, unblocked batches with unsent instances, with their number of unsent retries.
+-- Purpose: return the first active, unblocked and unpaused batches with unsent instances, with their number of unsent retries.
 -- Arguments: $1 limit.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with retries_unsent, the least delay_bound_s, most_quorum and most_retries of its jobs.
 SELECT
@@ -252,6 +252,9 @@ FROM (
     WHERE state = 'active'
         AND waiting
         AND hold IS NULL
+        AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
         AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1
@@ -273,7 +276,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 -- name: work_ahead
 -- Purpose: return the work ahead of a batch in the order.
 -- Arguments: $1 batch_id.
--- Result: one row: active batches with unsent instances before it that no limit holds, and how many instances those are.
+-- Result: one row: active batches with unsent instances before it that no limit or pause holds, and how many instances those are.
 SELECT count(*) AS batches, coalesce(sum(ahead.unsent), 0)::bigint AS unsent
 FROM batch AS this
 CROSS JOIN LATERAL (
@@ -284,6 +287,9 @@ CROSS JOIN LATERAL (
     WHERE batch.state = 'active'
         AND batch.waiting
         AND batch.hold IS NULL
+        AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND batch.app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND batch.queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
         AND (batch.order_tier, batch.order_key, batch.batch_id) < (this.order_tier, this.order_key, this.batch_id)
 ) AS ahead
 WHERE this.batch_id = $1 AND ahead.unsent > 0;

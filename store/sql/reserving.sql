@@ -12,7 +12,7 @@ ORDER BY os_name, cpu_vendor, platforms;
 
 
 -- name: big_batches
--- Purpose: return the first waiting, unblocked batches whose jobs may be big.
+-- Purpose: return the first waiting, unblocked and unpaused batches whose jobs may be big.
 -- Arguments: $1 least cores, $2 least memory_bytes, $3 least disk_bytes of one job, $4 app_ids whose jobs always are,
 --   $5 limit.
 -- Result: rows in the batches' order: batch_id, app_id, instances sent, and the most that one of its jobs asks for.
@@ -26,6 +26,9 @@ FROM (
         WHERE job_class.batch_id = batch.batch_id
     ) AS class
     WHERE batch.state = 'active' AND batch.waiting AND batch.hold IS NULL
+        AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND batch.app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND batch.queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
         AND (
             batch.app_id = ANY ($4::int[])
             OR class.cores >= $1 OR class.memory_bytes >= $2 OR class.disk_bytes >= $3

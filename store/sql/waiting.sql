@@ -78,7 +78,7 @@ RETURNING batch.batch_id;
 
 
 -- name: ready_batches
--- Purpose: return the first active, unblocked batches that may have unsent instances.
+-- Purpose: return the first active, unblocked batches that may have unsent instances and are not paused.
 -- Arguments: $1 limit.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may no longer have unsent instances.
 -- Reads only as many batches as requested, however many are active.
@@ -87,6 +87,9 @@ FROM (
     SELECT batch_id
     FROM batch
     WHERE state = 'active' AND waiting AND hold IS NULL
+        AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1
 ) AS first

@@ -77,6 +77,8 @@ app new ../pi
 = app version add pi --platform {linux} --version 100 --main {folder}/main.sh --key {key}
 app version list pi
 app version list none
+app version use pi
+app version use none
 app version show 1
 app version show 99
 = app version deprecate 1
@@ -94,6 +96,8 @@ volunteer set ada@example.org --app none
 = volunteer set ada@example.org --cpu --app pi --all-apps
 = volunteer set ada@example.org --cpu --all-apps
 volunteer list
+= volunteer find ada
+volunteer find ada@
 = account add lab --shares 2
 account add team --parent none
 account list
@@ -153,6 +157,24 @@ host show 1
 host instances 1
 host instances 99
 attention
+ban host 1 --why slow --max-jobs 3
+ban host 99 --why slow
+= ban volunteer none@example.org --why spam
+unban host 1
+= unban host 1
+= pause project --why test
+= resume project
+pause app pi --why test
+= pause app none --why test
+pause queue bonus --why test
+= pause batch 1 --why {empty}
+restrictions
+unschedulable
+explain batch 1
+resume app pi
+resume queue bonus
+= resume queue bonus
+= restrictions
 = unschedulable
 usage report
 hoststats show
@@ -259,6 +281,7 @@ IN_WORDS = (
         "attention",
         "results",
         "errors",
+        "restrictions",
     ),
 )
 

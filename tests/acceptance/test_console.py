@@ -38,7 +38,8 @@ PAGES = (
     *("/attention", "/batches?state=attention"),
     *("/ordering/usage", "/ordering/usage?by=day,account&first_day=2026-01-01&last_day=2026-02-28&account=&submitter="),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
-    *("/settings/deadline.p_tight", "/password"),
+    *("/settings/deadline.p_tight", "/password", "/volunteers", "/volunteers?q=host&before=9", "/volunteers/1"),
+    *("/apps", "/apps/pi", "/apps/pi/versions/1", "/restrictions"),
 )
 WRONG = (  # their last parameter is unknown or invalid
     *(
@@ -67,7 +68,13 @@ WRONG = (  # their last parameter is unknown or invalid
     *("/batches/1/instances?state=gone", "/batches/1/instances?after=1", "/batches/1/instances?after=-1~1"),
     *("/percentiles?app=none", "/percentiles/preview?deadline.p_tight=0.8&p_tight=1", "/ordering?batch=x"),
     *("/ordering/usage?by=host", "/ordering/usage?as=xml", "/ordering/usage?by=day&first_day=1.2.2026"),
-    *("/ordering/preview?ordering.policy=fifo&policy=fifo", "/settings?key=x", "/hosts?q=1&q=2", "/?said=nothing"),
+    *(
+        "/ordering/preview?ordering.policy=fifo&policy=fifo",
+        "/settings?key=x",
+        "/hosts?q=1&q=2",
+        "/volunteers?before=x",
+        "/?said=nothing",
+    ),
 )
 
 

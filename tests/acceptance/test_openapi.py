@@ -29,13 +29,15 @@ KNOWN_IDS |= {"subscription_id": 1}
 KNOWN_NAMES = {
     "/apps/{name}": "pi",
     "/apps/{name}/versions": "pi",
+    "/apps/{name}/use": "pi",
     "/accounts/{name}": "default",
     "/submitters/{name}": "default",
+    "/restrictions/{kind}/{name}": "1",
     "/people/{name}": "tom",
     "/people/{name}/password": "tom",
     "/people/{name}/sessions": "tom",
 }
-KNOWN = {"key": "deadline.p_tight", "account": "default", "email": "ada@example.org"}
+KNOWN = {"kind": "host", "key": "deadline.p_tight", "account": "default", "email": "ada@example.org"}
 
 pytestmark = pytest.mark.timeout(600 if EXAMPLES <= FEW else 3600)
 

@@ -11,7 +11,8 @@ from playwright.async_api import Browser
 
 from administration.accounts import AccountKeys
 from domain.notifications import KINDS, Channel, DeliveryState, EventKind
-from domain.units import Seconds
+from domain.restrictions import Restricted, Restriction
+from domain.units import BatchId, Seconds
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.routes import pages_left_out
@@ -82,6 +83,15 @@ async def administer(server: LiveServer) -> None:
     await server.create("PUT", "/thresholds", json={"values": {"p_tight": 0.85}, "why": "late jobs waited"})
 
 
+async def restrict_some(server: LiveServer, batch_id: BatchId) -> None:
+    """Pause a batch and a queue, limit a volunteer, and ban a host."""
+    restricted = {"batch": str(batch_id), "queue": "bonus", "volunteer": "1", "host": "2"}
+    for kind, name in restricted.items():
+        most = 4 if kind == "volunteer" else 0
+        found = Restriction(Restricted(kind), name, most, "The last results were wrong.", OPERATOR, server.clock.now())
+        await server.store.restrictions.put(found)
+
+
 async def begin_a_simulation(server: LiveServer) -> int:
     """Start a simulation; finished ones are covered by the test that runs one."""
     asked = {"scenario": "small", "rules": ["muster", "fixed"], "seeds": 3, "changes": {"population.hosts": 80}}
@@ -118,6 +128,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
     simulation = await begin_a_simulation(server)
     text = "From Monday on, jobs need about 4 GB of memory.\nThank you for computing with us."
     await server.store.participation.add_news("Larger jobs from Monday", text, by=OPERATOR, now=server.clock.now())
+    await restrict_some(server, ids["rush"])
     [job, *_] = await server.store.views.jobs(ids["huge"], limit=1)
     paths = {
         "overview": "/",
@@ -143,6 +154,12 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "hosts-silent": "/hosts?show=silent&days=0.01",
         "host": "/hosts/1",
         "host-why": "/hosts/1/why",
+        "volunteers": "/volunteers?q=host",
+        "volunteer": "/volunteers/1",
+        "apps": "/apps",
+        "app": "/apps/pi",
+        "app-version": "/apps/pi/versions/1",
+        "restrictions": "/restrictions",
         "percentiles": "/percentiles",
         "preview": "/percentiles/preview?deadline.p_tight=0.7",
         "attention": "/attention",

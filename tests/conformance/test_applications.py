@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from domain.apps import DEFAULT_PLAN_CLASS, NVIDIA, AppFile, PlanClass, VersionState
+from domain.apps import DEFAULT_PLAN_CLASS, NVIDIA, AppFile, PlanClass, VersionState, VersionUse
 from domain.catalogue import Catalogue
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.havs import HavEventKind
+from domain.host_lists import RecentFailures
+from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, later
 from tests.builders import LINUX, NOW, an_app, an_app_version
@@ -291,3 +293,26 @@ async def test_version_can_be_withdrawn_and_offered_again(store: Store, state: V
     assert is_current == (state is VersionState.OFFERED)
     with pytest.raises(NotFoundError, match="no app version 999"):
         await store.applications.set_version_state(AppVersionId(999), state)
+
+
+# ---------------------------------------------------------------- use of versions
+
+
+async def test_versions_are_used_by_hosts_and_fail(store: Store) -> None:
+    unused = await a_registered_version(store, version_num=99)
+    used, host = await a_registered_version(store, version_num=100), await a_registered_host(store)
+    batch, at = await a_submitted_batch(store, jobs=2), later(NOW, 3600.0)
+    for kind, state in ((HavEventKind.VALID, InstanceState.REPORTED), (HavEventKind.ERROR, InstanceState.FAILED)):
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        reported = a_report(sent, to_state=state, hav_event=a_hav_event(sent, kind, at=at), reported_at=at)
+        await report(store, host, reported)
+
+    failures = await store.applications.failures_of_versions(used.app_id, since=NOW)
+    use = await store.applications.use_of_versions(used.app_id, since=NOW)
+
+    assert failures == {used.app_version_id: RecentFailures(1, 0, 0, at)}
+    assert use == {used.app_version_id: VersionUse(used.app_version_id, 1, 1, 1, 1, 0)}
+    assert unused.app_version_id not in use
+    assert not await store.applications.failures_of_versions(used.app_id, since=later(NOW, DAY_S))
+    assert not await store.applications.failures_of_versions(AppId(used.app_id + 1), since=NOW)
+    assert not await store.applications.use_of_versions(AppId(used.app_id + 1), since=NOW)

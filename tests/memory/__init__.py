@@ -10,7 +10,7 @@ from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistor
 from tests.memory.insight import MemoryHostLists, MemoryInsight
 from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
-from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryVolunteers
+from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryRestrictions, MemoryVolunteers
 from tests.memory.repeating import MemoryRepeating
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
@@ -48,6 +48,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.views = MemoryViews(registry, work)
         self.volunteers = MemoryVolunteers(registry, work)
         self.access = MemoryAccess(registry)
+        self.restrictions = MemoryRestrictions(registry, work)
         self.participation = MemoryParticipation()
         self.arrivals = MemoryArrivals()
         self.volunteer_views = MemoryVolunteerViews(work)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import store.memory.applications
 import store.memory.forecasts
 import store.memory.ledger
 import store.memory.sweeping
-from domain.apps import App, AppFile
+from domain.apps import App, AppFile, VersionUse
 from domain.dispatch import Trickle
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.forecasts import ForecastPoint, ForecastRecord
 from domain.history import FinishedMonth, OutputPage, month_of
-from domain.units import BatchId, InstanceId, Instant
-from lifecycle.states import OUTSTANDING
+from domain.host_lists import RecentFailures
+from domain.jobs import InstanceState
+from domain.units import AppId, AppVersionId, BatchId, InstanceId, Instant
+from lifecycle.states import HOST_FAILURES, OUTSTANDING
 from store.memory.registry import RegisteredFile
 from store.memory.rows import StoredJob
 
@@ -41,6 +43,36 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
         if file is None:
             raise NotFoundError("file", name)
         self._registry.files[name] = replace(file, signature=signature)
+
+    async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]:
+        found: dict[AppVersionId, VersionUse] = {}
+        for hav in (one for stored in self._work.hosts.values() for one in stored.havs.values()):
+            number, results = hav.app_version_id, (hav.n_valid, hav.n_error, hav.n_timeout)
+            if any(results) and self._registry.versions[number].app_id == app_id:
+                old, recent = found.get(number, VersionUse(number)), int(hav.relaxed.at >= since)
+                counts = zip(
+                    (old.hosts, old.recent_hosts, old.valid, old.errors, old.timed_out),
+                    (1, recent, *results),
+                    strict=True,
+                )
+                found[number] = VersionUse(number, *(sum(pair) for pair in counts))
+        return found
+
+    async def failures_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, RecentFailures]:
+        states: dict[AppVersionId, list[InstanceState]] = {}
+        last_at: dict[AppVersionId, Instant] = {}
+        for row in (row for job in self._work.jobs if job.job_id not in self._work.history for row in job.instances):
+            number, at = row.app_version_id, row.reported_at or row.timeout_at
+            if row.state not in HOST_FAILURES or number is None or at is None or at < since:
+                continue
+            if self._registry.versions[number].app_id == app_id:
+                states.setdefault(number, []).append(row.state)
+                last_at[number] = max(at, last_at.get(number, at))
+        failed, invalid, timed_out = InstanceState.FAILED, InstanceState.INVALID, InstanceState.TIMED_OUT
+        return {
+            one: RecentFailures(found.count(failed), found.count(invalid), found.count(timed_out), last_at[one])
+            for one, found in states.items()
+        }
 
     async def app_files(self) -> Sequence[AppFile]:
         """Return every file of every app version, by version and position; each name once."""

@@ -31,6 +31,7 @@ from domain.host_lists import (
 from domain.hosts import Host
 from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short, WorkAhead
 from domain.jobs import InstanceState
+from domain.restrictions import pause_of
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
 from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
@@ -85,6 +86,8 @@ class MemoryInsight(store.memory.insight.MemoryInsight):
         if this is None:
             return WorkAhead()
         ahead = [self._work.batches[other[2]] for other in self._work.ready if other < this.order]
+        paused = self._registry.restrictions
+        ahead = [batch for batch in ahead if pause_of(paused, batch.as_batch()) is None]
         return WorkAhead(len(ahead), sum(batch.counts.unsent for batch in ahead))
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:

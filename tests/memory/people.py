@@ -25,13 +25,15 @@ from domain.access import (
 )
 from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from domain.hosts import Host
 from domain.ordered_work import Permission
 from domain.participation import Participation
+from domain.restrictions import Restricted, Restriction
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
-from domain.volunteers import Volunteer, VolunteerRecord
+from domain.volunteers import ListedVolunteer, Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
-from store.memory.work import Work
+from store.memory.work import OnTables, Work
 from store.people import ALL_ACTS, Kind
 
 
@@ -233,6 +235,41 @@ class MemoryParticipation:
         known = self._chosen.get(volunteer_id, Participation())
         kept = None if consent_at is None else known.export_consent_at or consent_at
         self._chosen[volunteer_id] = replace(known, export_consent_at=kept)
+
+
+class MemoryRestrictions(OnTables):
+    async def restrictions(self) -> Sequence[Restriction]:
+        found = self._registry.restrictions.values()
+        return sorted(sorted(found, key=lambda one: (one.kind, one.name)), key=lambda one: one.set_at, reverse=True)
+
+    async def put(self, restriction: Restriction) -> None:
+        self._registry.restrictions[restriction.kind, restriction.name] = restriction
+
+    async def lift(self, kind: Restricted, name: str) -> None:
+        if self._registry.restrictions.pop((kind, name), None) is None:
+            raise NotFoundError("restriction", f"{kind} {name}")
+
+    async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]:
+        text, found = text.lower(), []
+        for one in self._registry.volunteers.values():
+            hosts = self._hosts_of(one.volunteer.volunteer_id)
+            said = (one.email, one.volunteer.name, *(host.domain_name for host in hosts))
+            if any(text in word.lower() for word in said):
+                found.append(one.volunteer.volunteer_id)
+        return await self.listed([one for one in sorted(found, reverse=True) if before is None or one < before][:limit])
+
+    async def listed(self, volunteer_ids: Sequence[VolunteerId]) -> Sequence[ListedVolunteer]:
+        known = self._registry.volunteers
+        return [self._listed(known[one]) for one in sorted(volunteer_ids, reverse=True) if one in known]
+
+    def _hosts_of(self, volunteer_id: VolunteerId) -> list[Host]:
+        return [one.host for one in self._work.hosts.values() if one.host.volunteer_id == volunteer_id]
+
+    def _listed(self, record: VolunteerRecord) -> ListedVolunteer:
+        one = record.volunteer
+        hosts = self._hosts_of(one.volunteer_id)
+        last_at = max((host.last_rpc_at for host in hosts), default=None)
+        return ListedVolunteer(one.volunteer_id, record.email, one.name, one.created_at, len(hosts), last_at, 0.0)
 
 
 class MemoryAccess:

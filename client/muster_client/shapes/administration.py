@@ -263,6 +263,48 @@ class ActPage(TypedDict):
     next_cursor: str | None
 
 
+class FoundVolunteer(TypedDict):
+    """A volunteer in a search. `last_rpc_at`: the last request of one of the hosts."""
+
+    volunteer_id: int
+    email: str
+    name: str
+    created_at: float
+    hosts: int
+    last_rpc_at: float | None
+    credit: float
+
+
+class FoundVolunteerPage(TypedDict):
+    volunteers: list[FoundVolunteer]
+    next_cursor: str | None
+
+
+class RestrictionShown(TypedDict):
+    """A ban or limit of a volunteer or host, or a pause of an app, a queue or a batch. `max_jobs` 0: a ban, or paused.
+
+    `name`: the id, or the name of an app or queue.
+    """
+
+    kind: str
+    name: str
+    max_jobs: int
+    why: str
+    set_by: str
+    set_at: float
+
+
+class RestrictionPage(TypedDict):
+    restrictions: list[RestrictionShown]
+    next_cursor: str | None
+
+
+class RestrictionLifted(TypedDict):
+    kind: str
+    name: str
+    lifted: bool
+
+
 class SessionsEnded(TypedDict):
     ended: int
 

@@ -307,6 +307,8 @@ class WaitingShown(TypedDict):
 
 
 class JobExplained(TypedDict):
+    """Why a job's unsent instances wait. `hold`: what blocks its batch, as in OrderShown."""
+
     verdict: str
     computed_at: float
     job_id: int
@@ -314,6 +316,7 @@ class JobExplained(TypedDict):
     state: str
     failure: str
     canonical_instance_id: int | None
+    hold: str | None
     batches_ahead: int
     unsent_ahead: int
     instances: list[InstanceShown]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from muster_client.shapes.administration import RestrictionShown
 from muster_client.shapes.work import Json
 
 
@@ -64,6 +65,29 @@ class FailuresShown(TypedDict):
     timed_out: int
     last_at: float
     since: float
+
+
+class VersionUseShown(TypedDict):
+    """What hosts did with an app version since it was added; `errors` include invalid results.
+
+    `recent_hosts` had a result or timeout in the last week. `failures` of the last week; None: none.
+    """
+
+    app_version_id: int
+    version_num: int
+    platform: str
+    plan_class: str
+    state: str
+    hosts: int
+    recent_hosts: int
+    valid: int
+    errors: int
+    timed_out: int
+    failures: FailuresShown | None
+
+
+class AppUse(TypedDict):
+    use: list[VersionUseShown]
 
 
 class ListedHostShown(HostShown):
@@ -230,4 +254,7 @@ class RefusedShown(TypedDict):
 
 
 class UnschedulableShown(TypedDict):
+    """Work that every recent host refused, and work that operators paused."""
+
     refused: list[RefusedShown]
+    paused: list[RestrictionShown]

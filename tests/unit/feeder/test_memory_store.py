@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from domain.catalogue import Catalogue
 from domain.dispatch import AssignmentFate
 from domain.jobs import Candidate
+from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId
 from feeder.service import Feeder, build_feeder
 from scheduler import ports as scheduler_ports
@@ -54,6 +55,26 @@ async def test_each_stored_job_is_sent_once_in_batch_order() -> None:
     assert sent == [early.batch_id] * 100 + [late.batch_id] * 30
     clock.pass_s(1.0)
     assert (await feeder.refill_once()).slots == 0
+
+
+async def test_a_pause_takes_effect_at_the_next_full_refill() -> None:
+    """A top-up uses the batches of the last full refill, which follows within `feeder.interval_s`."""
+    store, clock = MemoryStore(), StillClock()
+    paused = await a_submitted_batch(store, jobs=30)
+    other = await a_submitted_batch(store, jobs=20)
+    feeder = await a_feeder(store, clock)
+    assert (await feeder.refill_once()).slots == 50
+    pause = Restriction(Restricted.BATCH, str(paused.batch_id), 0, "wrong input", "ada", clock.now())
+    await store.restrictions.put(pause)
+    clock.pass_s(1.0)
+
+    done = await feeder.refill_once()
+    held = feeder.array.batches()
+    await store.restrictions.lift(pause.kind, pause.name)
+    clock.pass_s(1.0)
+
+    assert (done.slots, done.dropped, set(held)) == (20, 30, {other.batch_id})
+    assert (await feeder.refill_once()).slots == 50
 
 
 async def test_the_array_is_what_the_request_handler_asks_for() -> None:

@@ -50,7 +50,7 @@ def test_the_volunteers_wish_is_for_the_whole_host() -> None:
     assert need(demand_of(a_want(), context, sent=1)).jobs == 1
     refused = demand_of(a_want(), context, sent=2)
     assert isinstance(refused, Refusal) and refused.code is RefusalCode.IN_PROGRESS_LIMIT
-    assert not missing(refused.detail, "cpu:", "4 jobs", "volunteer's limit 4")
+    assert not missing(refused.detail, "cpu:", "4 jobs", "limit of this host 4")
 
 
 def test_one_second_asks_for_one_job() -> None:

@@ -14,6 +14,7 @@ from domain.dispatch import Assignment
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input, InstanceInProgress
 from domain.refusals import RefusalCode
+from domain.restrictions import Restricted, Restriction
 from domain.units import DAY_S, HOUR_S, AppVersionId, FlopPerSecond, HostId, Instant, JobId, Seconds, VolunteerId
 from scheduler.choice import Choice
 from scheduler.selection import GATES_LOOKED_AT, GROUPS_LOOKED_AT, SLOTS_LOOKED_AT, choose
@@ -475,6 +476,15 @@ def test_trying_a_version_does_not_make_a_host_a_newcomer() -> None:
 
 def test_an_empty_array_says_so() -> None:
     assert codes(choose(an_asking(), array())) == {RefusalCode.NO_SLOTS}
+
+
+def test_an_empty_array_names_paused_work() -> None:
+    pause = Restriction(Restricted.QUEUE, "bonus", 0, "disk full", "ada", NOW)
+    ban = Restriction(Restricted.HOST, "7", 0, "wrong results", "ada", NOW)
+    for found, code in (((pause, ban), RefusalCode.PAUSED), ((ban,), RefusalCode.NO_SLOTS)):
+        restrictions = {(one.kind, one.name): one for one in found}
+        context = an_asking(catalogue=replace(a_catalogue(), restrictions=restrictions))
+        assert codes(choose(context, array())) == {code}
 
 
 def test_nothing_wanted_is_nothing_refused() -> None:

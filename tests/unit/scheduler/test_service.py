@@ -13,6 +13,7 @@ from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
 from domain.ordered_work import StoredPlace
 from domain.refusals import RefusalCode
+from domain.restrictions import Restricted, Restriction
 from domain.units import DAY_S, AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId, later
 from feeder.array import JobArray
 from scheduler.assignment import MOST_ROUNDS
@@ -244,6 +245,50 @@ async def test_results_are_accepted_even_if_work_is_refused(why: str) -> None:
     assert (await project.instance("pi_1_1_1")).state is InstanceState.REPORTED
     if why != "limit":
         assert names_of(reply) == []
+
+
+async def restrict(project: Project, kind: Restricted, *, max_jobs: int) -> None:
+    found = Restriction(kind, "1", max_jobs, "wrong results", "ada", NOW)
+    project.shelf.held = replace(project.shelf.held, restrictions={(kind, "1"): found})
+
+
+@pytest.mark.parametrize("kind", [Restricted.HOST, Restricted.VOLUNTEER])
+async def test_a_banned_host_gets_no_work_until_the_ban_ends(kind: Restricted) -> None:
+    project = await a_project()
+    await project.submit(8)
+    await project.answer(a_request())
+    await project.upload("pi_1_1_1")
+    await restrict(project, kind, max_jobs=0)
+
+    banned = await project.answer(a_request(host_id=1, rpc_seqno=1, results=(a_success("pi_1_1_1"),)))
+    project.shelf.held = replace(project.shelf.held, restrictions={})
+    await project.submit(8)
+    lifted = await project.answer(a_request(host_id=1, rpc_seqno=2))
+
+    assert (banned.acks, names_of(banned), names_of(lifted) != []) == (("pi_1_1_1",), [], True)
+    assert any("wrong results" in message.text for message in banned.messages)
+    assert project.counts.answered[1]["refusals"] == {RefusalCode.BANNED: 1}
+
+
+async def test_an_idle_banned_host_returns_after_the_long_delay() -> None:
+    project = await a_project()
+    await project.submit(8)
+    await project.answer(a_request(cpu_req_s=Seconds(0.0), cpu_req_instances=0.0))
+    await restrict(project, Restricted.HOST, max_jobs=0)
+
+    reply = await project.answer(a_request(host_id=1, rpc_seqno=1))
+
+    assert reply.request_delay_s == project.shelf.held.settings.scheduler.refused_delay_s
+
+
+@pytest.mark.parametrize("kind", [Restricted.HOST, Restricted.VOLUNTEER])
+async def test_operators_limit_the_jobs_in_progress_of_a_host(kind: Restricted) -> None:
+    project = await a_project()
+    await project.submit(8)
+    await project.answer(a_request(cpu_req_s=Seconds(0.0), cpu_req_instances=0.0))
+    await restrict(project, kind, max_jobs=2)
+
+    assert len(names_of(await project.answer(a_request(host_id=1, rpc_seqno=1, cpu_req_s=Seconds(1e7))))) == 2
 
 
 async def test_nothing_is_acknowledged_when_nothing_could_be_written() -> None:

@@ -1,0 +1,118 @@
+"""Bans and limits volunteers and hosts, and pauses apps, queues and batches, on behalf of operators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from administration.names import checked_text
+from administration.show import shown
+from domain.apps import App
+from domain.batches import BatchState
+from domain.errors import ConflictError, InvalidInputError, NotFoundError
+from domain.restrictions import Restricted, Restriction
+from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
+from muster_client import shapes
+from priority.charging import queues
+from store.postgres import PostgresStore
+
+MOST_JOBS = 1_000_000
+LARGEST = {Restricted.BATCH: 2**62}
+LARGEST_ID = 2**31 - 1
+
+
+async def restrict(
+    store: PostgresStore, kind: Restricted, name: str, *, max_jobs: int, why: str, by: str, now: Instant
+) -> shapes.RestrictionShown:
+    """Set a restriction, or replace it. `name` is an id, a volunteer's e-mail address, or the name of an app or queue.
+
+    Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
+    """
+    if not why.strip():
+        raise InvalidInputError("why", "a reason, for the audit trail", why)
+    most = 0 if kind.is_work else MOST_JOBS
+    if not 0 <= max_jobs <= most:
+        raise InvalidInputError("max_jobs", f"a whole number from 0 to {most}", max_jobs)
+    key = await key_of(store, kind, name)
+    if kind is Restricted.BATCH and (await store.views.batch(BatchId(int(key)))).state is not BatchState.ACTIVE:
+        raise ConflictError(f"batch {key} has ended")
+    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now)
+    await store.restrictions.put(made)
+    return restriction_as_json(made, await _apps(store) if kind is Restricted.APP else {})
+
+
+async def lift(store: PostgresStore, kind: Restricted, name: str) -> str:
+    """Lift a restriction and return its key. Raises InvalidInputError, NotFoundError."""
+    key = await key_of(store, kind, name)
+    await store.restrictions.lift(kind, key)
+    return key
+
+
+async def listed(store: PostgresStore) -> list[shapes.RestrictionShown]:
+    """Return all restrictions, latest first."""
+    found = await store.restrictions.restrictions()
+    apps = await _apps(store) if any(one.kind is Restricted.APP for one in found) else {}
+    return [restriction_as_json(one, apps) for one in found]
+
+
+async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:
+    """Return the pauses of work, latest first."""
+    return [one for one in await listed(store) if Restricted(one["kind"]).is_work]
+
+
+def restriction_as_json(one: Restriction, apps: Mapping[AppId, App]) -> shapes.RestrictionShown:
+    """Return a restriction; apps are named instead of numbered."""
+    return shown(shapes.RestrictionShown, one, name=name_of(one, apps))
+
+
+def name_of(one: Restriction, apps: Mapping[AppId, App]) -> str:
+    app = apps.get(AppId(int(one.name))) if one.kind is Restricted.APP else None
+    return one.name if app is None else app.name
+
+
+def in_words(one: Restriction, apps: Mapping[AppId, App]) -> str:
+    """Return a restriction as a sentence.
+
+    >>> in_words(Restriction(Restricted.QUEUE, "bonus", 0, "the disk is full", "ada", Instant(0.0)), {})
+    'queue bonus is paused by ada: the disk is full'
+    """
+    what = "paused" if one.kind.is_work else f"limited to {one.max_jobs} jobs" if one.max_jobs else "banned"
+    return f"{one.kind} {name_of(one, apps)} is {what} by {one.set_by}: {one.why}"
+
+
+async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
+    """Return the key of an existing object. Raises InvalidInputError, NotFoundError."""
+    match kind:
+        case Restricted.APP:
+            return str((await store.applications.app(name)).app_id)
+        case Restricted.QUEUE:
+            known = queues((await store.applications.load_catalogue()).settings.ordering.queues)
+            if name not in known:
+                raise InvalidInputError("queue", f"one of {', '.join(known)}", name)
+            return name
+        case Restricted.VOLUNTEER if "@" in name:
+            record = await store.volunteers.volunteer_by_email(name.lower())
+            if record is None:
+                raise NotFoundError("volunteer", name)
+            return str(record.volunteer.volunteer_id)
+    number = _id_of(kind, name)
+    match kind:
+        case Restricted.VOLUNTEER:
+            if not await store.restrictions.listed([VolunteerId(number)]):
+                raise NotFoundError("volunteer", number)
+        case Restricted.HOST:
+            await store.views.host(HostId(number))
+        case _:
+            await store.views.batch(BatchId(number))
+    return str(number)
+
+
+def _id_of(kind: Restricted, name: str) -> int:
+    """Parse an id. Raises InvalidInputError."""
+    most = LARGEST.get(kind, LARGEST_ID)
+    if name.isascii() and name.isdigit() and len(name) < 20 and 1 <= int(name) <= most:
+        return int(name)
+    raise InvalidInputError(str(kind), f"a whole number from 1 to {most}", name)
+
+
+async def _apps(store: PostgresStore) -> Mapping[AppId, App]:
+    return {app.app_id: app for app in await store.applications.apps()}

@@ -1,0 +1,113 @@
+"""Shows applications: the list, and an app's settings and versions with their hosts and failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from administration.access.who import admit
+from administration.hosts import FAILED_WITHIN_S
+from administration.names import checked_app_name, chosen
+from console.restrictions import restrictions_of
+from domain.access import Role
+from domain.apps import AppVersion, VersionState, VersionUse
+from domain.errors import NotFoundError
+from domain.host_lists import LOOKED_AT, RecentFailures
+from domain.restrictions import Restricted
+from domain.units import AppVersionId, Instant, later
+from web.handlers import Pages, PageServices, fields_of, get, post, reason_of, whole_number
+from web.rendering import Crumb, RenderedPage
+
+NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
+ACTIONS = {  # state -> label of its button
+    VersionState.OFFERED: "Offer again",
+    VersionState.DEPRECATED: "Deprecate",
+    VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
+    VersionState.ABORTED: "Withdraw, abort jobs in progress",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRow:
+    """A version in the table. `current`: it gets new jobs."""
+
+    version: AppVersion
+    current: bool
+    use: VersionUse
+    failures: RecentFailures
+
+    @property
+    def failed_fraction(self) -> float | None:
+        """Return the fraction of all results and timeouts that failed; None without any."""
+        failed = self.use.errors + self.use.timed_out
+        return failed / (failed + self.use.valid) if failed + self.use.valid else None
+
+
+class AppPages(Pages[PageServices]):
+    @get("/apps", "apps")
+    async def show(self, request: web.Request) -> RenderedPage:
+        catalogue = await self._services.store.applications.load_catalogue()
+        values: dict[str, object] = {
+            "apps": sorted(catalogue.apps.values(), key=lambda app: app.name),
+            "current": catalogue.current,
+            "versions": catalogue.versions.values(),
+            "restrictions": await restrictions_of(self._services.store),
+        }
+        return RenderedPage("apps.html", "Apps", "apps", values=values)
+
+    @get("/apps/{name}", "app")
+    async def app(self, request: web.Request) -> RenderedPage:
+        store, since = self._services.store, later(self._services.clock.now(), -FAILED_WITHIN_S)
+        app = await store.applications.app(checked_app_name(request.match_info["name"]))
+        catalogue = await store.applications.load_catalogue()
+        used = await store.applications.use_of_versions(app.app_id, since=since)
+        failed = await store.applications.failures_of_versions(app.app_id, since=since)
+        current = {one.app_version_id for one in catalogue.current.get(app.app_id, ())}
+        rows = [
+            VersionRow(one, number in current, used.get(number, VersionUse(number)), failed.get(number, NO_FAILURES))
+            for number, one in catalogue.versions.items()
+            if one.app_id == app.app_id
+        ]
+        rows.sort(key=lambda row: (not row.current, row.version.platform, -row.version.version_num))
+        values: dict[str, object] = {
+            "app": app,
+            "rows": rows,
+            "looked_at": LOOKED_AT,
+            "restricted": (await restrictions_of(store)).get((Restricted.APP, str(app.app_id))),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        return RenderedPage("app.html", app.user_friendly_name or app.name, "apps", (Crumb("apps", "Apps"),), values)
+
+    @get("/apps/{name}/versions/{id}", "app_version")
+    async def version(self, request: web.Request) -> RenderedPage:
+        """Show a version with its files, and the forms that change its state."""
+        name, version = await self._known(request)
+        values: dict[str, object] = {
+            "name": name,
+            "version": version,
+            "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
+        return RenderedPage("app_version.html", version.title, "apps", crumbs, values)
+
+    @post("/apps/{name}/versions/{id}", "app_version_state")
+    async def set_state(self, request: web.Request) -> web.Response:
+        admit(request, Role.OPERATOR)
+        name, version = await self._known(request)
+        fields = await fields_of(request)
+        state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
+        await self._services.store.applications.set_version_state(version.app_version_id, state)
+        target = f"app_version_id {version.app_version_id}"
+        await self._services.authenticator.note(request, "set_app_version", target, state=state.value, why=why)
+        return self._services.go(f"apps/{name}", "version")
+
+    async def _known(self, request: web.Request) -> tuple[str, AppVersion]:
+        """Return the app's name and the version in the address. Raises InvalidInputError, NotFoundError."""
+        app = await self._services.store.applications.app(checked_app_name(request.match_info["name"]))
+        number = AppVersionId(whole_number(request.match_info["id"], "id", 1, 2**31 - 1))
+        version = (await self._services.store.applications.load_catalogue()).versions.get(number)
+        if version is None or version.app_id != app.app_id:
+            raise NotFoundError("app version", number)
+        return app.name, version

@@ -1,0 +1,108 @@
+"""Shows bans, limits and pauses, and the forms that set and lift them."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from administration.access.who import admit
+from administration.changes import write_changes
+from administration.restrictions import MOST_JOBS, lift, listed, restrict
+from domain.access import Role
+from domain.errors import ConflictError, InvalidInputError, NotFoundError
+from domain.restrictions import Restricted, Restrictions
+from priority.charging import queues
+from store.postgres import PostgresStore
+from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reason_of, whole_number
+from web.rendering import RenderedPage
+from web.sign_in import status_of
+
+PROJECT = "project"
+PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
+
+
+async def restrictions_of(store: PostgresStore) -> Restrictions:
+    """Return the restrictions as stored, so that a page shows a change at once; workers load it within seconds."""
+    return {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+
+
+def address_of(fields: Fields) -> str:
+    """Return the page to show after a form: the page of the restricted object, or the list.
+
+    >>> address_of({"kind": "host", "name": "7", "back": "page"}), address_of({"kind": "host", "name": "7"})
+    ('hosts/7', 'restrictions')
+    """
+    kind = fields.get("kind", "")
+    return f"{PAGES[kind]}/{fields['name']}" if fields.get("back") == "page" and kind in PAGES else "restrictions"
+
+
+class RestrictionPages(Pages[PageServices]):
+    """The list of restrictions, with forms; pages of hosts, volunteers, apps and batches have the same forms."""
+
+    @get("/restrictions", "restrictions")
+    async def show(self, request: web.Request) -> RenderedPage:
+        return await self._page(request, {}, None)
+
+    @post("/restrictions", "restrict")
+    async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
+        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        kind, name = fields.get("kind", ""), fields.get("name", "").strip()
+        try:
+            why = reason_of(fields)
+            if kind == PROJECT:
+                await self._set_down(person.name, why, down=True)
+                await self._note(request, "pause_project", why=why)
+                return self._services.go("restrictions", "paused")
+            chosen = _kind_of(kind)
+            most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
+            now = self._services.clock.now()
+            await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
+        except (InvalidInputError, NotFoundError, ConflictError) as error:
+            return await self._page(request, fields, error)
+        await self._note(request, "restrict", f"kind {kind}, name {name}", max_jobs=most, why=why)
+        return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
+
+    @post("/restrictions/lift", "lift_restriction")
+    async def lift(self, request: web.Request) -> web.Response:
+        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        kind, name = fields.get("kind", ""), fields.get("name", "")
+        if kind == PROJECT:
+            await self._set_down(person.name, "resumed", down=False)
+            await self._note(request, "resume_project")
+        else:
+            await lift(self._services.store, _kind_of(kind), name)
+            await self._note(request, "lift_restriction", f"kind {kind}, name {name}")
+        return self._services.go(address_of(fields), "lifted")
+
+    async def _set_down(self, who: str, why: str, *, down: bool) -> None:
+        store, changes = self._services.store.settings, {"project.down": down}
+        await write_changes(store, changes, check=lambda _: None, clock=self._services.clock, who=who, why=why)
+
+    async def _note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
+        await self._services.authenticator.note(request, what, target, **detail)
+
+    async def _page(
+        self, request: web.Request, fields: Fields, wrong: InvalidInputError | NotFoundError | ConflictError | None
+    ) -> RenderedPage:
+        catalogue = self._services.catalogue
+        down = (await self._services.store.settings.settings()).get("project.down", False)
+        values: dict[str, object] = {
+            "found": await listed(self._services.store),
+            "pages": PAGES,
+            "work": [kind.value for kind in Restricted if kind.is_work],
+            "down": down,
+            "fields": fields,
+            "wrong": wrong,
+            "apps": sorted(app.name for app in catalogue.apps.values()),
+            "queues": sorted(queues(catalogue.settings.ordering.queues)),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        return RenderedPage(
+            "restrictions.html", "Pauses and bans", "restrictions", values=values, status=status_of(wrong)
+        )
+
+
+def _kind_of(text: str) -> Restricted:
+    """Parse the kind in a form. Raises InvalidInputError."""
+    if text not in list(Restricted):
+        raise InvalidInputError("kind", f"one of {', '.join(Restricted)}", text)
+    return Restricted(text)

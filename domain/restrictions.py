@@ -1,0 +1,61 @@
+"""Restrictions set by operators: bans and limits of volunteers and hosts, pauses of apps, queues and batches. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from domain.batches import Batch
+from domain.hosts import Host
+from domain.units import Instant
+
+
+class Restricted(StrEnum):
+    """What a restriction is about."""
+
+    VOLUNTEER = "volunteer"
+    HOST = "host"
+    APP = "app"
+    QUEUE = "queue"
+    BATCH = "batch"
+
+    @property
+    def is_work(self) -> bool:
+        """Return whether it is paused, not banned or limited."""
+        return self in (Restricted.APP, Restricted.QUEUE, Restricted.BATCH)
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A restriction. `name` is the id in digits, or the name of a queue.
+
+    `max_jobs` is the maximum number of jobs in progress per host. 0 is a ban, and for work a pause.
+    """
+
+    kind: Restricted
+    name: str
+    max_jobs: int
+    why: str
+    set_by: str
+    set_at: Instant
+
+
+Restrictions = Mapping[tuple[Restricted, str], Restriction]
+
+
+def limit_of(restrictions: Restrictions, host: Host) -> Restriction | None:
+    """Return the stricter restriction of a host and its volunteer; None if there is none."""
+    if not restrictions:
+        return None
+    keys = (Restricted.HOST, str(host.host_id)), (Restricted.VOLUNTEER, str(host.volunteer_id))
+    found = [restrictions[key] for key in keys if key in restrictions]
+    return min(found, key=lambda one: one.max_jobs, default=None)
+
+
+def pause_of(restrictions: Restrictions, batch: Batch) -> Restriction | None:
+    """Return the pause of a batch, its queue or its app; None if there is none."""
+    if not restrictions:
+        return None
+    keys = (Restricted.BATCH, str(batch.batch_id)), (Restricted.QUEUE, batch.queue), (Restricted.APP, str(batch.app_id))
+    return next((restrictions[key] for key in keys if key in restrictions), None)

@@ -1,0 +1,63 @@
+-- name: drop_restriction
+-- Purpose: lift a restriction.
+-- Arguments: $1 kind, $2 name.
+-- Result: name; no row when there is none.
+DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING name;
+
+
+-- name: find_volunteers
+-- Purpose: return the volunteers with a text in their e-mail or name, or with a host that has it in the name that its
+--   client reports, or whose address is that text. Reads every volunteer and host.
+-- Arguments: $1 pattern, $2 text (both lower case), $3 volunteer_id before which to start, $4 limit.
+-- Result: volunteer_id, newest first.
+SELECT volunteer_id
+FROM (
+    SELECT volunteer_id FROM volunteer WHERE email LIKE $1 OR lower(name) LIKE $1
+    UNION
+    SELECT volunteer_id FROM host WHERE lower(domain_name) LIKE $1 OR network = $2
+) AS found
+WHERE volunteer_id < $3
+ORDER BY volunteer_id DESC
+LIMIT $4;
+
+
+-- name: list_restrictions
+-- Purpose: return every restriction.
+-- Arguments: none.
+-- Result: restrictions, latest first.
+SELECT kind, name, max_jobs, why, set_by, set_at FROM restriction ORDER BY set_at DESC, kind, name;
+
+
+-- name: newest_volunteers
+-- Purpose: return the newest volunteers.
+-- Arguments: $1 volunteer_id before which to start, $2 limit.
+-- Result: volunteer_id, newest first.
+SELECT volunteer_id FROM volunteer WHERE volunteer_id < $1 ORDER BY volunteer_id DESC LIMIT $2;
+
+
+-- name: put_restriction
+-- Purpose: insert or replace a restriction.
+-- Arguments: $1 kind, $2 name, $3 max_jobs, $4 why, $5 set_by, $6 set_at.
+-- Result: none.
+INSERT INTO restriction (kind, name, max_jobs, why, set_by, set_at)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (kind, name) DO UPDATE SET
+    max_jobs = excluded.max_jobs, why = excluded.why, set_by = excluded.set_by, set_at = excluded.set_at;
+
+
+-- name: volunteers_with
+-- Purpose: return volunteers with their number of hosts and credit.
+-- Arguments: $1 volunteer_ids.
+-- Result: volunteer_id, email, name, created_at, hosts, last_rpc_at (null without a host), credit, newest first.
+SELECT
+    volunteer.volunteer_id, volunteer.email, volunteer.name, volunteer.created_at, owned.hosts, owned.last_rpc_at,
+    coalesce(credit.total, 0) AS credit
+FROM volunteer
+CROSS JOIN LATERAL (
+    SELECT count(*) AS hosts, max(host.last_rpc_at) AS last_rpc_at
+    FROM host
+    WHERE host.volunteer_id = volunteer.volunteer_id
+) AS owned
+LEFT JOIN credit ON credit.kind = 'volunteer' AND credit.id = volunteer.volunteer_id
+WHERE volunteer.volunteer_id = ANY($1::int[])
+ORDER BY volunteer.volunteer_id DESC;

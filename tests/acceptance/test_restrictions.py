@@ -1,0 +1,107 @@
+"""Operators pause work, ban hosts and withdraw versions in the console, with effect at the next requests."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.access import Role
+from domain.apps import VersionState
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser, add_person
+from tests.browser.scene import OPERATOR, add_operator
+
+BACK = {"back": "page"}
+
+
+async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> None:
+    await add_operator(server)
+    await add_person(server, "vera", Role.VIEWER)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 6})
+    assert len(await host.ask(1)) == 1
+    form = f"/hosts/{host.host_id}"
+    fields = {"kind": "host", "name": str(host.host_id), **BACK}
+
+    async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
+        _, where, page = await grace.post("/restrictions", {**fields, "why": "wrong results"}, form=form)
+        assert (f"{form}?said=restricted" in where, "wrong results" in page) == (True, True)
+        await server.feed()
+        assert await host.ask(1) == []
+        explained = await server.create("GET", f"/explain/host/{host.host_id}")
+        assert explained["refused"]["code"] == "banned"
+        _, page = await vera.get(form)
+        assert "wrong results" in page and "ada@example.org" not in page
+        assert (await vera.post("/restrictions/lift", fields, form=form))[0] == 403
+        for path in ("/volunteers", "/volunteers/1"):
+            assert (await vera.get(path))[0] == 403, path
+        status, _, page = await grace.post("/restrictions", {"kind": "host", "name": "99", "why": "x"})
+        assert (status, 'role="alert"' in page, 'value="99"' in page) == (422, True, True)
+        assert (await grace.post("/restrictions", {"kind": "host", "name": "1", "why": " "}))[0] == 422
+        await grace.post("/restrictions/lift", fields, form=form)
+        await server.feed()
+
+    assert len(await host.ask(1)) == 1
+    acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
+    assert (OPERATOR, "restrict", f"kind host, name {host.host_id}") in acts
+    assert (OPERATOR, "lift_restriction", f"kind host, name {host.host_id}") in acts
+
+
+@pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
+async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: str, name: str) -> None:
+    await server.add_app()
+    host = await server.add_host()
+    batch_id = await server.submit(jobs={"count": 4})
+    await server.create("PUT", f"/restrictions/{kind}/{name}", json={"why": "wrong input"})
+    await server.feed()
+
+    assert await host.ask(1) == []
+    unschedulable = await server.create("GET", "/unschedulable")
+    assert [(one["kind"], one["name"], one["why"]) for one in unschedulable["paused"]] == [(kind, name, "wrong input")]
+    assert (await server.create("GET", f"/explain/batch/{batch_id}"))["order"]["hold"].startswith("paused: ")
+    explained = await server.create("GET", f"/explain/host/{host.host_id}")
+    assert [one["code"] for one in explained["refused_at_large"]] == ["paused"]
+    [job, *_] = await server.jobs(batch_id)
+    assert (await server.create("GET", f"/explain/job/{job.job_id}"))["hold"].startswith("paused: ")
+
+    await server.create("DELETE", f"/restrictions/{kind}/{name}")
+    await server.feed()
+    assert len(await host.ask(1)) == 1
+
+
+async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 4})
+    async with a_browser(server, OPERATOR) as grace:
+        for fields in ({"kind": "project"}, {"kind": "batch", "name": "1"}):
+            await grace.post("/restrictions", {**fields, "why": "full disk"})
+            await server.feed()
+            assert await host.ask(1) == [], fields
+            _, page = await grace.get("/batches/1")
+            assert ("full disk" in page) == (fields["kind"] == "batch")
+            await grace.post("/restrictions/lift", fields)
+            await server.feed()
+            assert len(await host.ask(1)) == 1, fields
+
+
+async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 4})
+    path = "/apps/pi/versions/1"
+    async with a_browser(server, OPERATOR) as grace:
+        _, where, _ = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
+        assert "/apps/pi?said=version" in where
+        await server.feed()
+        assert await host.ask(1) == []
+        assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422
+        await grace.post(path, {"state": VersionState.OFFERED.value, "why": "mended"})
+        assert (await grace.get("/apps/pi/versions/9"))[0] == 404
+    await server.feed()
+
+    assert len(await host.ask(1)) == 1
+    acts = [(one.what, one.target, one.detail.get("why")) for one in await server.store.access.acts(limit=9)]
+    assert ("set_app_version", "app_version_id 1", "it crashes") in acts

@@ -1,0 +1,68 @@
+"""Bans, limits and pauses: what the catalogue and the feeder read, and the search for volunteers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from domain.errors import NotFoundError
+from domain.restrictions import Restricted, Restriction
+from domain.units import Instant, later
+from tests.builders import NOW
+from tests.stores import Store
+from tests.worlds import a_registered_app, a_registered_host, a_submitted_batch
+
+
+def a_restriction(kind: Restricted, name: object, max_jobs: int = 0, at: Instant = NOW) -> Restriction:
+    return Restriction(kind, str(name), max_jobs, "wrong results", "ada", at)
+
+
+async def test_the_catalogue_has_restrictions_until_they_are_lifted(store: Store) -> None:
+    first, second = a_restriction(Restricted.HOST, 7), a_restriction(Restricted.QUEUE, "bonus", at=later(NOW, 5.0))
+    stricter = replace(first, max_jobs=3, why="slow")
+    for one in (first, second, stricter):
+        await store.restrictions.put(one)
+
+    assert list(await store.restrictions.restrictions()) == [second, stricter]
+    known = (await store.applications.load_catalogue()).restrictions
+    assert dict(known) == {(Restricted.HOST, "7"): stricter, (Restricted.QUEUE, "bonus"): second}
+    await store.restrictions.lift(Restricted.HOST, "7")
+    assert list((await store.applications.load_catalogue()).restrictions) == [(Restricted.QUEUE, "bonus")]
+    with pytest.raises(NotFoundError):
+        await store.restrictions.lift(Restricted.HOST, "7")
+
+
+@pytest.mark.parametrize("kind", [Restricted.APP, Restricted.QUEUE, Restricted.BATCH])
+async def test_paused_work_is_not_ready(store: Store, kind: Restricted) -> None:
+    other_app = await a_registered_app(store, "rho")
+    paused = await a_submitted_batch(store, order_key=1.0, queue="bonus")
+    other = await a_submitted_batch(store, order_key=2.0, app_id=other_app.app_id, queue="express")
+    names = {Restricted.APP: paused.app_id, Restricted.QUEUE: "bonus", Restricted.BATCH: paused.batch_id}
+    await store.restrictions.put(a_restriction(kind, names[kind]))
+
+    assert list(await store.waiting.ready_batches(1)) == [other]
+    assert (await store.insight.work_ahead(other.batch_id)).batches == 0
+    await store.restrictions.lift(kind, str(names[kind]))
+    assert list(await store.waiting.ready_batches(2)) == [paused, other]
+
+
+async def test_bans_do_not_pause_work(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.restrictions.put(a_restriction(Restricted.HOST, batch.batch_id))
+    await store.restrictions.put(a_restriction(Restricted.VOLUNTEER, batch.app_id))
+
+    assert list(await store.waiting.ready_batches(2)) == [batch]
+
+
+async def test_volunteers_are_found_by_what_operators_know(store: Store) -> None:
+    first = (await a_registered_host(store, domain_name="Lab-PC_7")).volunteer_id
+    second = (await a_registered_host(store, domain_name="lab-pc17")).volunteer_id
+    searches = {"": [second, first], "PC_7": [first], "lab-": [second, first], "volunteer2@": [second], "none": []}
+
+    for text, expected in searches.items():
+        found = await store.restrictions.volunteers(text, before=None, limit=10)
+        assert [one.volunteer_id for one in found] == expected, text
+    [older] = await store.restrictions.volunteers("lab", before=second, limit=10)
+    assert (older.volunteer_id, older.email, older.hosts) == (first, "volunteer1@example.org", 1)
+    assert len(await store.restrictions.volunteers("lab", before=None, limit=1)) == 1
