@@ -140,6 +140,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.BANNED: RefusalTraits(
         meaning="The project's operators have stopped sending work to this computer.",
+        of_hosts="are banned",
         remedy="Finished results are still accepted. Ask the project about the reason.",
         about=About.HOST,
         in_full=True,
@@ -147,6 +148,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.PAUSED: RefusalTraits(
         meaning="The project has paused some of its work, and no other jobs are available at the moment.",
+        of_hosts="get no paused work",
         advice="Operators paused this work: `muster resume`.",
     ),
     RefusalCode.DAILY_QUOTA: RefusalTraits(

@@ -1042,6 +1042,17 @@ CREATE TABLE process_report (
 )
 WITH (fillfactor='50');
 
+CREATE TABLE restriction (
+    kind text NOT NULL,
+    name text NOT NULL,
+    max_jobs integer DEFAULT 0 NOT NULL,
+    why text NOT NULL,
+    set_by text NOT NULL,
+    set_at double precision NOT NULL,
+    CONSTRAINT restriction_kind_check CHECK ((kind = ANY (ARRAY['volunteer'::text, 'host'::text, 'app'::text, 'queue'::text, 'batch'::text]))),
+    CONSTRAINT restriction_max_jobs_check CHECK ((max_jobs >= 0))
+);
+
 CREATE TABLE sample (
     step_s integer NOT NULL,
     at double precision NOT NULL,
@@ -1500,6 +1511,9 @@ ALTER TABLE ONLY plan_class
 ALTER TABLE ONLY process_report
     ADD CONSTRAINT process_report_pkey PRIMARY KEY (name);
 
+ALTER TABLE ONLY restriction
+    ADD CONSTRAINT restriction_pkey PRIMARY KEY (kind, name);
+
 ALTER TABLE ONLY sample
     ADD CONSTRAINT sample_pkey PRIMARY KEY (step_s, at);
 
@@ -1669,6 +1683,8 @@ CREATE TRIGGER mark_waiting_batch AFTER UPDATE ON batch_count FOR EACH ROW WHEN 
 CREATE TRIGGER mark_waiting_batch_of_new AFTER INSERT ON batch_count FOR EACH ROW WHEN ((new.unsent > 0)) EXECUTE FUNCTION mark_waiting_batch();
 
 CREATE TRIGGER note_change_of_plan_class AFTER INSERT OR DELETE OR UPDATE ON plan_class FOR EACH STATEMENT EXECUTE FUNCTION note_app_change();
+
+CREATE TRIGGER note_change_of_restriction AFTER INSERT OR DELETE OR UPDATE ON restriction FOR EACH STATEMENT EXECUTE FUNCTION note_app_change();
 
 CREATE TRIGGER note_change_of_signature AFTER UPDATE ON file FOR EACH ROW WHEN ((new.signature <> old.signature)) EXECUTE FUNCTION note_app_change();
 
