@@ -74,7 +74,7 @@ async def show(run: Run, batch_id: int) -> None:
     from administration.forecasts.words import risk_in_words
 
     shown = await run.ask(lambda client: client.batch(batch_id))
-    risk = shown["at_risk"]
+    risk = shown.get("at_risk")
     run.show(shown, lines_of({**shown, "at_risk": None if risk is None else risk_in_words(risk)}))
 
 

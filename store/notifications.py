@@ -45,7 +45,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 _subscription = mapper(Subscription)
-_delivery = mapper(Delivery, key=lambda row: str(row["key"]))
+_delivery = mapper(Delivery, key=lambda row: str(row["key"]), state=lambda row: DeliveryState(row["status"]))
 _row = mapper(DeliveryRow, delivery=_delivery)
 _news = mapper(BatchNews)
 _failures = mapper(AppFailures)

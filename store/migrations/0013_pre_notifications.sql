@@ -35,14 +35,14 @@ CREATE TABLE delivery (
     key              uuid NOT NULL DEFAULT gen_random_uuid(),
     subscription_id  int NOT NULL REFERENCES subscription ON DELETE CASCADE,
     made_at          double precision NOT NULL,
-    state            text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'sent', 'failed')),
+    status           text NOT NULL DEFAULT 'waiting' CHECK (status IN ('waiting', 'sent', 'failed')),
     attempts         int NOT NULL DEFAULT 0,
     next_at          double precision NOT NULL,          -- the next attempt
     ended_at         double precision,
     outcome          text NOT NULL DEFAULT '',           -- of the last attempt
     dropped          bigint NOT NULL DEFAULT 0
 );
-CREATE INDEX delivery_to_send ON delivery (next_at, delivery_id) WHERE state = 'waiting';
+CREATE INDEX delivery_to_send ON delivery (next_at, delivery_id) WHERE status = 'waiting';
 CREATE INDEX delivery_by_subscription ON delivery (subscription_id, delivery_id);
 CREATE INDEX delivery_by_time ON delivery (made_at);
 

@@ -81,7 +81,7 @@ UPDATE delivery SET
 FROM (
     SELECT delivery_id
     FROM delivery
-    WHERE state = 'waiting' AND next_at <= $1
+    WHERE status = 'waiting' AND next_at <= $1
     ORDER BY next_at, delivery_id
     LIMIT $2
 ) AS due
@@ -105,10 +105,10 @@ DELETE FROM subscription WHERE subscription_id = $1 RETURNING subscription_id;
 
 -- name: end_attempt_at_delivery
 -- Purpose: record the outcome of an attempt. A delivery that ended meanwhile stays as it is.
--- Arguments: $1 delivery_id, $2 state, $3 outcome, $4 now.
+-- Arguments: $1 delivery_id, $2 status, $3 outcome, $4 now.
 -- Result: none.
-UPDATE delivery SET state = $2, outcome = $3, ended_at = CASE WHEN $2 = 'waiting' THEN NULL ELSE $4::double precision END
-WHERE delivery_id = $1 AND state = 'waiting';
+UPDATE delivery SET status = $2, outcome = $3, ended_at = CASE WHEN $2 = 'waiting' THEN NULL ELSE $4::double precision END
+WHERE delivery_id = $1 AND status = 'waiting';
 
 
 -- name: endangered_batches
@@ -198,7 +198,7 @@ WHERE raised_at < $1
 -- Purpose: delete old deliveries.
 -- Arguments: $1 before when.
 -- Result: none.
-DELETE FROM delivery WHERE made_at < $1 AND state <> 'waiting';
+DELETE FROM delivery WHERE made_at < $1 AND status <> 'waiting';
 
 
 -- name: insert_subscription
@@ -263,7 +263,7 @@ WITH ready AS (
         )
         AND NOT EXISTS (
             SELECT FROM delivery
-            WHERE delivery.subscription_id = subscription.subscription_id AND delivery.state = 'waiting'
+            WHERE delivery.subscription_id = subscription.subscription_id AND delivery.status = 'waiting'
         )
 ),
 made AS (

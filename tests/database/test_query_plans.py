@@ -663,7 +663,7 @@ SIGNED_IN = """
     SELECT 'batch_done ' || id, 'batch_done', id, '{}' FROM generate_series(1, 5000) AS id;
     INSERT INTO subscription (person_id, channel, address, kinds, project_wide, interval_s, created_at)
     SELECT id, 'webhook', 'https://example.org', '{batch_done}', true, 0, 0 FROM generate_series(1, 100) AS id;
-    INSERT INTO delivery (subscription_id, made_at, state, next_at)
+    INSERT INTO delivery (subscription_id, made_at, status, next_at)
     SELECT id % 100 + 1, id, CASE WHEN id % 100 = 0 THEN 'waiting' ELSE 'sent' END, id
     FROM generate_series(1, 5000) AS id;
     INSERT INTO notification (subscription_id, event_id, delivery_id)

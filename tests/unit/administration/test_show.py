@@ -73,7 +73,8 @@ def test_account_names_its_parent() -> None:
     names = {1: "root", 2: "leaf"}
 
     assert account_as_json(root, names)["parent"] is None
-    assert account_as_json(leaf, names) == {"account_id": 2, "name": "leaf", "parent": "root", "shares": 3.0}
+    shown = {"account_id": 2, "name": "leaf", "parent": "root", "shares": 3.0, "permissions": ()}
+    assert account_as_json(leaf, names) == shown
 
 
 def test_submitter_names_its_account() -> None:
