@@ -85,7 +85,10 @@ ENTRIES = {
     "batch": ("cli.batches:batch", "Manage batches of jobs."),
     "job": ("cli.batches:job", "Show jobs and their instances."),
     "host": ("cli.hosts:host", "Show volunteers' hosts, and label them."),
-    "attention": ("cli.hosts:attention", "Show what needs attention, worst first: batches, app versions, hosts, periodic tasks, disks, backups."),
+    "attention": (
+        "cli.hosts:attention",
+        "Show what needs attention, worst first: batches, app versions, hosts, periodic tasks, disks, backups.",
+    ),
     "ban": ("cli.restrictions:ban", "Ban or limit a volunteer or a host."),
     "unban": ("cli.restrictions:unban", "Lift the ban or limit of a host or volunteer."),
     "pause": ("cli.restrictions:pause", "Send no new work of the project, an app, a queue or a batch."),
