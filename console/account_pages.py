@@ -37,7 +37,7 @@ MEANINGS = {
 Shown = Callable[[web.Request, Fields, FormError | None], Awaitable[RenderedPage]]
 
 
-class AccountPages(Pages[PageServices]):
+class AccountTreePages(Pages[PageServices]):
     """Pages about accounts. Every user may read them; only operators may change anything."""
 
     def __init__(self, services: PageServices) -> None:

@@ -15,7 +15,7 @@ from administration.restrictions import in_words
 from administration.results import sees_results
 from administration.show import job_as_json
 from console.charts import Chart, bar_of
-from console.drawing import TIME, Axis, Band, Line, Mark, Plot
+from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import sentence, standings
 from console.restrictions import restrictions_of
@@ -142,17 +142,17 @@ def _over(counts: Document) -> float:
     return float((counts["jobs_validated"] + counts["jobs_failed"]) / max(1, counts["jobs_total"]))
 
 
-def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[Mark], list[Band]]:
+def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[MarkLine], list[Band]]:
     """Return the vertical marks of the progress chart: the end, or the forecast end with q50 to q90 shaded."""
-    marks: list[Mark] = []
+    marks: list[MarkLine] = []
     shaded: list[Band] = []
     if shown["ended_at"] is not None:
-        marks.append(Mark(shown["ended_at"], "ended", "c3"))
+        marks.append(MarkLine(shown["ended_at"], "ended", "c3"))
     elif last is not None:
-        marks += [Mark(last.q50_at, "expected", "c1"), Mark(last.q90_at, "latest", "c4")]
+        marks += [MarkLine(last.q50_at, "expected", "c1"), MarkLine(last.q90_at, "latest", "c4")]
         shaded.append(Band([last.q50_at, last.q90_at]))
     if shown["deadline_at"] is not None:
-        marks.append(Mark(shown["deadline_at"], "deadline", "bad"))
+        marks.append(MarkLine(shown["deadline_at"], "deadline", "bad"))
     return marks, shaded
 
 

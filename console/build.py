@@ -15,7 +15,7 @@ from administration.notifications.subscriptions import Subscriptions
 from administration.results import Results
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.service import Thresholds
-from console.account_pages import AccountPages
+from console.account_pages import AccountTreePages
 from console.apps import AppPages
 from console.audit_page import AuditPage
 from console.batch_forms import BatchForms
@@ -123,7 +123,7 @@ def build_console(
         NotificationPages(services, subscriptions),
         SettingPages(services),
         PeoplePages(services),
-        AccountPages(services),
+        AccountTreePages(services),
         TokenPages(services),
         AuditPage(services),
         EntryPages(services),

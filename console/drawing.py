@@ -74,7 +74,7 @@ class Bins:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MarkLine:
     """A labelled vertical line."""
 
     x: float
@@ -83,7 +83,7 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class BarSeries:
     """One value per category. `cut`: the true value is larger; these bars are hatched."""
 
     name: str
@@ -244,7 +244,7 @@ class Plot:
     lines: Sequence[Line] = ()
     bands: Sequence[Band] = ()
     bins: Bins | None = None
-    marks: Sequence[Mark] = ()
+    marks: Sequence[MarkLine] = ()
     height: int = 220
     zoom: bool = False
 
@@ -367,11 +367,11 @@ def _hatch(key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class ColumnPlot:
     """Vertical bars in groups, one group per category."""
 
     labels: Sequence[str]
-    series: Sequence[Bars]
+    series: Sequence[BarSeries]
     y: Axis
     key: str = ""  # unique on the page if a bar is hatched
     height: int = 220
@@ -425,11 +425,11 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowPlot:
     """Horizontal bars, one row per category from the top: stacked away from zero, or in groups."""
 
     labels: Sequence[str]
-    series: Sequence[Bars]
+    series: Sequence[BarSeries]
     x: Axis
     stacked: bool = True
 
@@ -480,4 +480,4 @@ class Rows:
         return [sum(value for value in row if (value > 0) == up) for row in rows for up in (False, True)]
 
 
-Drawing = Plot | Columns | Rows
+Drawing = Plot | ColumnPlot | RowPlot

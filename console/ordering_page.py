@@ -24,7 +24,7 @@ from administration.ordering.priorities import (
 )
 from administration.ordering.sharing import Sharing
 from console.charts import Chart, hue
-from console.drawing import Axis, Bars, Rows
+from console.drawing import Axis, BarSeries, RowPlot
 from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
 from console.settings_pages import without_notes
 from domain.access import Role
@@ -191,8 +191,10 @@ PREVIEWED = 100
 OWN = "ordering.policy"
 
 
-def _rows(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: Axis, *, stacked: bool = True) -> Rows:
-    return Rows(labels, [Bars(name, of, hue(place)) for place, (name, of) in enumerate(series.items())], axis, stacked)
+def _rows(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: Axis, *, stacked: bool = True) -> RowPlot:
+    return RowPlot(
+        labels, [BarSeries(name, of, hue(place)) for place, (name, of) in enumerate(series.items())], axis, stacked
+    )
 
 
 def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:

@@ -17,7 +17,7 @@ from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
 from console.charts import Chart
-from console.drawing import Axis, Bins, Mark, Plot
+from console.drawing import Axis, Bins, MarkLine, Plot
 from console.settings_pages import without_notes
 from domain.access import Role
 from domain.catalogue import Catalogue
@@ -70,7 +70,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
         for threshold, names in named(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
     ]
     marks = [
-        Mark(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
+        MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
         for place, (threshold, names, at) in enumerate(lines)
     ]
     return Chart(

@@ -12,7 +12,7 @@ from administration.access.who import admit
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
 from console.charts import Chart, hue
-from console.drawing import Axis, Bars, Columns, Line, Plot
+from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
 from domain.units import HOUR_S
@@ -68,9 +68,9 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
     def cell(rule: str, kind: str) -> str:
         return f"{'> ' if is_cut(rule, kind) else ''}{length(_value(rules[rule], figure, kind))}"
 
-    def drawn(place: int, rule: str) -> Bars:
+    def drawn(place: int, rule: str) -> BarSeries:
         hours = [_hours(_value(rules[rule], figure, kind)) for kind in kinds]
-        return Bars(rule, hours, hue(place), [is_cut(rule, kind) for kind in kinds])
+        return BarSeries(rule, hours, hue(place), [is_cut(rule, kind) for kind in kinds])
 
     words = [kind.replace("_", " ") for kind in kinds]
     cut = any(is_cut(rule, kind) for rule in rules for kind in kinds)
@@ -81,7 +81,7 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
         about + (" Hatched bars: unfinished when the simulation ended, so the true value is larger." if cut else ""),
         ("promise", *rules),
         [(kind.replace("_", " "), *(cell(rule, kind) for rule in rules)) for kind in kinds],
-        Columns(words, [drawn(place, rule) for place, rule in enumerate(rules)], Axis("hours"), key),
+        ColumnPlot(words, [drawn(place, rule) for place, rule in enumerate(rules)], Axis("hours"), key),
     )
 
 
@@ -157,7 +157,7 @@ def _by_rule(
         *said,
         ("rule", *names),
         [(rule, *(_with_unit(one, axis.unit) for one in values[rule])) for rule in rules],
-        Columns(names, [Bars(rule, values[rule], hue(place)) for place, rule in enumerate(rules)], axis),
+        ColumnPlot(names, [BarSeries(rule, values[rule], hue(place)) for place, rule in enumerate(rules)], axis),
     )
 
 

@@ -57,7 +57,7 @@ def pause_s(attempts: int) -> Seconds:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RaisedEvent:
     """An event. `key` identifies it, so that it is raised once; `submitter_ids` own the batches concerned."""
 
     key: str

@@ -21,8 +21,8 @@ from domain.notifications import (
     Delivery,
     DeliveryRow,
     DeliveryState,
-    Event,
     EventKind,
+    RaisedEvent,
     Subscription,
     pause_s,
 )
@@ -37,7 +37,7 @@ MOST_BATCHES = 1000  # per round; the next round reads further ones
 WINDOW = "notifications"  # name of the note about the window
 
 
-class Window(msgspec.Struct, frozen=True):
+class FailureWindow(msgspec.Struct, frozen=True):
     """The window in which failures are counted, and the apps that failed in the previous one."""
 
     since_at: float
@@ -50,7 +50,7 @@ _row = mapper(DeliveryRow, delivery=_delivery)
 _news = mapper(BatchNews)
 _failures = mapper(AppFailures)
 _event = mapper(
-    Event,
+    RaisedEvent,
     detail=lambda row: rows.decoded_object(row["detail"]),
     submitter_ids=lambda row: tuple(msgspec.json.decode(row["submitter_ids"], type=list[int])),
 )
@@ -69,7 +69,7 @@ class PostgresNotifications(OnDatabase):
         endangered = await self._database.fetch("endangered_batches", now, MOST_BATCHES)
         return [_news(row) for row in ended], [_news(row) for row in endangered]
 
-    async def raise_events(self, events: Sequence[Event]) -> None:
+    async def raise_events(self, events: Sequence[RaisedEvent]) -> None:
         """Raise events for the subscriptions to them. Events with a known key are left out."""
 
         async def write(connection: Connection) -> None:
@@ -87,15 +87,15 @@ class PostgresNotifications(OnDatabase):
         if events:
             await self._database.in_transaction(write)
 
-    async def window(self) -> Window | None:
+    async def window(self) -> FailureWindow | None:
         """Return the window of failures; None before the first one."""
         row = await self._database.fetch_one("report_of_duty", WINDOW)
-        return None if row is None else msgspec.json.decode(row["report"], type=Window)
+        return None if row is None else msgspec.json.decode(row["report"], type=FailureWindow)
 
     async def app_failures(self, since: Instant) -> Sequence[AppFailures]:
         return [_failures(row) for row in await self._database.fetch("app_failures", since, MOST_FAILURES)]
 
-    async def begin_window(self, window: Window, *, now: Instant) -> None:
+    async def begin_window(self, window: FailureWindow, *, now: Instant) -> None:
         """Note the results reported so far, and delete what is no longer needed."""
 
         async def write(connection: Connection) -> None:
@@ -111,14 +111,14 @@ class PostgresNotifications(OnDatabase):
 
     async def due_deliveries(
         self, now: Instant, limit: int
-    ) -> Sequence[tuple[Delivery, Subscription, Sequence[Event]]]:
+    ) -> Sequence[tuple[Delivery, Subscription, Sequence[RaisedEvent]]]:
         """Make deliveries of waiting events, and claim due ones: their next attempt is planned before this one."""
         await self._database.execute("make_deliveries", now, MOST_EVENTS)
         claimed = await self._database.fetch("claim_deliveries", now, limit, pause_s(1), MOST_PAUSE_S)
         found = [_delivery(row) for row in claimed]
         known = await self._with([one.subscription_id for one in found])
         ids = [one.delivery_id for one in found]
-        events = defaultdict[DeliveryId, list[Event]](list)
+        events = defaultdict[DeliveryId, list[RaisedEvent]](list)
         for row in await self._database.fetch("events_of_deliveries", ids) if ids else ():
             events[row["delivery_id"]].append(_event(row))
         return [

@@ -14,7 +14,7 @@ from administration.notifications.messages import mail_text, webhook_body
 from administration.notifications.webhook import Webhooks, signature
 from domain.clock import Clock
 from domain.errors import MusterError
-from domain.notifications import MOST_ATTEMPTS, Channel, Delivery, DeliveryState, Event, EventKind, Subscription
+from domain.notifications import MOST_ATTEMPTS, Channel, Delivery, DeliveryState, EventKind, RaisedEvent, Subscription
 from domain.settings import Settings
 from domain.units import DAY_S
 from store.notifications import PostgresNotifications
@@ -62,7 +62,7 @@ class Deliverer:
         await asyncio.gather(*[self._attempt(*one) for one in due])
         return DeliveryReport(len(due), len(due) == AT_ONCE)
 
-    async def _attempt(self, delivery: Delivery, subscription: Subscription, events: Sequence[Event]) -> None:
+    async def _attempt(self, delivery: Delivery, subscription: Subscription, events: Sequence[RaisedEvent]) -> None:
         try:
             async with asyncio.timeout(LIMIT_S):
                 outcome, state = await self._send(delivery, subscription, events), DeliveryState.SENT
@@ -73,7 +73,7 @@ class Deliverer:
         shown = "".join(one if one.isprintable() else "?" for one in outcome[:MOST_OUTCOME_CHARS])
         await self._store.end_attempt(delivery.delivery_id, state, shown, now=self._clock.now())
 
-    async def _send(self, delivery: Delivery, subscription: Subscription, events: Sequence[Event]) -> str:
+    async def _send(self, delivery: Delivery, subscription: Subscription, events: Sequence[RaisedEvent]) -> str:
         """Send a message and return the outcome. Raises MailError, NoMailServerError, WebhookError."""
         project = self._settings().project
         if subscription.channel is Channel.WEBHOOK:

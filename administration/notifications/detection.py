@@ -8,10 +8,10 @@ from administration.heartbeats import SILENT_S
 from administration.unschedulable import RefusedByAll, is_cut, refused_of
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.notifications import WINDOW_S, AppFailures, BatchNews, Event, EventKind
+from domain.notifications import WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
 from domain.settings import NotificationSettings
 from domain.units import Instant, later
-from store.notifications import PostgresNotifications, Window
+from store.notifications import FailureWindow, PostgresNotifications
 from store.process_reports import PostgresProcessReports
 from store.views import PostgresViews
 
@@ -47,13 +47,13 @@ class EventWatch:
         failing = () if window is None else await self._failing(Instant(window.since_at))
         known = () if window is None else window.failing
         await self._store.raise_events([_of_app(one, now) for one in failing if one.app not in known])
-        await self._store.begin_window(Window(now, [one.app for one in failing]), now=now)
+        await self._store.begin_window(FailureWindow(now, [one.app for one in failing]), now=now)
 
     async def _failing(self, since: Instant) -> Sequence[AppFailures]:
         found = await self._store.app_failures(since)
         return [one for one in found if one.is_failing(self._settings())]
 
-    async def _stuck(self, now: Instant) -> Sequence[Event]:
+    async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
         processes = await self._reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
         stuck = {} if is_cut(workers) else {one.batch_id: one for one in refused_of(workers, now=now) if one.is_certain}
@@ -61,7 +61,7 @@ class EventWatch:
         return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
 
 
-def _of_batch(news: BatchNews, now: Instant) -> Event:
+def _of_batch(news: BatchNews, now: Instant) -> RaisedEvent:
     kind = EventKind(news.key.partition(" ")[0])
     shown = {
         "batch": news.name,
@@ -76,10 +76,10 @@ def _of_batch(news: BatchNews, now: Instant) -> Event:
         "q50_at": news.q50_at,
         "q90_at": news.q90_at,
     }
-    return Event(news.key, kind, now, shown, news.batch_id, (news.submitter_id,))
+    return RaisedEvent(news.key, kind, now, shown, news.batch_id, (news.submitter_id,))
 
 
-def _of_app(found: AppFailures, now: Instant) -> Event:
+def _of_app(found: AppFailures, now: Instant) -> RaisedEvent:
     shown = {
         "app": found.app,
         "failures": found.failures,
@@ -88,11 +88,11 @@ def _of_app(found: AppFailures, now: Instant) -> Event:
         "batch_ids": found.batch_ids[:MOST_BATCH_IDS],
     }
     key = f"{EventKind.APP_FAILING.value} {found.app} {now:.0f}"
-    return Event(key, EventKind.APP_FAILING, now, shown, None, found.submitter_ids)
+    return RaisedEvent(key, EventKind.APP_FAILING, now, shown, None, found.submitter_ids)
 
 
-def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant) -> Event:
+def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant) -> RaisedEvent:
     code = refused.codes[0][0] if refused.codes else "unknown"
     shown = {"batch": batch.name, "code": code, "waiting": refused.waiting, "hosts": refused.hosts}
     key = f"{EventKind.WORK_STUCK.value} {batch.batch_id} {code}"
-    return Event(key, EventKind.WORK_STUCK, now, shown, batch.batch_id, (batch.submitter_id,))
+    return RaisedEvent(key, EventKind.WORK_STUCK, now, shown, batch.batch_id, (batch.submitter_id,))

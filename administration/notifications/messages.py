@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from domain.notifications import Delivery, Event, EventKind, Subscription
+from domain.notifications import Delivery, EventKind, RaisedEvent, Subscription
 from domain.refusals import traits_of
 from domain.settings import ProjectSettings
 from domain.units import utc
@@ -26,11 +26,11 @@ Otherwise ignore this message; you will get no other.
 """
 
 
-def sentence(event: Event) -> str:
+def sentence(event: RaisedEvent) -> str:
     """Return what happened, in one sentence.
 
     >>> done = {"batch": "big", "state": "complete", "jobs_total": 9, "jobs_validated": 8, "jobs_failed": 1}
-    >>> sentence(Event("k", EventKind.BATCH_DONE, 0.0, done, batch_id=7))
+    >>> sentence(RaisedEvent("k", EventKind.BATCH_DONE, 0.0, done, batch_id=7))
     'Batch 7 (big) is complete: 8 of 9 jobs are valid, 1 failed.'
     """
     detail: Mapping[str, Any] = event.detail  # Any: a JSON document
@@ -62,14 +62,14 @@ def sentence(event: Event) -> str:
             return "Confirm this address."
 
 
-def link_of(event: Event, url: str) -> str:
+def link_of(event: RaisedEvent, url: str) -> str:
     """Return the address of the page about the event, below the master URL."""
     if event.batch_id is not None:
         return f"{url}console/batches/{event.batch_id}{'/why' if event.kind is EventKind.WORK_STUCK else ''}"
     return f"{url}console/hosts?show=failing" if event.kind is EventKind.APP_FAILING else f"{url}console/notifications"
 
 
-def webhook_body(delivery: Delivery, events: Sequence[Event], project: ProjectSettings) -> bytes:
+def webhook_body(delivery: Delivery, events: Sequence[RaisedEvent], project: ProjectSettings) -> bytes:
     """Return the JSON message. It is the same at every attempt."""
     shown = [
         {
@@ -88,7 +88,7 @@ def webhook_body(delivery: Delivery, events: Sequence[Event], project: ProjectSe
 
 
 def mail_text(
-    subscription: Subscription, delivery: Delivery, events: Sequence[Event], project: ProjectSettings, stop: str
+    subscription: Subscription, delivery: Delivery, events: Sequence[RaisedEvent], project: ProjectSettings, stop: str
 ) -> tuple[str, str]:
     """Return subject and text. `stop` is the address that ends the subscription."""
     name = " ".join(project.name.split())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from console.charts import Chart
-from console.drawing import Columns
+from console.drawing import ColumnPlot
 from console.simulate import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
 
 RESULT: dict[str, Any] = {
@@ -27,8 +27,8 @@ RESULT: dict[str, Any] = {
 }
 
 
-def drawn(chart: Chart | None) -> Columns:
-    assert chart is not None and isinstance(chart.drawing, Columns)
+def drawn(chart: Chart | None) -> ColumnPlot:
+    assert chart is not None and isinstance(chart.drawing, ColumnPlot)
     return chart.drawing
 
 

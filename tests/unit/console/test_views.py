@@ -10,7 +10,7 @@ from administration.cursors import cursor_of
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
-from console.drawing import Plot, Rows
+from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
 from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
@@ -183,7 +183,7 @@ def test_ordering_times_are_relative_to_now() -> None:
 
     assert chart is not None
     assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
-    assert isinstance(chart.drawing, Rows)
+    assert isinstance(chart.drawing, RowPlot)
     assert (chart.drawing.series[0].values, chart.drawing.x.title) == ([-1.0, 3.0], "hours from now")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Logical end"
