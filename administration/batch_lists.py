@@ -8,6 +8,7 @@ from typing import TypeVar
 from administration.names import checked_text
 from domain.batches import BatchState, QoS
 from domain.errors import InvalidInputError
+from domain.units import Instant
 from domain.views import BatchChoice, BatchSort
 from store.postgres import PostgresStore
 
@@ -24,7 +25,7 @@ async def batch_choice(
     submitter: str = "",
     account: str = "",
     queue: str = "",
-    at_risk: bool = False,
+    at_risk_at: Instant | None = None,
     blocked: bool = False,
     text: str = "",
 ) -> BatchChoice:
@@ -34,7 +35,7 @@ async def batch_choice(
     """
     if state not in (None, BatchState.ACTIVE):
         _refuse("sort", "id or -id for batches that have ended", sort.value if sort.key != "id" else None)
-        _refuse("at_risk", "no value for batches that have ended", at_risk or None)
+        _refuse("at_risk", "no value for batches that have ended", None if at_risk_at is None else True)
         _refuse("blocked", "no value for batches that have ended", blocked or None)
     people = store.people
     return BatchChoice(
@@ -48,7 +49,7 @@ async def batch_choice(
         if account
         else None,
         checked_text(queue, "queue") or None,
-        at_risk,
+        at_risk_at,
         blocked,
         checked_text(text.strip(), "q"),
     )

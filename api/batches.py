@@ -27,6 +27,7 @@ from api.table import REPLAYED, Ask, File, NoParams, operation, reply
 from api.versions import edited_part
 from domain.access import Right, Role
 from domain.batches import BatchState, QoS
+from domain.clock import Clock
 from domain.errors import MusterError
 from domain.jobs import InstanceState, JobState
 from domain.units import BatchId, InstanceId, JobId
@@ -54,7 +55,8 @@ class BatchesParams(Page, forbid_unknown_fields=True, kw_only=True):
     account: Annotated[str, msgspec.Meta(description="Name of the account.")] = ""
     queue: Annotated[str, msgspec.Meta(description="Name of the queue.")] = ""
     at_risk: Annotated[
-        bool, msgspec.Meta(description="Only active batches whose deadline is before `completion_q90_at`.")
+        bool,
+        msgspec.Meta(description="Only active batches that missed their deadline, or may by their forecast."),
     ] = False
     blocked: Annotated[bool, msgspec.Meta(description="Only active batches over a limit (`hold`).")] = False
     q: Annotated[str, msgspec.Meta(description="A part of the name, in upper or lower case.")] = ""
@@ -149,8 +151,11 @@ class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 class BatchesApi:
     TAG = "batches"
 
-    def __init__(self, store: PostgresStore, batches: Batches, forecasts: ForecastViews, results: Results) -> None:
+    def __init__(
+        self, store: PostgresStore, batches: Batches, forecasts: ForecastViews, results: Results, clock: Clock
+    ) -> None:
         self._store = store
+        self._clock = clock
         self._batches = batches
         self._forecasts = forecasts
         self._results = results
@@ -169,7 +174,7 @@ class BatchesApi:
             submitter=asked.submitter,
             account=asked.account,
             queue=asked.queue,
-            at_risk=asked.at_risk,
+            at_risk_at=self._clock.now() if asked.at_risk else None,
             blocked=asked.blocked,
             text=asked.q,
         )

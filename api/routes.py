@@ -70,7 +70,7 @@ class Api:
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
             operations_of(
-                BatchesApi(store, batches, ForecastViews(store, clock), results),
+                BatchesApi(store, batches, ForecastViews(store, clock), results, clock),
                 RepeatingApi(store, batches, results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications, clock),

@@ -83,7 +83,7 @@ class BatchLine:
         return risk_in_words(self.at_risk) if self.at_risk else ""
 
 
-async def asked_of(query: Mapping[str, str], store: PostgresStore) -> tuple[BatchChoice, BatchSort]:
+async def asked_of(query: Mapping[str, str], store: PostgresStore, now: Instant) -> tuple[BatchChoice, BatchSort]:
     """Parse the filters and the order in the URL. Raises InvalidInputError."""
     sort = chosen(BatchSort, query.get("sort", "") or BatchSort.NEWEST, "sort")
     if (tab := query.get("state", "")) not in TABS:
@@ -93,7 +93,7 @@ async def asked_of(query: Mapping[str, str], store: PostgresStore) -> tuple[Batc
         sort,
         state=BatchState(tab) if tab not in ("", ATTENTION, AT_RISK, BLOCKED) else None,
         qos=chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
-        at_risk=tab == AT_RISK,
+        at_risk_at=now if tab == AT_RISK else None,
         blocked=tab == BLOCKED,
         text=query.get("q", ""),
         **{name: query.get(name, "") for name in ("app", "submitter", "account", "queue")},
@@ -164,7 +164,8 @@ class BatchListPage(Pages[PageServices]):
     @get("/batches", "batches", asks=(*FILTERS, "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         store, query = self._services.store, request.query
-        choice, sort = await asked_of(query, store)
+        now = self._services.clock.now()
+        choice, sort = await asked_of(query, store, now)
         if query.get("state") == ATTENTION:
             choice = replace(choice, ids=tuple(sorted((await self._attention.now()).batch_ids)))
         if is_csv(query):
@@ -175,10 +176,9 @@ class BatchListPage(Pages[PageServices]):
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        now = self._services.clock.now()
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        counts, person = await store.listings.counts(), present(request)
+        counts, person = await store.listings.counts(now), present(request)
         settings = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, now),

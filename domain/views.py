@@ -142,8 +142,8 @@ class BatchSort(StrEnum):
 class BatchChoice:
     """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case.
 
-    `at_risk`: only active batches whose deadline is earlier than q90 of their forecast. `blocked`: only active batches
-    over a limit. `ids`: only these, as far as they are active.
+    `at_risk_at`: only active batches that have missed their deadline at this time, or may miss it by their forecast.
+    `blocked`: only active batches over a limit. `ids`: only these, as far as they are active.
     """
 
     state: BatchState | None = None
@@ -152,14 +152,14 @@ class BatchChoice:
     submitter_id: SubmitterId | None = None
     account_id: AccountId | None = None
     queue: str | None = None
-    at_risk: bool = False
+    at_risk_at: Instant | None = None
     blocked: bool = False
     text: str = ""
     ids: tuple[BatchId, ...] | None = None
 
     @property
     def active_only(self) -> bool:
-        return self.state is BatchState.ACTIVE or self.at_risk or self.blocked or self.ids is not None
+        return self.state is BatchState.ACTIVE or self.at_risk_at is not None or self.blocked or self.ids is not None
 
 
 @dataclass(frozen=True, slots=True)

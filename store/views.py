@@ -96,7 +96,7 @@ class PostgresListings(OnDatabase):
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             found = await self._database.fetch(
-                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk, choice.blocked, choice.ids
+                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk_at, choice.blocked, choice.ids
             )
         else:
             first = LAST_ID if after is None and sort is BatchSort.NEWEST else place.batch_id
@@ -111,8 +111,8 @@ class PostgresListings(OnDatabase):
         by_id = {row["batch_id"]: _listed(row) for row in await self._database.fetch("listed_batches", list(batch_ids))}
         return [by_id[one] for one in batch_ids if one in by_id]
 
-    async def counts(self) -> ActiveCounts:
-        return _active_counts(await self._database.fetch_first("active_counts"))
+    async def counts(self, now: Instant) -> ActiveCounts:
+        return _active_counts(await self._database.fetch_first("active_counts", now))
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}

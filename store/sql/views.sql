@@ -258,7 +258,7 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 -- Purpose: return selected active batches in some order. It reads all active batches, from their index, and keeps the first.
 -- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
 --   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
---   $11 queue (null: any), $12 text, $13 only those at risk, $14 only those over a limit,
+--   $11 queue (null: any), $12 text, $13 time at which their deadlines are missed or at risk (null: any), $14 only those over a limit,
 --   $15 batch_ids (null: all).
 -- Result: batch_id in order.
 SELECT keyed.batch_id
@@ -285,7 +285,18 @@ FROM (
         AND ($10::int IS NULL OR account_id = $10)
         AND ($11::text IS NULL OR queue = $11)
         AND strpos(lower(name), $12) > 0
-        AND (NOT $13::boolean OR deadline_at < completion_q90_at)
+        AND (
+            $13::double precision IS NULL
+            OR deadline_at <= $13
+            OR EXISTS (
+                SELECT
+                FROM batch_forecast
+                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
+                WHERE batch_forecast.batch_id = batch.batch_id
+                    AND forecast.q90_at > batch.deadline_at
+                    AND forecast.method NOT IN ('fallback', 'a_priori')
+            )
+        )
         AND (NOT $14::boolean OR hold IS NOT NULL)
         AND ($15::bigint[] IS NULL OR batch_id = ANY($15))
 ) AS keyed
@@ -296,9 +307,22 @@ LIMIT $6;
 
 -- name: active_counts
 -- Purpose: count the active batches, and among them those at risk and those that a limit blocks.
--- Arguments: none.
+-- Arguments: $1 now.
 -- Result: one row: active, at_risk, blocked.
-SELECT count(*) AS active, count(*) FILTER (WHERE deadline_at < completion_q90_at) AS at_risk, count(hold) AS blocked
+SELECT
+    count(*) AS active,
+    count(*) FILTER (
+        WHERE deadline_at <= $1
+            OR EXISTS (
+                SELECT
+                FROM batch_forecast
+                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
+                WHERE batch_forecast.batch_id = batch.batch_id
+                    AND forecast.q90_at > batch.deadline_at
+                    AND forecast.method NOT IN ('fallback', 'a_priori')
+            )
+    ) AS at_risk,
+    count(hold) AS blocked
 FROM batch
 WHERE state = 'active';
 

@@ -77,8 +77,13 @@ async def test_batches_are_listed_by_their_forecast_end(store: Store) -> None:
 
     assert await pages(store, BatchSort.EXPECTED_END) == [near.batch_id, far.batch_id, none.batch_id]
     assert await pages(store, BatchSort.LATEST_END_DOWN) == [far.batch_id, near.batch_id, none.batch_id]
-    assert await pages(store, BatchSort.NEWEST, BatchChoice(at_risk=True)) == [far.batch_id]
-    assert await store.listings.counts() == ActiveCounts(3, 1, 0)
+    assert await pages(store, BatchSort.NEWEST, BatchChoice(at_risk_at=NOW)) == [far.batch_id]
+    assert await pages(store, BatchSort.NEWEST, BatchChoice(at_risk_at=later(NOW, 30.0))) == [
+        near.batch_id,
+        none.batch_id,
+        far.batch_id,
+    ]
+    assert await store.listings.counts(NOW) == ActiveCounts(3, 1, 0)
 
 
 async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store) -> None:

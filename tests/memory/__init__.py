@@ -53,7 +53,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.arrivals = MemoryArrivals()
         self.volunteer_views = MemoryVolunteerViews(work)
         self.host_lists = MemoryHostLists(registry, work, self.generations)
-        self.listings = MemoryListings(registry, work)
+        self.listings = MemoryListings(registry, work, self.forecasts)
         self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.process_reports = MemoryProcessReports()
         self.samples = MemorySamples(work)

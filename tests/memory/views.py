@@ -9,6 +9,7 @@ import store.memory.insight
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.credit import NO_CREDIT, CreditKind
 from domain.errors import NotFoundError
+from domain.forecasts import risk_of
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobState
@@ -33,6 +34,7 @@ from store.counting import added, job_counts
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
+from tests.memory.files import MemoryForecasts
 from tests.recount import instance_counts
 
 
@@ -124,9 +126,10 @@ class MemoryViews(store.memory.insight.MemoryViews):
 
 
 class MemoryListings:
-    def __init__(self, registry: Registry, work: Work) -> None:
+    def __init__(self, registry: Registry, work: Work, forecasts: MemoryForecasts) -> None:
         self._registry = registry
         self._work = work
+        self._forecasts = forecasts
 
     async def batches(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
@@ -134,6 +137,8 @@ class MemoryListings:
         chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
         if sort.key != "id" or choice.active_only:
             chosen = [one for one in chosen if one.state is BatchState.ACTIVE]
+        if choice.at_risk_at is not None:
+            chosen = await self._at_risk(chosen, choice.at_risk_at)
 
         def key(place: BatchPlace) -> tuple[float, float, int]:
             return place.first, place.second, sort.sign * place.batch_id
@@ -145,11 +150,15 @@ class MemoryListings:
     async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
         return [self._listed(self._work.batches[one]) for one in batch_ids if one in self._work.batches]
 
-    async def counts(self) -> ActiveCounts:
+    async def counts(self, now: Instant) -> ActiveCounts:
         active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
         return ActiveCounts(
-            len(active), sum(_is_at_risk(one) for one in active), sum(one.hold is not None for one in active)
+            len(active), len(await self._at_risk(active, now)), sum(one.hold is not None for one in active)
         )
+
+    async def _at_risk(self, batches: Sequence[StoredBatch], now: Instant) -> list[StoredBatch]:
+        last = await self._forecasts.last([one.batch_id for one in batches])
+        return [one for one in batches if risk_of(one.new.deadline_at, last.get(one.batch_id), now) is not None]
 
     def _listed(self, one: StoredBatch) -> ListedBatch:
         submitter = self._registry.submitters[one.new.submitter_id].name
@@ -191,16 +200,10 @@ def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
         and choice.submitter_id in (None, one.new.submitter_id)
         and choice.account_id in (None, one.new.account_id)
         and choice.queue in (None, one.new.queue)
-        and (_is_at_risk(one) or not choice.at_risk)
         and (one.hold is not None or not choice.blocked)
         and choice.text.lower() in one.new.name.lower()
         and (choice.ids is None or one.batch_id in choice.ids)
     )
-
-
-def _is_at_risk(one: StoredBatch) -> bool:
-    batch = one.as_batch()
-    return None not in (batch.deadline_at, batch.completion_q90_at) and batch.deadline_at < batch.completion_q90_at  # type: ignore[operator]  # neither is None
 
 
 def _total(app: str, qos: QoS, batches: Iterable[StoredBatch]) -> ActiveTotal:

@@ -121,16 +121,16 @@ async def test_a_list_is_chosen_by_its_address() -> None:
     memory = MemoryStore()
     batch, store = await a_submitted_batch(memory, jobs=1), as_postgres(memory)
 
-    choice, sort = await asked_of({"app": "pi", "state": "at_risk", "sort": "-order", "q": " Rush "}, store)
+    choice, sort = await asked_of({"app": "pi", "state": "at_risk", "sort": "-order", "q": " Rush "}, store, NOW)
 
-    assert (choice.app_id, choice.state, choice.at_risk, choice.text) == (batch.app_id, None, True, "Rush")
+    assert (choice.app_id, choice.state, choice.at_risk_at, choice.text) == (batch.app_id, None, NOW, "Rush")
     assert sort is BatchSort.ORDER_DOWN
     for wrong in (
         *({"app": "none"}, {"submitter": "none"}, {"account": "none"}),
         *({"state": "asleep"}, {"qos": "soon"}, {"sort": "size"}, {"sort": "order", "state": "complete"}),
     ):
         with pytest.raises(InvalidInputError, match=f"^{next(iter(wrong))}: "):
-            await asked_of(wrong, store)
+            await asked_of(wrong, store, NOW)
 
 
 def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
