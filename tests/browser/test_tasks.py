@@ -106,7 +106,7 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
     await tab.page.get_by_role("button", name="Run").click()
     await expect(tab.page.get_by_role("heading", name="All figures")).to_be_visible(timeout=60_000)
     await expect(tab.page.get_by_role("row", name=re.compile("instances per job")).last).to_be_visible()
-    await expect(tab.page.locator("figure.chart .main-svg").first).to_be_visible()
+    await expect(tab.page.locator("figure.chart svg").first).to_be_visible()
     await tab.picture("two-rules")
     assert tab.complaints == []
 

@@ -120,6 +120,7 @@ async def test_a_volunteer_joins_lends_a_computer_and_chooses_its_work(server: L
         "enter": "/volunteers/sign-in",
         "forgotten": "/volunteers/forgotten",
         "reset": "/volunteers/reset?code=x",
+        "verify": "/volunteers/verify?code=x",
         "user": "/show_user.php?userid=1",
         "status": "/server_status.php",
     }
