@@ -152,19 +152,22 @@ LIMIT $2;
 
 
 -- name: ended_batches
--- Purpose: return watched batches that ended lately, without those whose event exists.
+-- Purpose: return watched batches that ended lately, without those whose event exists. A retried batch ends again.
 -- Arguments: $1 since when, $2 limit.
 -- Result: batches with the key of their event, app and submitter, by id.
 SELECT
-    'batch_done ' || batch.batch_id AS key, batch.batch_id, batch.name, batch.submitter_id, batch.state, batch.jobs_total,
-    batch.jobs_validated, batch.jobs_failed, batch.ended_at, batch.deadline_at, app.name AS app,
-    submitter.name AS submitter, NULL::double precision AS q50_at, NULL::double precision AS q90_at
+    found.key, batch.batch_id, batch.name, batch.submitter_id, batch.state, batch.jobs_total, batch.jobs_validated,
+    batch.jobs_failed, batch.ended_at, batch.deadline_at, app.name AS app, submitter.name AS submitter,
+    NULL::double precision AS q50_at, NULL::double precision AS q90_at
 FROM (
-    SELECT watch.batch_id
+    SELECT watch.batch_id, 'batch_done ' || watch.batch_id || ' ' || round(ended.ended_at)::bigint AS key
     FROM batch_watch AS watch
     JOIN batch AS ended ON ended.batch_id = watch.batch_id
     WHERE ended.ended_at >= $1
-        AND NOT EXISTS (SELECT FROM event WHERE event.key = 'batch_done ' || watch.batch_id)
+        AND NOT EXISTS (
+            SELECT FROM event
+            WHERE event.key = 'batch_done ' || watch.batch_id || ' ' || round(ended.ended_at)::bigint
+        )
     ORDER BY watch.batch_id
     LIMIT $2
 ) AS found
@@ -376,4 +379,10 @@ DELETE FROM batch_watch
 USING batch
 WHERE batch.batch_id = batch_watch.batch_id
     AND batch.state <> 'active'
-    AND (batch.ended_at < $1 OR EXISTS (SELECT FROM event WHERE event.key = 'batch_done ' || batch.batch_id));
+    AND (
+        batch.ended_at < $1
+        OR EXISTS (
+            SELECT FROM event
+            WHERE event.key = 'batch_done ' || batch.batch_id || ' ' || round(batch.ended_at)::bigint
+        )
+    );

@@ -117,6 +117,28 @@ async def test_complete_batch_is_sent_once_with_a_signature(told: LiveServer) ->
         assert (sent["state"], sent["attempts"], sent["key"]) == ("sent", 1, headers["Idempotency-Key"])
 
 
+async def test_batch_that_ends_again_after_a_retry_is_sent(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url, interval_s=0)
+        host = await told.add_host()
+        batch_id = await told.submit(jobs={"max_errors": 1})
+        [task] = await host.ask()
+        host.end(task, CLIENT_ERROR, 1)
+        await host.call()
+        await told.validate()
+        await notify(told)
+        await told.forward(HOUR_S)
+        await told.create("POST", f"/batches/{batch_id}/retry")
+        await told.feed()
+        await told.create("POST", f"/batches/{batch_id}/abort")
+
+        await notify(told)
+        await notify(told)
+
+        ended = [json.loads(body)["events"][0]["detail"]["state"] for _, body in hook.kept]
+        assert (kinds_of(hook), ended) == ([["batch_done"]] * 2, ["complete", "aborted"])
+
+
 async def test_submitters_hear_of_their_own_batches_only(told: LiveServer) -> None:
     async with a_hook() as all_hook, a_hook() as own_hook:
         await subscribe(told, all_hook.url)
