@@ -422,6 +422,36 @@ async def test_former_operator_gets_nothing_more(told: LiveServer) -> None:
         assert hook.kept == []
 
 
+@pytest.mark.parametrize(
+    ("path", "off", "on"),
+    [
+        ("/subscriptions/1", {"paused": True}, {"paused": False}),
+        (f"/people/{OPERATOR}", {"role": "viewer"}, {"role": "operator"}),
+        (f"/people/{OPERATOR}", {"active": False}, {"active": True}),
+    ],
+)
+async def test_retry_waits_while_its_subscription_may_not(
+    told: LiveServer, path: str, off: Mapping[str, Any], on: Mapping[str, Any]
+) -> None:
+    async with a_hook(status=503) as hook:
+        await subscribe(told, hook.url)
+        await done_batch(told)
+        await notify(told)
+        assert len(hook.kept) == 1
+        hook.status = 204
+        await told.create("PATCH", path, json=off)
+        await told.forward(61.0)
+        await notify(told)
+        [row] = await deliveries(told)
+        assert (len(hook.kept), row["state"], row["attempts"]) == (1, "waiting", 1)
+
+        await told.create("PATCH", path, json=on)
+        await notify(told)
+
+        [row] = await deliveries(told)
+        assert (len(hook.kept), row["state"]) == (2, "sent")
+
+
 async def test_rotated_secret_overlaps_for_a_day(told: LiveServer) -> None:
     async with a_hook() as hook:
         await subscribe(told, hook.url)
