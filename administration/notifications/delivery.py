@@ -66,10 +66,16 @@ class Deliverer:
         try:
             async with asyncio.timeout(LIMIT_S):
                 outcome, state = await self._send(delivery, subscription, events), DeliveryState.SENT
-        except (MusterError, TimeoutError, ValueError) as error:  # ValueError: text that no header may contain
-            outcome = str(error) or f"no reply within {LIMIT_S:g} s"
+        except (
+            Exception
+        ) as error:  # an outcome also of a fault: otherwise the delivery blocks its subscription for ever
+            known = isinstance(
+                error, (MusterError, TimeoutError, ValueError)
+            )  # ValueError: text that no header may have
+            outcome = (str(error) or f"no reply within {LIMIT_S:g} s") if known else f"internal error: {error!r}"
             state = DeliveryState.FAILED if delivery.attempts >= MOST_ATTEMPTS else DeliveryState.WAITING
-            log.warning("notification not delivered", key=delivery.key, attempts=delivery.attempts, why=outcome)
+            about = {"key": delivery.key, "attempts": delivery.attempts, "why": outcome}
+            log.warning("notification not delivered", **about, exc_info=None if known else error)
         shown = "".join(one if one.isprintable() else "?" for one in outcome[:MOST_OUTCOME_CHARS])
         await self._store.end_attempt(delivery.delivery_id, state, shown, now=self._clock.now())
 
