@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
+from yarl import URL
 
 from administration.access.sign_in import stretched
 from administration.accounts import AccountKeys
@@ -520,6 +522,32 @@ async def test_link_with_another_code_does_nothing(told: LiveServer) -> None:
             async with told.http.post(f"{told.url}console/subscription/1/{code}") as page:
                 assert page.status == 404
         assert len((await told.create("GET", "/subscriptions"))["subscriptions"]) == 1
+
+
+async def test_link_of_no_possible_subscription_is_not_found(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url)
+    for number, code in ((2**40, "0" * 32), (2**62, "0" * 32), (1, "%ff")):
+        url = URL(f"{told.url}console/subscription/{number}/{code}", encoded=True)
+        async with told.http.get(url) as page:
+            assert page.status == 404
+        async with told.http.post(url, data={"choice": "confirm"}) as page:
+            assert page.status == 404
+    at = URL(told.url)
+    assert at.host is not None
+    reader, writer = await asyncio.open_connection(at.host, at.port)
+    head = f"GET {at.path}console/subscription/1/".encode() + b"\xff\xfe HTTP/1.1\r\nHost: a\r\n"
+    writer.write(head + b"Connection: close\r\n\r\n")
+    assert (await reader.readline()).split()[1] in (b"400", b"404")
+    writer.close()
+
+
+async def test_ids_that_no_table_can_hold_are_not_found(told: LiveServer) -> None:
+    async with a_browser(told, OPERATOR) as grace:
+        actions = [f"/notifications/{2**40}/{one}" for one in ("test", "pause", "resume", "delete", "rotate")]
+        for path in (*actions, f"/tokens/{2**40}/revoke", f"/news/{2**40}/delete"):
+            status, _, _ = await grace.post(path, {}, form="/notifications")
+            assert (path, status) == (path, 404)
 
 
 async def test_absent_mail_server_is_an_outcome(told: LiveServer) -> None:
