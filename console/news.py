@@ -8,7 +8,7 @@ from administration.access.who import admit
 from administration.names import checked_text
 from domain.access import Role
 from domain.errors import InvalidInputError
-from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
+from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post
 from web.rendering import RenderedPage
 from web.sign_in import status_of
 
@@ -42,7 +42,7 @@ class NewsPages(Pages[PageServices]):
     @post("/news/{id}/delete", "news_delete")
     async def delete(self, request: web.Request) -> web.Response:
         admit(request, Role.OPERATOR)
-        number = id_of(request)
+        number = id_of(request, LARGEST_INT)
         title = await self._services.store.participation.drop_news(number)
         await self._services.authenticator.note(request, "delete_news", f"news {number}", title=title)
         return self._services.go("news", "withdrawn")

@@ -10,7 +10,7 @@ from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, MusterError, NotFoundError
 from domain.notifications import KINDS, Channel
 from domain.units import MINUTE_S
-from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
+from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
 from web.rendering import RenderedPage
 from web.sign_in import status_of
 
@@ -60,7 +60,11 @@ class NotificationPages(Pages[PageServices]):
 
     @post("/notifications/{id}/{action:test|pause|resume|delete|rotate}", "notification_action")
     async def act(self, request: web.Request) -> RenderedPage | web.Response:
-        person, number, action = admit(request, Role.SUBMITTER), id_of(request), request.match_info["action"]
+        person, number, action = (
+            admit(request, Role.SUBMITTER),
+            id_of(request, LARGEST_INT),
+            request.match_info["action"],
+        )
         made: NewSecret | None = None
         match action:
             case "test":
@@ -85,7 +89,7 @@ class NotificationPages(Pages[PageServices]):
     @post("/subscription/{id}/{code}", "subscription_post")
     async def answer(self, request: web.Request) -> RenderedPage:
         """Start or end a subscription. Mail programs post without a choice to end it (RFC 8058)."""
-        number, code = id_of(request), request.match_info["code"]
+        number, code = id_of(request, LARGEST_INT), request.match_info["code"]
         page = await self._linked(request, "ended")
         if (await fields_of(request)).get("choice") == "confirm":
             await self._subscriptions.confirm(number, code)
@@ -94,7 +98,7 @@ class NotificationPages(Pages[PageServices]):
         return page
 
     async def _linked(self, request: web.Request, done: str) -> RenderedPage:
-        found = await self._subscriptions.by_code(id_of(request), request.match_info["code"])
+        found = await self._subscriptions.by_code(id_of(request, LARGEST_INT), request.match_info["code"])
         values = {"one": found, "done": done, "action": request.path}
         return RenderedPage("subscription.html", "Notifications", "-", values=values)
 

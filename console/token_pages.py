@@ -10,11 +10,10 @@ from administration.names import checked_name, chosen
 from domain.access import Right, Role
 from domain.units import TokenId
 from web.forms import REFUSED, FormError, form_error
-from web.handlers import Pages, PageServices, fields_of, get, id_of, post, whole_number
+from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 100
-LARGEST = 2**31 - 1
 MEANINGS = {Right.READ: "read everything", Right.SUBMIT: "submit batches", Right.OPERATE: "change everything"}
 
 
@@ -50,7 +49,7 @@ class TokenPages(Pages[PageServices]):
     @post("/tokens/{id}/revoke", "tokens_revoke")
     async def revoke(self, request: web.Request) -> web.Response:
         caller = admit(request, Role.VIEWER)
-        await self._services.authenticator.tokens.revoke(TokenId(id_of(request)), by=caller)
+        await self._services.authenticator.tokens.revoke(TokenId(id_of(request, LARGEST_INT)), by=caller)
         return self._services.go("tokens", "revoked")
 
     async def _list(
@@ -61,7 +60,7 @@ class TokenPages(Pages[PageServices]):
         found = await store.tokens(
             person_id=None if may else caller.person_id,
             limit=PER_PAGE + 1,
-            after=TokenId(whole_number(after, "after", 1, LARGEST)) if after else None,
+            after=TokenId(whole_number(after, "after", 1, LARGEST_INT)) if after else None,
         )
         values: dict[str, object] = {
             "tokens": found[:PER_PAGE],

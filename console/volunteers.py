@@ -13,11 +13,10 @@ from domain.access import Role
 from domain.errors import NotFoundError
 from domain.restrictions import Restricted
 from domain.units import HostId, VolunteerId
-from web.handlers import Pages, PageServices, get, id_of, whole_number
+from web.handlers import LARGEST_INT, Pages, PageServices, get, id_of, whole_number
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
-LARGEST = 2**31 - 1
 
 
 class VolunteerPages(Pages[PageServices]):
@@ -28,7 +27,7 @@ class VolunteerPages(Pages[PageServices]):
         admit(request, Role.OPERATOR)
         text = checked_text(request.query.get("q", "").strip(), "q")
         before = (
-            VolunteerId(whole_number(request.query["before"], "before", 1, LARGEST))
+            VolunteerId(whole_number(request.query["before"], "before", 1, LARGEST_INT))
             if "before" in request.query
             else None
         )
@@ -47,9 +46,11 @@ class VolunteerPages(Pages[PageServices]):
     @get("/volunteers/{id}", "volunteer", asks=("before",))
     async def volunteer(self, request: web.Request) -> RenderedPage:
         person = admit(request, Role.OPERATOR)
-        volunteer_id, store = VolunteerId(min(id_of(request), LARGEST)), self._services.store
+        volunteer_id, store = VolunteerId(id_of(request, LARGEST_INT)), self._services.store
         before = (
-            HostId(whole_number(request.query["before"], "before", 1, LARGEST)) if "before" in request.query else None
+            HostId(whole_number(request.query["before"], "before", 1, LARGEST_INT))
+            if "before" in request.query
+            else None
         )
         found = await store.restrictions.listed([volunteer_id])
         if not found:

@@ -11,7 +11,7 @@ from domain.errors import AlreadyExistsError, InvalidInputError, MusterError
 from domain.participation import Team
 from domain.units import TeamId, VolunteerId
 from portal.services import PortalServices, told
-from web.handlers import Fields, Pages, fields_of, get, id_of, post, whole_number
+from web.handlers import LARGEST_INT, Fields, Pages, fields_of, get, id_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 from web.sign_in import status_of
 
@@ -68,7 +68,7 @@ class TeamPages(Pages[PortalServices]):
     @post("/teams/{id}", "team_post")
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change a team's name, page and description."""
-        team_id = TeamId(id_of(request))
+        team_id = TeamId(id_of(request, LARGEST_INT))
         try:
             wanted = team_of(await fields_of(request))
             await self._services.store.participation.change_team(team_id, _who(request), **wanted)
@@ -78,7 +78,7 @@ class TeamPages(Pages[PortalServices]):
 
     @post("/teams/{id}/join", "team_join")
     async def join(self, request: web.Request) -> web.Response:
-        team_id, now = TeamId(id_of(request)), self._services.clock.now()
+        team_id, now = TeamId(id_of(request, LARGEST_INT)), self._services.clock.now()
         await self._services.store.participation.join_team(_who(request), team_id, now=now)
         return self._services.go(f"teams/{team_id}", "member")
 
@@ -91,14 +91,14 @@ class TeamPages(Pages[PortalServices]):
     @post("/teams/{id}/founder", "team_founder")
     async def hand_over(self, request: web.Request) -> web.Response:
         """Make another member the founder."""
-        team_id = TeamId(id_of(request))
+        team_id = TeamId(id_of(request, LARGEST_INT))
         member_id = whole_number((await fields_of(request)).get("member", ""), "member", 1, 2**31 - 1)
         await self._services.store.participation.name_founder(team_id, _who(request), VolunteerId(member_id))
         return self._services.go(f"teams/{team_id}", "team")
 
     @post("/teams/{id}/delete", "team_delete")
     async def delete(self, request: web.Request) -> web.Response:
-        await self._services.store.participation.drop_team(TeamId(id_of(request)), _who(request))
+        await self._services.store.participation.drop_team(TeamId(id_of(request, LARGEST_INT)), _who(request))
         return self._services.go("teams", "dissolved")
 
     async def _teams(self, request: web.Request, text: str, fields: Fields, wrong: MusterError | None) -> RenderedPage:
@@ -115,7 +115,7 @@ class TeamPages(Pages[PortalServices]):
 
     async def _team(self, request: web.Request, wrong: MusterError | None) -> RenderedPage:
         participation, volunteer_id = self._services.store.participation, _who(request)
-        team: Team = await participation.team(TeamId(id_of(request)))
+        team: Team = await participation.team(TeamId(id_of(request, LARGEST_INT)))
         own = await participation.participation(volunteer_id)
         members = await participation.members(team.team_id, limit=SHOWN)
         is_member = own.team_id == team.team_id

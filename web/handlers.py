@@ -34,6 +34,7 @@ def whole_number(text: str, field: str, low: int, high: int) -> int:
 
 
 LARGEST_ID = 2**62
+LARGEST_INT = 2**31 - 1  # of the tables with ids of 32 bits
 UPLOAD_PATH = "/batches/upload"  # the only page with a multipart form
 FEW_HOSTS, MANY_HOSTS = 20, 100
 
@@ -156,9 +157,9 @@ def reason_of(fields: Fields) -> str:
     return checked_text(why, "why")
 
 
-def id_of(request: web.Request) -> int:
-    """Return the `id` in the path. Raises InvalidInputError."""
-    return whole_number(request.match_info["id"], "id", 1, LARGEST_ID)
+def id_of(request: web.Request, most: int = LARGEST_ID) -> int:
+    """Return the `id` in the path, or `most`, which no row has, for a larger one. Raises InvalidInputError."""
+    return min(most, whole_number(request.match_info["id"], "id", 1, LARGEST_ID))
 
 
 def hosts_asked(query: Mapping[str, str]) -> int:

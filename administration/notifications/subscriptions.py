@@ -139,9 +139,8 @@ class Subscriptions:
     async def by_code(self, subscription_id: int, code: str) -> Subscription:
         """Return the subscription if the code in the link is right. Raises NotFoundError."""
         found = await self._store.subscription(subscription_id)
-        if not hmac.compare_digest(
-            self._keys.subscription_code(found.subscription_id, found.address).encode(), code.encode()
-        ):
+        right, given = self._keys.subscription_code(found.subscription_id, found.address), code.encode(errors="replace")
+        if not hmac.compare_digest(right.encode(), given):
             raise NotFoundError("subscription", subscription_id)
         return found
 

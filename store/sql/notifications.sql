@@ -73,15 +73,29 @@ WHERE subscription.subscription_id = counted.subscription_id;
 
 
 -- name: claim_deliveries
--- Purpose: count an attempt at deliveries that are due, before it starts, and plan the next one.
--- Arguments: $1 now, $2 limit, $3 first pause, $4 longest pause (seconds; each pause is four times the previous one).
+-- Purpose: count an attempt at deliveries that are due, before it starts, and plan the next one. Deliveries to a
+--   subscription that is paused, or whose owner lost the right to it, wait.
+-- Arguments: $1 now, $2 limit, $3 first pause, $4 longest pause (seconds; each pause is four times the previous one),
+--   $5 most mails.
 -- Result: deliveries.
 UPDATE delivery SET
     attempts = attempts + 1, next_at = $1 + least($4::double precision, $3::double precision * power(4, least(attempts, 20)))
 FROM (
     SELECT delivery_id
-    FROM delivery
-    WHERE status = 'waiting' AND next_at <= $1
+    FROM (
+        SELECT
+            delivery.delivery_id, delivery.next_at, subscription.channel,
+            row_number() OVER (PARTITION BY subscription.channel ORDER BY delivery.next_at, delivery.delivery_id) AS place
+        FROM delivery
+        JOIN subscription ON subscription.subscription_id = delivery.subscription_id
+        JOIN person ON person.person_id = subscription.person_id
+        WHERE delivery.status = 'waiting'
+            AND delivery.next_at <= $1
+            AND NOT subscription.paused
+            AND person.active
+            AND (NOT subscription.project_wide OR person.role = 'operator')
+    ) AS ready
+    WHERE channel <> 'email' OR place <= $5
     ORDER BY next_at, delivery_id
     LIMIT $2
 ) AS due
@@ -152,19 +166,22 @@ LIMIT $2;
 
 
 -- name: ended_batches
--- Purpose: return watched batches that ended lately, without those whose event exists.
+-- Purpose: return watched batches that ended lately, without those whose event exists. A retried batch ends again.
 -- Arguments: $1 since when, $2 limit.
 -- Result: batches with the key of their event, app and submitter, by id.
 SELECT
-    'batch_done ' || batch.batch_id AS key, batch.batch_id, batch.name, batch.submitter_id, batch.state, batch.jobs_total,
-    batch.jobs_validated, batch.jobs_failed, batch.ended_at, batch.deadline_at, app.name AS app,
-    submitter.name AS submitter, NULL::double precision AS q50_at, NULL::double precision AS q90_at
+    found.key, batch.batch_id, batch.name, batch.submitter_id, batch.state, batch.jobs_total, batch.jobs_validated,
+    batch.jobs_failed, batch.ended_at, batch.deadline_at, app.name AS app, submitter.name AS submitter,
+    NULL::double precision AS q50_at, NULL::double precision AS q90_at
 FROM (
-    SELECT watch.batch_id
+    SELECT watch.batch_id, 'batch_done ' || watch.batch_id || ' ' || round(ended.ended_at)::bigint AS key
     FROM batch_watch AS watch
     JOIN batch AS ended ON ended.batch_id = watch.batch_id
     WHERE ended.ended_at >= $1
-        AND NOT EXISTS (SELECT FROM event WHERE event.key = 'batch_done ' || watch.batch_id)
+        AND NOT EXISTS (
+            SELECT FROM event
+            WHERE event.key = 'batch_done ' || watch.batch_id || ' ' || round(ended.ended_at)::bigint
+        )
     ORDER BY watch.batch_id
     LIMIT $2
 ) AS found
@@ -376,4 +393,10 @@ DELETE FROM batch_watch
 USING batch
 WHERE batch.batch_id = batch_watch.batch_id
     AND batch.state <> 'active'
-    AND (batch.ended_at < $1 OR EXISTS (SELECT FROM event WHERE event.key = 'batch_done ' || batch.batch_id));
+    AND (
+        batch.ended_at < $1
+        OR EXISTS (
+            SELECT FROM event
+            WHERE event.key = 'batch_done ' || batch.batch_id || ' ' || round(batch.ended_at)::bigint
+        )
+    );

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 import aiohttp
 import asyncpg
 import pytest
+from yarl import URL
 
 from administration.access.sign_in import stretched
 from administration.accounts import AccountKeys
@@ -20,7 +22,7 @@ from administration.notifications.delivery import Deliverer
 from administration.notifications.webhook import Webhooks
 from domain.access import Right, Role
 from domain.notifications import MOST_ATTEMPTS
-from domain.settings import Settings
+from domain.settings import MailSettings, Settings
 from domain.units import BatchId
 from tests.acceptance.receivers import Hook, Inbox, a_hook, smtp_server
 from tests.acceptance.server import LiveServer
@@ -115,6 +117,28 @@ async def test_complete_batch_is_sent_once_with_a_signature(told: LiveServer) ->
         assert not guide["is_genuine"](secret, headers["Muster-Signature"], body, tolerance_s=-1.0)
         [sent] = await deliveries(told)
         assert (sent["state"], sent["attempts"], sent["key"]) == ("sent", 1, headers["Idempotency-Key"])
+
+
+async def test_batch_that_ends_again_after_a_retry_is_sent(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url, interval_s=0)
+        host = await told.add_host()
+        batch_id = await told.submit(jobs={"max_errors": 1})
+        [task] = await host.ask()
+        host.end(task, CLIENT_ERROR, 1)
+        await host.call()
+        await told.validate()
+        await notify(told)
+        await told.forward(HOUR_S)
+        await told.create("POST", f"/batches/{batch_id}/retry")
+        await told.feed()
+        await told.create("POST", f"/batches/{batch_id}/abort")
+
+        await notify(told)
+        await notify(told)
+
+        ended = [json.loads(body)["events"][0]["detail"]["state"] for _, body in hook.kept]
+        assert (kinds_of(hook), ended) == ([["batch_done"]] * 2, ["complete", "aborted"])
 
 
 async def test_submitters_hear_of_their_own_batches_only(told: LiveServer) -> None:
@@ -303,7 +327,9 @@ async def test_message_repeats_if_its_success_was_not_recorded(told: LiveServer)
         await subscribe(told, hook.url)
         await done_batch(told)
         await told._do("events")
-        [(claimed, _, _)] = await told.store.notifications.due_deliveries(told.clock.now(), 10)  # and the process dies
+        [(claimed, _, _)] = await told.store.notifications.due_deliveries(
+            told.clock.now(), 10, mails=4
+        )  # and the process dies
 
         await notify(told)
         assert hook.kept == []
@@ -364,6 +390,14 @@ async def test_private_addresses_are_refused_by_default(told: LiveServer) -> Non
         assert [(one["state"], one["attempts"]) for one in await deliveries(told)] == [("waiting", 1)] * 2
 
 
+async def test_new_subscription_is_named_in_the_audit_trail(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url)
+
+    [act] = await told.store.access.acts(limit=1)
+    assert (act.what, act.target) == ("add_subscription", "subscription 1")
+
+
 async def test_subscriptions_of_others_stay_out_of_reach(told: LiveServer) -> None:
     async with a_hook() as hook:
         await subscribe(told, hook.url)
@@ -400,6 +434,36 @@ async def test_former_operator_gets_nothing_more(told: LiveServer) -> None:
         assert hook.kept == []
 
 
+@pytest.mark.parametrize(
+    ("path", "off", "on"),
+    [
+        ("/subscriptions/1", {"paused": True}, {"paused": False}),
+        (f"/people/{OPERATOR}", {"role": "viewer"}, {"role": "operator"}),
+        (f"/people/{OPERATOR}", {"active": False}, {"active": True}),
+    ],
+)
+async def test_retry_waits_while_its_subscription_may_not(
+    told: LiveServer, path: str, off: Mapping[str, Any], on: Mapping[str, Any]
+) -> None:
+    async with a_hook(status=503) as hook:
+        await subscribe(told, hook.url)
+        await done_batch(told)
+        await notify(told)
+        assert len(hook.kept) == 1
+        hook.status = 204
+        await told.create("PATCH", path, json=off)
+        await told.forward(61.0)
+        await notify(told)
+        [row] = await deliveries(told)
+        assert (len(hook.kept), row["state"], row["attempts"]) == (1, "waiting", 1)
+
+        await told.create("PATCH", path, json=on)
+        await notify(told)
+
+        [row] = await deliveries(told)
+        assert (len(hook.kept), row["state"]) == (2, "sent")
+
+
 async def test_rotated_secret_overlaps_for_a_day(told: LiveServer) -> None:
     async with a_hook() as hook:
         await subscribe(told, hook.url)
@@ -420,8 +484,8 @@ async def test_rotated_secret_overlaps_for_a_day(told: LiveServer) -> None:
 @asynccontextmanager
 async def an_inbox(server: LiveServer) -> AsyncIterator[Inbox]:
     inbox = Inbox()
-    async with smtp_server(inbox) as port:
-        settings = {"server": "127.0.0.1", "port": port, "tls": "none", "sender": "project@example.org"}
+    async with smtp_server(inbox) as inbox.port:
+        settings = {"server": "127.0.0.1", "port": inbox.port, "tls": "none", "sender": "project@example.org"}
         for name, value in settings.items():
             await server.create("PUT", f"/settings/mail.{name}", json={"value": value, "why": "test"})
         await server.feed()
@@ -468,6 +532,44 @@ async def test_link_with_another_code_does_nothing(told: LiveServer) -> None:
             async with told.http.post(f"{told.url}console/subscription/1/{code}") as page:
                 assert page.status == 404
         assert len((await told.create("GET", "/subscriptions"))["subscriptions"]) == 1
+
+
+async def test_link_of_no_possible_subscription_is_not_found(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url)
+    for number, code in ((2**40, "0" * 32), (2**62, "0" * 32), (1, "%ff")):
+        url = URL(f"{told.url}console/subscription/{number}/{code}", encoded=True)
+        async with told.http.get(url) as page:
+            assert page.status == 404
+        async with told.http.post(url, data={"choice": "confirm"}) as page:
+            assert page.status == 404
+    at = URL(told.url)
+    assert at.host is not None
+    reader, writer = await asyncio.open_connection(at.host, at.port)
+    head = f"GET {at.path}console/subscription/1/".encode() + b"\xff\xfe HTTP/1.1\r\nHost: a\r\n"
+    writer.write(head + b"Connection: close\r\n\r\n")
+    assert (await reader.readline()).split()[1] in (b"400", b"404")
+    writer.close()
+
+
+async def test_ids_that_no_table_can_hold_are_not_found(told: LiveServer) -> None:
+    async with a_browser(told, OPERATOR) as grace:
+        actions = [f"/notifications/{2**40}/{one}" for one in ("test", "pause", "resume", "delete", "rotate")]
+        for path in (*actions, f"/tokens/{2**40}/revoke", f"/news/{2**40}/delete"):
+            status, _, _ = await grace.post(path, {}, form="/notifications")
+            assert (path, status) == (path, 404)
+
+
+async def test_round_claims_as_many_mails_as_are_sent_at_once(told: LiveServer) -> None:
+    async with an_inbox(told) as inbox:
+        for number in range(5):
+            await subscribe(told, f"grace{number}@example.org", interval_s=0)
+        mailer = Mailer(lambda: MailSettings(server="127.0.0.1", port=inbox.port, tls="none", sender="a@example.org"))
+
+        reports = [await a_deliverer(told, Webhooks(lambda: ""), mailer).run_once() for _ in range(2)]
+
+        assert [(one.attempts, one.more) for one in reports] == [(4, True), (1, False)]
+        assert len(inbox.mails) == 5
 
 
 async def test_absent_mail_server_is_an_outcome(told: LiveServer) -> None:
@@ -517,8 +619,8 @@ async def test_console_subscribes_tests_pauses_and_deletes(told: LiveServer) -> 
         assert acts >= {"add_subscription", "test_subscription", "pause_subscription", "delete_subscription"}
 
 
-def a_deliverer(server: LiveServer, webhooks: Webhooks) -> Deliverer:
+def a_deliverer(server: LiveServer, webhooks: Webhooks, mailer: Mailer | None = None) -> Deliverer:
     keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
     settings = Settings()
-    mailer = Mailer(lambda: settings.mail)
+    mailer = mailer or Mailer(lambda: settings.mail)
     return Deliverer(server.store.notifications, keys, mailer, webhooks, lambda: settings, server.clock)

@@ -660,7 +660,7 @@ SIGNED_IN = """
     SELECT id, id % 500 + 1, 0, 0 FROM generate_series(1, 5000) AS id;
     INSERT INTO sample (step_s, at, figures) SELECT 10 * (1 + id % 3), id, '{}' FROM generate_series(1, 5000) AS id;
     INSERT INTO event (key, kind, raised_at, detail)
-    SELECT 'batch_done ' || id, 'batch_done', id, '{}' FROM generate_series(1, 5000) AS id;
+    SELECT 'batch_done ' || id || ' ' || id, 'batch_done', id, '{}' FROM generate_series(1, 5000) AS id;
     INSERT INTO subscription (person_id, channel, address, kinds, project_wide, interval_s, created_at)
     SELECT id, 'webhook', 'https://example.org', '{batch_done}', true, 0, 0 FROM generate_series(1, 100) AS id;
     INSERT INTO delivery (subscription_id, made_at, status, next_at)
