@@ -41,10 +41,13 @@ async def restrict(
 
 
 async def lift(store: PostgresStore, kind: Restricted, name: str) -> str:
-    """Lift a restriction and return its key. Raises InvalidInputError, NotFoundError."""
+    """Lift a restriction and return the id of its object, or the name of the app or queue.
+
+    Raises InvalidInputError, NotFoundError.
+    """
     key = await key_of(store, kind, name)
     await store.restrictions.lift(kind, key)
-    return key
+    return name if kind is Restricted.APP else key
 
 
 async def listed(store: PostgresStore) -> list[shapes.RestrictionShown]:

@@ -55,10 +55,10 @@ class RestrictionPages(Pages[PageServices]):
             chosen = _kind_of(kind)
             most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
             now = self._services.clock.now()
-            await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
+            made = await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
         except (InvalidInputError, NotFoundError, ConflictError) as error:
             return await self._page(request, fields, error)
-        await self._note(request, "restrict", f"kind {kind}, name {name}", max_jobs=most, why=why)
+        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why)
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
     @post("/restrictions/lift", "lift_restriction")
@@ -69,8 +69,8 @@ class RestrictionPages(Pages[PageServices]):
             await self._set_down(person.name, "resumed", down=False)
             await self._note(request, "resume_project")
         else:
-            await lift(self._services.store, _kind_of(kind), name)
-            await self._note(request, "lift_restriction", f"kind {kind}, name {name}")
+            lifted = await lift(self._services.store, _kind_of(kind), name)
+            await self._note(request, "lift_restriction", f"{kind} {lifted}")
         return self._services.go(address_of(fields), "lifted")
 
     async def _set_down(self, who: str, why: str, *, down: bool) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from domain.access import Role
 from domain.apps import VersionState
+from domain.units import VolunteerId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
@@ -43,8 +44,26 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
 
     assert len(await host.ask(1)) == 1
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
-    assert (OPERATOR, "restrict", f"kind host, name {host.host_id}") in acts
-    assert (OPERATOR, "lift_restriction", f"kind host, name {host.host_id}") in acts
+    assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
+    assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await (await server.add_host()).ask(1)
+    email = (await server.store.restrictions.listed([VolunteerId(1)]))[0].email
+    async with a_browser(server, OPERATOR) as grace:
+        for kind, name in (("app", "pi"), ("volunteer", email)):
+            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x"})
+            await grace.post("/restrictions/lift", {"kind": kind, "name": name})
+    await server.create("PUT", "/restrictions/host/1", json={"why": "wrong results"})
+    await server.create("DELETE", "/restrictions/host/1")
+
+    acts = [one for one in await server.store.access.acts(limit=9) if "restrict" in one.what]
+    assert [(one.what, one.target) for one in reversed(acts)] == [
+        (what, target) for target in ("app pi", "volunteer 1", "host 1") for what in ("restrict", "lift_restriction")
+    ]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
@@ -104,4 +123,4 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
 
     assert len(await host.ask(1)) == 1
     acts = [(one.what, one.target, one.detail.get("why")) for one in await server.store.access.acts(limit=9)]
-    assert ("set_app_version", "app_version_id 1", "it crashes") in acts
+    assert ("set_app_version", "app version 1", "it crashes") in acts
