@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from administration.names import checked_text
 from administration.show import shown
@@ -43,8 +44,12 @@ async def restrict(
 async def lift(store: PostgresStore, kind: Restricted, name: str) -> str:
     """Lift a restriction and return the id of its object, or the name of the app or queue.
 
-    Raises InvalidInputError, NotFoundError.
+    The object need not exist any more. Raises InvalidInputError, NotFoundError.
     """
+    if kind is not Restricted.APP:  # the key of an app is its id, which may be another app's name
+        with suppress(NotFoundError):
+            await store.restrictions.lift(kind, name)
+            return name
     key = await key_of(store, kind, name)
     await store.restrictions.lift(kind, key)
     return name if kind is Restricted.APP else key

@@ -6,10 +6,13 @@ import pytest
 
 from domain.access import Role
 from domain.apps import VersionState
+from domain.restrictions import Restricted, Restriction
 from domain.units import VolunteerId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
+from tests.builders import NOW
+from tests.worlds import a_registered_host
 
 BACK = {"back": "page"}
 
@@ -64,6 +67,28 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
     assert [(one.what, one.target) for one in reversed(acts)] == [
         (what, target) for target in ("app pi", "volunteer 1", "host 1") for what in ("restrict", "lift_restriction")
     ]
+
+
+async def test_restrictions_of_gone_objects_can_be_lifted(server: LiveServer) -> None:
+    await server.add_app("pi")
+    restrictions = server.store.restrictions
+    for kind, name in ((Restricted.HOST, "99"), (Restricted.QUEUE, "removed"), (Restricted.BATCH, "12")):
+        await restrictions.put(Restriction(kind, name, 0, "wrong results", "ada", NOW))
+        await server.create("DELETE", f"/restrictions/{kind}/{name}")
+
+    assert list(await restrictions.restrictions()) == []
+
+
+async def test_bans_go_with_the_host_and_the_account(server: LiveServer) -> None:
+    host = await a_registered_host(server.store)
+    for kind, name in (("host", host.host_id), ("volunteer", host.volunteer_id)):
+        await server.create("PUT", f"/restrictions/{kind}/{name}", json={"why": "wrong results"})
+    participation, restrictions = server.store.participation, server.store.restrictions
+
+    await participation.drop_host(host.volunteer_id, host.host_id, now=NOW)
+    assert [one.kind for one in await restrictions.restrictions()] == [Restricted.VOLUNTEER]
+    await participation.forget_volunteer(host.volunteer_id, bytes(32), now=NOW)
+    assert list(await restrictions.restrictions()) == []
 
 
 @pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
