@@ -10,7 +10,7 @@ from administration.show import shown
 from domain.apps import App
 from domain.batches import BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.restrictions import Restricted, Restriction
+from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
 from muster_client import shapes
 from priority.charging import queues
@@ -70,11 +70,6 @@ async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:
 def restriction_as_json(one: Restriction, apps: Mapping[AppId, App]) -> shapes.RestrictionShown:
     """Return a restriction; apps are named instead of numbered."""
     return shown(shapes.RestrictionShown, one, name=name_of(one, apps))
-
-
-def name_of(one: Restriction, apps: Mapping[AppId, App]) -> str:
-    app = apps.get(AppId(int(one.name))) if one.kind is Restricted.APP else None
-    return one.name if app is None else app.name
 
 
 def in_words(one: Restriction, apps: Mapping[AppId, App]) -> str:
