@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from domain.access import Role
@@ -15,6 +17,7 @@ from tests.builders import NOW
 from tests.worlds import a_registered_host
 
 BACK = {"back": "page"}
+FIELDS = ("kind", "name", "why", "max_jobs")
 
 
 async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> None:
@@ -40,7 +43,7 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         for path in ("/volunteers", "/volunteers/1"):
             assert (await vera.get(path))[0] == 403, path
         status, _, page = await grace.post("/restrictions", {"kind": "host", "name": "99", "why": "x"})
-        assert (status, 'role="alert"' in page, 'value="99"' in page) == (422, True, True)
+        assert (status, 'role="alert"' in page, 'value="99"' in page) == (404, True, True)
         assert (await grace.post("/restrictions", {"kind": "host", "name": "1", "why": " "}))[0] == 422
         await grace.post("/restrictions/lift", fields, form=form)
         await server.feed()
@@ -49,6 +52,35 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
     assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
+    await add_operator(server)
+    await (await server.add_host()).ask(1)
+    refused = {
+        ("host", "99", "x", "0"): (404, "ban", "name"),
+        ("host", "seven", "x", "0"): (422, "ban", "name"),
+        ("volunteer", "1", " ", "0"): (422, "ban", "why"),
+        ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
+        ("queue", "none", "x", "0"): (422, "pause", "name"),
+        ("project", "", " ", "0"): (422, "pause", "why"),
+        ("batch", "9", "x", "0"): (404, "pause", "name"),
+        ("queue", "normal", "x", "5"): (422, "pause", ""),
+    }
+    async with a_browser(server, OPERATOR) as grace:
+        for given, expected in refused.items():
+            status, _, page = await grace.post("/restrictions", dict(zip(FIELDS, given, strict=True)))
+            pause, ban = page.split('id="h-pause"')[1].split('id="h-ban"')
+            at = {
+                form: re.findall(r'name="(\w+)"[^>]* aria-invalid', part)
+                for form, part in (("pause", pause), ("ban", ban))
+                if 'role="alert"' in part
+            }
+            assert (status, at, page.count('id="wrong"')) == (
+                expected[0],
+                {expected[1]: [expected[2]] if expected[2] else []},
+                1,
+            ), given
 
 
 async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
