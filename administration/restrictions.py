@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from administration.names import checked_text
 from administration.show import shown
 from domain.apps import App
 from domain.batches import BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.restrictions import Restricted, Restriction
+from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
 from muster_client import shapes
 from priority.charging import queues
@@ -41,10 +42,17 @@ async def restrict(
 
 
 async def lift(store: PostgresStore, kind: Restricted, name: str) -> str:
-    """Lift a restriction and return its key. Raises InvalidInputError, NotFoundError."""
+    """Lift a restriction and return the id of its object, or the name of the app or queue.
+
+    The object need not exist any more. Raises InvalidInputError, NotFoundError.
+    """
+    if kind is not Restricted.APP:  # the key of an app is its id, which may be another app's name
+        with suppress(NotFoundError):
+            await store.restrictions.lift(kind, name)
+            return name
     key = await key_of(store, kind, name)
     await store.restrictions.lift(kind, key)
-    return key
+    return name if kind is Restricted.APP else key
 
 
 async def listed(store: PostgresStore) -> list[shapes.RestrictionShown]:
@@ -62,11 +70,6 @@ async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:
 def restriction_as_json(one: Restriction, apps: Mapping[AppId, App]) -> shapes.RestrictionShown:
     """Return a restriction; apps are named instead of numbered."""
     return shown(shapes.RestrictionShown, one, name=name_of(one, apps))
-
-
-def name_of(one: Restriction, apps: Mapping[AppId, App]) -> str:
-    app = apps.get(AppId(int(one.name))) if one.kind is Restricted.APP else None
-    return one.name if app is None else app.name
 
 
 def in_words(one: Restriction, apps: Mapping[AppId, App]) -> str:

@@ -50,6 +50,7 @@ class RestrictionsApi:
         "Ban or limit a volunteer or a host, or pause an app, a queue or a batch. Running services apply it within "
         "seconds. Results are still accepted, and jobs in progress continue.",
         right=Right.OPERATE,
+        subject="{kind} {name}",
         errors=(404, 409),
     )
     async def restrict(self, ask: Ask[RestrictionParams, RestrictionBody]) -> shapes.RestrictionShown:
@@ -69,6 +70,7 @@ class RestrictionsApi:
         "/restrictions/{kind}/{name}",
         "Lift a ban or limit, or resume work. Running services apply it within seconds.",
         right=Right.OPERATE,
+        subject="{kind} {name}",
         errors=(404,),
     )
     async def lift_restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionLifted:

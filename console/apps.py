@@ -99,7 +99,7 @@ class AppPages(Pages[PageServices]):
         fields = await fields_of(request)
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
-        target = f"app_version_id {version.app_version_id}"
+        target = f"app version {version.app_version_id}"
         await self._services.authenticator.note(request, "set_app_version", target, state=state.value, why=why)
         return self._services.go(f"apps/{name}", "version")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from aiohttp import web
 
 from administration.access.who import admit
@@ -12,9 +14,9 @@ from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
 from priority.charging import queues
 from store.postgres import PostgresStore
+from web.forms import FormError, form_error
 from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reason_of, whole_number
 from web.rendering import RenderedPage
-from web.sign_in import status_of
 
 PROJECT = "project"
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
@@ -35,12 +37,28 @@ def address_of(fields: Fields) -> str:
     return f"{PAGES[kind]}/{fields['name']}" if fields.get("back") == "page" and kind in PAGES else "restrictions"
 
 
+def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictError) -> FormError:
+    """Return the error in its form on the list; an error about the object is one of the field `name`.
+
+    >>> found = refused({"kind": "host", "name": "99"}, NotFoundError("host", 99))
+    >>> found.form, found.field
+    ('ban', 'name')
+    """
+    kind = fields.get("kind", "")
+    if kind in (Restricted.HOST, Restricted.VOLUNTEER):
+        found = form_error("ban", fields, error)
+    else:  # the form for pauses has no field max_jobs
+        found = form_error("pause", {key: value for key, value in fields.items() if key != "max_jobs"}, error)
+    is_name = not isinstance(error, InvalidInputError) or error.field == kind
+    return replace(found, field="name") if is_name else found
+
+
 class RestrictionPages(Pages[PageServices]):
     """The list of restrictions, with forms; pages of hosts, volunteers, apps and batches have the same forms."""
 
     @get("/restrictions", "restrictions")
     async def show(self, request: web.Request) -> RenderedPage:
-        return await self._page(request, {}, None)
+        return await self._page(request, None)
 
     @post("/restrictions", "restrict")
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
@@ -55,10 +73,10 @@ class RestrictionPages(Pages[PageServices]):
             chosen = _kind_of(kind)
             most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
             now = self._services.clock.now()
-            await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
+            made = await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
         except (InvalidInputError, NotFoundError, ConflictError) as error:
-            return await self._page(request, fields, error)
-        await self._note(request, "restrict", f"kind {kind}, name {name}", max_jobs=most, why=why)
+            return await self._page(request, refused(fields, error))
+        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why)
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
     @post("/restrictions/lift", "lift_restriction")
@@ -69,8 +87,8 @@ class RestrictionPages(Pages[PageServices]):
             await self._set_down(person.name, "resumed", down=False)
             await self._note(request, "resume_project")
         else:
-            await lift(self._services.store, _kind_of(kind), name)
-            await self._note(request, "lift_restriction", f"kind {kind}, name {name}")
+            lifted = await lift(self._services.store, _kind_of(kind), name)
+            await self._note(request, "lift_restriction", f"{kind} {lifted}")
         return self._services.go(address_of(fields), "lifted")
 
     async def _set_down(self, who: str, why: str, *, down: bool) -> None:
@@ -80,9 +98,7 @@ class RestrictionPages(Pages[PageServices]):
     async def _note(self, request: web.Request, what: str, target: str = "", **detail: object) -> None:
         await self._services.authenticator.note(request, what, target, **detail)
 
-    async def _page(
-        self, request: web.Request, fields: Fields, wrong: InvalidInputError | NotFoundError | ConflictError | None
-    ) -> RenderedPage:
+    async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         catalogue = self._services.catalogue
         down = (await self._services.store.settings.settings()).get("project.down", False)
         values: dict[str, object] = {
@@ -90,15 +106,13 @@ class RestrictionPages(Pages[PageServices]):
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
             "down": down,
-            "fields": fields,
-            "wrong": wrong,
+            "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
             "apps": sorted(app.name for app in catalogue.apps.values()),
             "queues": sorted(queues(catalogue.settings.ordering.queues)),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
-        return RenderedPage(
-            "restrictions.html", "Pauses and bans", "restrictions", values=values, status=status_of(wrong)
-        )
+        status = 200 if wrong is None else wrong.status
+        return RenderedPage("restrictions.html", "Pauses and bans", "restrictions", values=values, status=status)
 
 
 def _kind_of(text: str) -> Restricted:

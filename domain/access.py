@@ -155,11 +155,11 @@ class ActChoice:
     def targets(self) -> list[str] | None:
         """Return the targets that name the subject, None for any. Entries of older releases have the suffix `_id`.
 
-        >>> ActChoice(subject="batch 7").targets
-        ['batch 7', 'batch_id 7']
+        >>> ActChoice(subject="batch 7").targets, ActChoice(subject="app version 7").targets
+        (['batch 7', 'batch_id 7'], ['app version 7', 'app_version_id 7'])
         """
-        kind, _, name = self.subject.partition(" ")
-        return [self.subject, f"{kind}_id {name}"] if self.subject else None
+        kind, _, name = self.subject.rpartition(" ")
+        return [self.subject, f"{kind.replace(' ', '_')}_id {name}"] if self.subject else None
 
 
 # ---------------------------------------------------------------- limits on guessing passwords

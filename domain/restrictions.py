@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from domain.apps import App
 from domain.batches import Batch
 from domain.hosts import Host
-from domain.units import Instant
+from domain.units import AppId, Instant
 
 
 class Restricted(StrEnum):
@@ -42,6 +43,12 @@ class Restriction:
 
 
 Restrictions = Mapping[tuple[Restricted, str], Restriction]
+
+
+def name_of(one: Restriction, apps: Mapping[AppId, App]) -> str:
+    """Return the name of the object: an app's name, the others' key."""
+    app = apps.get(AppId(int(one.name))) if one.kind is Restricted.APP else None
+    return one.name if app is None else app.name
 
 
 def limit_of(restrictions: Restrictions, host: Host) -> Restriction | None:

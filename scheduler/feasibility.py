@@ -18,6 +18,7 @@ from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
 from domain.queue_hosts import queue_hosts
 from domain.refusals import Refusal, RefusalCode
+from domain.restrictions import name_of
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
 from scheduler.context import SchedulingContext, WorkRequest
@@ -246,7 +247,8 @@ def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, context: 
 
 def none_ready(catalogue: Catalogue) -> Refusal:
     """Return why there is nothing to examine: no work waits, or operators have paused some work."""
-    paused = [f"{one.kind} {one.name}" for one in catalogue.restrictions.values() if one.kind.is_work]
+    found = [one for one in catalogue.restrictions.values() if one.kind.is_work]
+    paused = [f"{one.kind} {name_of(one, catalogue.apps)}" for one in found]
     if not paused:
         return Refusal(RefusalCode.NO_SLOTS, "no job is ready to be sent")
     named = ", ".join(sorted(paused)[:MOST_NAMED])

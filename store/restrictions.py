@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from domain.errors import NotFoundError
 from domain.restrictions import Restricted, Restriction
-from domain.units import VolunteerId
+from domain.units import BatchId, VolunteerId
 from domain.volunteers import ListedVolunteer
-from store.pool import OnDatabase
+from store.pool import Connection, OnDatabase
+from store.queries import load
 from store.rows import mapper, values_of
 
 LAST_ID = 2**31 - 1
@@ -48,6 +49,12 @@ class PostgresRestrictions(OnDatabase):
     async def listed(self, volunteer_ids: Sequence[VolunteerId]) -> Sequence[ListedVolunteer]:
         """Return these volunteers, newest first, without missing ones."""
         return [_listed(row) for row in await self._database.fetch("volunteers_with", list(volunteer_ids))]
+
+
+async def end_pauses(connection: Connection, batch_ids: Sequence[BatchId]) -> None:
+    """Delete the pauses of batches that end. Without any, nothing is written: each write reloads all catalogues."""
+    for row in await connection.fetch(load("paused_among"), batch_ids) if batch_ids else ():
+        await connection.execute(load("drop_restriction"), Restricted.BATCH, row["name"])
 
 
 def pattern_of(text: str) -> str:

@@ -19,6 +19,7 @@ from store.counting import job_counts
 from store.percentiles import bulk_connection
 from store.pool import Connection, Database, OnDatabase, lost_means_unavailable
 from store.queries import load
+from store.restrictions import end_pauses
 from store.rows import Value, columns_of
 
 
@@ -99,7 +100,8 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     ended = _count_jobs(current, jobs, counts)
     await counts.write(connection, ended=ended)
     if ended:
-        await connection.execute(load("complete_batches"), list(ended), list(ended.values()))
+        complete = await connection.fetch(load("complete_batches"), list(ended), list(ended.values()))
+        await end_pauses(connection, [row["batch_id"] for row in complete])
     await statistics.write(connection, settings)
     await _grant(connection, made, now=max(s.settled_at for s in current))
     return len(current)

@@ -31,6 +31,7 @@ from store.counting import Counted, change_counts
 from store.ordering import correct_logical_times
 from store.pool import Connection, OnDatabase
 from store.queries import load
+from store.restrictions import end_pauses
 from store.rows import mapper, values_of
 
 KEYS_AT_ONCE: Final = 1000  # number of expired keys
@@ -235,6 +236,7 @@ async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> No
     """End a batch. If a submission has locked the submitter's row, the next ordering pass makes the refund."""
     if await connection.fetchval(load("end_batch_as_aborted"), batch_id, now) is None:
         return
+    await end_pauses(connection, [batch_id])
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)
     assert row is not None
     await connection.execute(load("note_abort"), batch_id)

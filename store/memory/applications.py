@@ -99,7 +99,7 @@ class MemoryApplications(OnTables):
             acceleration=self._registry.acceleration if is_accelerated(self._registry.settings) else None,
             reserved=reserved_in(self._registry),
             host_classes=ClassesByApp.made(self._registry.host_classes),
-            restrictions=dict(self._registry.restrictions),
+            restrictions=self._restrictions(),
         )
 
     def _versions(self) -> dict[AppVersionId, AppVersion]:

@@ -22,6 +22,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.ordered_work import StoredPlace
 from domain.quotas import KEPT_DAYS, QuotaGrant, QuotaRequest, SharedQuota, earned, grants, moved, names_of
+from domain.restrictions import Restricted, Restrictions
 from domain.units import (
     DAY_S,
     AppId,
@@ -289,6 +290,7 @@ class Work:
         batch.state = state
         batch.ended_at = now
         batch.columns = None
+        self._registry.restrictions.pop((Restricted.BATCH, str(batch.batch_id)), None)
 
     def end_job(self, job: StoredJob, state: JobState, *, now: Instant) -> None:
         """Record that the job ended. If it was the last open job of an active batch, complete the batch."""
@@ -398,3 +400,10 @@ class OnTables:
     def __init__(self, registry: Registry, work: Work) -> None:
         self._registry = registry
         self._work = work
+
+    def _restrictions(self) -> Restrictions:
+        """Return the restrictions; pauses of batches only while these are active."""
+        stored, batches = self._registry.restrictions, self._work.batches
+        paused = {key: batches.get(BatchId(int(key[1]))) for key in stored if key[0] is Restricted.BATCH}
+        ended = {key for key, batch in paused.items() if batch is None or batch.state is not BatchState.ACTIVE}
+        return {key: one for key, one in stored.items() if key not in ended}

@@ -22,10 +22,14 @@ LIMIT $4;
 
 
 -- name: list_restrictions
--- Purpose: return every restriction.
+-- Purpose: return every restriction; pauses of batches only while these are active.
 -- Arguments: none.
 -- Result: restrictions, latest first.
-SELECT kind, name, max_jobs, why, set_by, set_at FROM restriction ORDER BY set_at DESC, kind, name;
+SELECT kind, restriction.name, max_jobs, why, set_by, set_at
+FROM restriction
+LEFT JOIN batch ON batch.batch_id = CASE WHEN kind = 'batch' THEN restriction.name::bigint END
+WHERE kind <> 'batch' OR batch.state = 'active'
+ORDER BY set_at DESC, kind, restriction.name;
 
 
 -- name: newest_volunteers
@@ -33,6 +37,13 @@ SELECT kind, name, max_jobs, why, set_by, set_at FROM restriction ORDER BY set_a
 -- Arguments: $1 volunteer_id before which to start, $2 limit.
 -- Result: volunteer_id, newest first.
 SELECT volunteer_id FROM volunteer WHERE volunteer_id < $1 ORDER BY volunteer_id DESC LIMIT $2;
+
+
+-- name: paused_among
+-- Purpose: return which of some batches are paused.
+-- Arguments: $1 batch_ids.
+-- Result: name.
+SELECT name FROM restriction WHERE kind = 'batch' AND name = ANY($1::bigint[]::text[]);
 
 
 -- name: put_restriction

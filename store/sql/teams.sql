@@ -134,8 +134,8 @@ RETURNING volunteer_id, email, password_salt, password_hash;
 
 
 -- name: drop_host
--- Purpose: delete a volunteer's host that has nothing in progress and no lease in force; its statistics and credit go too.
---   The volunteer keeps the credit.
+-- Purpose: delete a volunteer's host that has nothing in progress and no lease in force; its statistics, credit and ban go
+--   too. The volunteer keeps the credit.
 -- Arguments: $1 volunteer_id, $2 host_id, $3 now.
 -- Result: host_id; no row when there is none, or it is in use.
 WITH gone AS (
@@ -151,6 +151,7 @@ WITH gone AS (
 leased AS (DELETE FROM lease USING gone WHERE lease.host_id = gone.host_id RETURNING lease.host_id),
 credited AS (DELETE FROM credit USING gone WHERE credit.kind = 'host' AND credit.id = gone.host_id),
 known AS (DELETE FROM host_app_version AS hav USING gone WHERE hav.host_id = gone.host_id),
+limited AS (DELETE FROM restriction USING gone WHERE restriction.kind = 'host' AND restriction.name = gone.host_id::text),
 noted AS (
     INSERT INTO withdrawn (kind, id, cpid, deleted_at)
     SELECT 'host', gone.host_id, gone.cpid, $3
@@ -164,8 +165,8 @@ RETURNING host.host_id;
 
 
 -- name: forget_volunteer
--- Purpose: delete a volunteer's personal data: address, name, keys, preferences, consent, sessions, and the names of the
---   hosts. The row stays, for the results.
+-- Purpose: delete a volunteer's personal data: address, name, keys, preferences, consent, sessions, ban, and the names of
+--   the hosts. The row stays, for the results.
 -- Arguments: $1 volunteer_id, $2 new authenticator_hash, which belongs to no key, $3 now.
 -- Result: the old email; no row when there is none.
 WITH old AS (
@@ -188,6 +189,9 @@ noted AS (
 chosen AS (DELETE FROM participation USING old WHERE participation.volunteer_id = old.volunteer_id),
 signed_in AS (DELETE FROM web_session USING old WHERE web_session.volunteer_id = old.volunteer_id),
 codes AS (DELETE FROM mail_code USING old WHERE mail_code.volunteer_id = old.volunteer_id),
+limited AS (
+    DELETE FROM restriction USING old WHERE restriction.kind = 'volunteer' AND restriction.name = old.volunteer_id::text
+),
 networks AS (DELETE FROM known_network USING old WHERE known_network.who = 'volunteer ' || old.email),
 hosts AS (
     UPDATE host SET domain_name = '', host_cpid = '', network = '' FROM old WHERE host.volunteer_id = old.volunteer_id

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from domain.access import Role
 from domain.apps import VersionState
+from domain.restrictions import Restricted, Restriction
+from domain.units import VolunteerId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
+from tests.builders import NOW
+from tests.worlds import a_registered_host
 
 BACK = {"back": "page"}
+FIELDS = ("kind", "name", "why", "max_jobs")
 
 
 async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> None:
@@ -36,15 +43,84 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         for path in ("/volunteers", "/volunteers/1"):
             assert (await vera.get(path))[0] == 403, path
         status, _, page = await grace.post("/restrictions", {"kind": "host", "name": "99", "why": "x"})
-        assert (status, 'role="alert"' in page, 'value="99"' in page) == (422, True, True)
+        assert (status, 'role="alert"' in page, 'value="99"' in page) == (404, True, True)
         assert (await grace.post("/restrictions", {"kind": "host", "name": "1", "why": " "}))[0] == 422
         await grace.post("/restrictions/lift", fields, form=form)
         await server.feed()
 
     assert len(await host.ask(1)) == 1
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
-    assert (OPERATOR, "restrict", f"kind host, name {host.host_id}") in acts
-    assert (OPERATOR, "lift_restriction", f"kind host, name {host.host_id}") in acts
+    assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
+    assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
+    await add_operator(server)
+    await (await server.add_host()).ask(1)
+    refused = {
+        ("host", "99", "x", "0"): (404, "ban", "name"),
+        ("host", "seven", "x", "0"): (422, "ban", "name"),
+        ("volunteer", "1", " ", "0"): (422, "ban", "why"),
+        ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
+        ("queue", "none", "x", "0"): (422, "pause", "name"),
+        ("project", "", " ", "0"): (422, "pause", "why"),
+        ("batch", "9", "x", "0"): (404, "pause", "name"),
+        ("queue", "normal", "x", "5"): (422, "pause", ""),
+    }
+    async with a_browser(server, OPERATOR) as grace:
+        for given, expected in refused.items():
+            status, _, page = await grace.post("/restrictions", dict(zip(FIELDS, given, strict=True)))
+            pause, ban = page.split('id="h-pause"')[1].split('id="h-ban"')
+            at = {
+                form: re.findall(r'name="(\w+)"[^>]* aria-invalid', part)
+                for form, part in (("pause", pause), ("ban", ban))
+                if 'role="alert"' in part
+            }
+            assert (status, at, page.count('id="wrong"')) == (
+                expected[0],
+                {expected[1]: [expected[2]] if expected[2] else []},
+                1,
+            ), given
+
+
+async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await (await server.add_host()).ask(1)
+    email = (await server.store.restrictions.listed([VolunteerId(1)]))[0].email
+    async with a_browser(server, OPERATOR) as grace:
+        for kind, name in (("app", "pi"), ("volunteer", email)):
+            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x"})
+            await grace.post("/restrictions/lift", {"kind": kind, "name": name})
+    await server.create("PUT", "/restrictions/host/1", json={"why": "wrong results"})
+    await server.create("DELETE", "/restrictions/host/1")
+
+    acts = [one for one in await server.store.access.acts(limit=9) if "restrict" in one.what]
+    assert [(one.what, one.target) for one in reversed(acts)] == [
+        (what, target) for target in ("app pi", "volunteer 1", "host 1") for what in ("restrict", "lift_restriction")
+    ]
+
+
+async def test_restrictions_of_gone_objects_can_be_lifted(server: LiveServer) -> None:
+    await server.add_app("pi")
+    restrictions = server.store.restrictions
+    for kind, name in ((Restricted.HOST, "99"), (Restricted.QUEUE, "removed"), (Restricted.BATCH, "12")):
+        await restrictions.put(Restriction(kind, name, 0, "wrong results", "ada", NOW))
+        await server.create("DELETE", f"/restrictions/{kind}/{name}")
+
+    assert list(await restrictions.restrictions()) == []
+
+
+async def test_bans_go_with_the_host_and_the_account(server: LiveServer) -> None:
+    host = await a_registered_host(server.store)
+    for kind, name in (("host", host.host_id), ("volunteer", host.volunteer_id)):
+        await server.create("PUT", f"/restrictions/{kind}/{name}", json={"why": "wrong results"})
+    participation, restrictions = server.store.participation, server.store.restrictions
+
+    await participation.drop_host(host.volunteer_id, host.host_id, now=NOW)
+    assert [one.kind for one in await restrictions.restrictions()] == [Restricted.VOLUNTEER]
+    await participation.forget_volunteer(host.volunteer_id, bytes(32), now=NOW)
+    assert list(await restrictions.restrictions()) == []
 
 
 @pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
@@ -104,4 +180,4 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
 
     assert len(await host.ask(1)) == 1
     acts = [(one.what, one.target, one.detail.get("why")) for one in await server.store.access.acts(limit=9)]
-    assert ("set_app_version", "app_version_id 1", "it crashes") in acts
+    assert ("set_app_version", "app version 1", "it crashes") in acts

@@ -246,7 +246,8 @@ async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> Non
         await store.access.note_act(
             Act(later(NOW, 10.0 * number), ("ada", "bob")[number % 2], ("abort", "set")[number % 3 == 0], target)
         )
-    await store.access.note_act(Act(later(NOW, 500.0), "ada", "abort", "batch_id 3"))
+    for old in ("batch_id 3", "app_version_id 7"):
+        await store.access.note_act(Act(later(NOW, 500.0), "ada", "abort", old))
 
     async def found(choice: ActChoice, **more: int) -> list[int]:
         first = (await store.access.act_range(ActChoice()))[0]
@@ -256,8 +257,9 @@ async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> Non
     assert await found(ActChoice(subject="setting a")) == [10, 8, 6, 4, 2, 0]
     assert await found(ActChoice(subject="setting 2")) == [8, 2]
     assert await found(ActChoice(subject="batch 3")) == [12, 11, 7, 3]
+    assert await found(ActChoice(subject="app version 7")) == [13]
     assert await found(ActChoice(subject="batch")) == []
-    for since, until, numbers in ((0, 20, (0, 2)), (15, 41, (2, 5)), (200, 400, (12, 12)), (600, 700, (13, 13))):
+    for since, until, numbers in ((0, 20, (0, 2)), (15, 41, (2, 5)), (200, 400, (12, 12)), (600, 700, (14, 14))):
         asked = ActChoice(since=later(NOW, since), until=later(NOW, until))
         first, end = await store.access.act_range(asked)
         assert (first - (await store.access.act_range(ActChoice()))[0], end - first) == (

@@ -10,6 +10,7 @@ from domain.errors import NotFoundError
 from domain.restrictions import Restricted, Restriction
 from domain.units import Instant, later
 from tests.builders import NOW
+from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store
 from tests.worlds import a_registered_app, a_registered_host, a_submitted_batch
 
@@ -45,6 +46,30 @@ async def test_paused_work_is_not_ready(store: Store, kind: Restricted) -> None:
     assert (await store.insight.work_ahead(other.batch_id)).batches == 0
     await store.restrictions.lift(kind, str(names[kind]))
     assert list(await store.waiting.ready_batches(2)) == [paused, other]
+
+
+@pytest.mark.parametrize("how", ["complete", "aborted"])
+async def test_a_pause_ends_with_its_batch(store: Store, how: str) -> None:
+    host = await a_registered_host(store)
+    facts = await a_reported_job(store, host)
+    other = await a_submitted_batch(store)
+    for one in (facts.batch_id, other.batch_id):
+        await store.restrictions.put(a_restriction(Restricted.BATCH, one))
+    await store.restrictions.put(a_restriction(Restricted.HOST, facts.batch_id))
+    assert len((await store.applications.load_catalogue()).restrictions) == 3
+
+    if how == "complete":
+        await store.unsettled.settle([valid(facts)])
+    else:
+        await store.submissions.abort_batch(facts.batch_id, now=NOW)
+
+    left = {(Restricted.BATCH, str(other.batch_id)), (Restricted.HOST, str(facts.batch_id))}
+    assert set((await store.applications.load_catalogue()).restrictions) == left
+    with pytest.raises(NotFoundError):
+        await store.restrictions.lift(Restricted.BATCH, str(facts.batch_id))
+    await store.restrictions.put(a_restriction(Restricted.BATCH, facts.batch_id))  # by a request that saw it active
+    assert {(one.kind, one.name) for one in await store.restrictions.restrictions()} == left
+    assert set((await store.applications.load_catalogue()).restrictions) == left
 
 
 async def test_bans_do_not_pause_work(store: Store) -> None:

@@ -198,6 +198,7 @@ BY_KEY = {  # query -> the indexes it must use
     "insert_instances": {"instance_job_volunteer"},
     "unmark_jobs": {"job_todo_pkey"},
     "complete_batches": {"batch_count_pkey"},
+    "list_restrictions": {"batch_pkey"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},
     "time_out_instances": {"instance_pkey"},
@@ -458,7 +459,7 @@ SMALL = {  # reads no large table
     "drop_limit",
     "drop_usage_windows",
     "drop_restriction",
-    "list_restrictions",
+    "paused_among",
     "put_restriction",
     "end_leases",
     "forget_leases",

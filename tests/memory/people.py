@@ -239,7 +239,7 @@ class MemoryParticipation:
 
 class MemoryRestrictions(OnTables):
     async def restrictions(self) -> Sequence[Restriction]:
-        found = self._registry.restrictions.values()
+        found = self._restrictions().values()
         return sorted(sorted(found, key=lambda one: (one.kind, one.name)), key=lambda one: one.set_at, reverse=True)
 
     async def put(self, restriction: Restriction) -> None:

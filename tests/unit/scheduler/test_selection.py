@@ -487,6 +487,13 @@ def test_an_empty_array_names_paused_work() -> None:
         assert codes(choose(context, array())) == {code}
 
 
+def test_paused_apps_are_named() -> None:
+    pause = Restriction(Restricted.APP, "1", 0, "disk full", "ada", NOW)
+    catalogue = replace(a_catalogue(apps=[an_app(name="rho")]), restrictions={(pause.kind, pause.name): pause})
+    [refused] = choose(an_asking(catalogue=catalogue), array()).refused
+    assert refused.refusal.terms == ("app rho",)
+
+
 def test_nothing_wanted_is_nothing_refused() -> None:
     assert choose(an_asking(wants=()), array(a_group(1))) == Choice((), (), 0)
 
