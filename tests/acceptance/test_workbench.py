@@ -55,7 +55,7 @@ async def submit_checked(browser: Browser, page: str) -> tuple[int, str, str]:
     """Send the form of the preview."""
     [token] = re.findall(r'upload/submit"[^>]*><input type="hidden" name="csrf" value="([0-9a-f]+)"', page)
     [batch] = re.findall(r'name="batch" value="([^"]+)"', page)
-    data = {"csrf": token, "batch": html.unescape(batch)}
+    data = {"csrf": token, "batch": html.unescape(batch), **key_in(page)}
     async with browser.http.post(f"{browser.root}{UPLOAD}/submit", data=data) as response:
         return response.status, response.url.path_qs, await response.text()
 
@@ -206,6 +206,36 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert (clone["name"], clone["submitter"], clone["jobs_total"], clone["unsent"]) == ("again", "ben", 2, 2)
     lines = [[job.command_line for job in await server.jobs(BatchId(batch_id + n))] for n in (0, 1)]
     assert lines[0] == lines[1]
+
+
+def key_in(page: str) -> dict[str, str]:
+    [key] = re.findall(r'name="key" value="([^"]+)"', page)
+    return {"key": key}
+
+
+async def test_second_click_on_a_form_leads_to_the_same_batch(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await server.submit(name="first", submitter="ben", jobs={"count": 2})
+    new = {"app": "pi", "qos": "short_deadline", "deadline": "2099-01-01T00:00", "count": "3", "gflop": "1"}
+    clone = {"name": "again", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
+    forms = (("/batches/new", new, "count"), (f"/batches/{batch_id}/clone", clone, "user_priority"))
+    async with a_browser(server, "ben") as ben:
+        for number, (path, fields, field) in enumerate(forms, start=batch_id + 1):
+            key = key_in((await ben.get(path))[1])
+            status, _, page = await ben.post(path, {**fields, **key, field: "x"})
+            assert (status, key_in(page)) == (422, key)
+            status, _, page = await ben.post(path, {**fields, **key, "what": "preview"})
+            assert (status, key_in(page)) == (200, key)
+            places = [(await ben.post(path, {**fields, **key, "what": "submit"}))[1] for _ in range(2)]
+            assert places == [f"/console/batches/{number}?said=submitted"] * 2
+            status, _, page = await ben.post(path, {**fields, **key, "name": "changed"})
+            assert status == 422 and key_in(page) != key  # the next click submits it as another batch
+            assert (await ben.post(path, {**fields, "key": "k" * 201}))[0] == 422
+        _, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
+        assert [(await submit_checked(ben, page))[1] for _ in range(2)] == ["/console/batches/4?said=submitted"] * 2
+    assert len(await server.store.views.batches(limit=9)) == 4
+    recorded = [one.what for one in await server.store.access.acts(limit=9) if one.who == "ben"]
+    assert (recorded.count("submit_batch"), recorded.count("clone_batch")) == (2, 1)
 
 
 async def test_errors_and_results_of_a_batch_over_the_api(server: LiveServer) -> None:
