@@ -21,7 +21,7 @@ from aiohttp import BodyPartReader, web
 
 from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit
-from administration.batches import Batches, read_batch_file
+from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import not_shown
 from console.batch_forms import BATCHES, batch_of, key_of, shown_key, submitter_of
 from domain.access import Role
@@ -161,9 +161,11 @@ def _read(path: Path) -> dict[str, object]:
 
 def _decoded(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        values = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidInputError("batch", "the batch that was checked", str(error)) from None
+    check_shape(values, "batch")
+    return values
 
 
 def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:

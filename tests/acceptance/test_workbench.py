@@ -120,6 +120,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
+        ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
         ({"batch": ("b.toml", "#" * 500_000)}, ("batch: expected at most",)),
         ({"batch": ("a.toml", TOML), "batch 2": ("b.toml", TOML)}, ("one file", "2 files")),
     ],
