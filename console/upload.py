@@ -192,8 +192,9 @@ def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:
 
 async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> None:
     """Write the files of a form to `folder`, within the limits. Raises InvalidInputError."""
-    reader, left = request[PARTS], MOST_BYTES
-    number = 0
+    reader, left, number = request.get(PARTS), MOST_BYTES, 0
+    if reader is None:
+        raise InvalidInputError("form", "a form with files (multipart/form-data)", request.content_type)
     try:
         while (part := await reader.next()) is not None:
             number += 1

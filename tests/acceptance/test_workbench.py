@@ -152,6 +152,13 @@ async def test_uploads_need_the_role_and_the_forms_token(server: LiveServer) -> 
             assert response.status == 403
 
 
+async def test_upload_without_parts_is_invalid_input(server: LiveServer) -> None:
+    await furnished(server)
+    async with a_browser(server, "ben") as ben:
+        status, _, page = await ben.post(UPLOAD, {"app": "pi"})  # URL-encoded
+    assert (status, 'role="alert"' in page) == (422, True)
+
+
 async def a_failed_batch(server: LiveServer) -> BatchId:
     """Return a batch of ben's with a valid and a failed job; its only error is a crash."""
     host = await server.add_host()
