@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from domain.access import Act, ActChoice
+from domain.formatting import inert
 from domain.units import utc
 from store.people import PostgresAccess
 
@@ -67,9 +68,5 @@ def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     "-1,'=1+1,ada\\n"
     """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_inert(cell) for cell in row] for row in rows)
+    csv.writer(text, lineterminator="\n").writerows([inert(cell) for cell in row] for row in rows)
     return text.getvalue()
-
-
-def _inert(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell

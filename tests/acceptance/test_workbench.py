@@ -260,8 +260,8 @@ async def test_errors_and_results_of_a_batch_over_the_api(server: LiveServer) ->
         assert response.content_type == "text/csv"
         rows = list(csv.DictReader(io.StringIO(await response.text())))
     assert [(row["i"], row["state"], row["command_line"]) for row in rows] == [
-        ("0", "valid", "--n 1"),
-        ("1", "failed", "--n 2"),
+        ("0", "valid", "'--n 1"),
+        ("1", "failed", "'--n 2"),
     ]
     assert rows[0]["files"] == "0/out" and rows[1]["because"].startswith("it failed")
     _, page = await server.api("GET", "/hosts/1/results")
