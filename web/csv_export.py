@@ -12,6 +12,7 @@ from aiohttp import web
 
 from domain.errors import InvalidInputError, MusterError
 from domain.formatting import inert
+from web.guard import HEADERS
 from web.moments import iso
 
 Row = Mapping[str, object]
@@ -61,7 +62,7 @@ async def send_csv(
 ) -> web.StreamResponse:
     """Send a list as the file `name`.csv. Errors before the first page are raised; later ones break the connection."""
     first = await anext(pages, ())
-    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "X-Content-Type-Options": "nosniff"}
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.csv"'}
     response = web.StreamResponse(headers=headers)
     response.content_type, response.charset = "text/csv", "utf-8"
     try:

@@ -152,6 +152,18 @@ async def test_uploads_need_the_role_and_the_forms_token(server: LiveServer) -> 
             assert response.status == 403
 
 
+async def test_batch_that_the_second_form_cannot_send_is_refused(server: LiveServer) -> None:
+    await furnished(server)
+    head = TOML.replace('jobs_csv = "anything.csv"\n', "") + "fpops_est = 1e9\n"
+    job = '[[job]]\ncommand_line = "%s"\n'
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, {"batch": ("b.toml", head + job % ("é" * 900) * 150)})
+        assert status == 200 and (await submit_checked(ben, page))[1].endswith("said=submitted")
+        status, page = await bring(ben, {"batch": ("b.toml", head + job % ("é" * 900) * 210)})
+    assert status == 422
+    assert re.search(r"batch: expected .*\b995 kB\b.*1\.\d+ MB", page)
+
+
 async def test_upload_without_parts_is_invalid_input(server: LiveServer) -> None:
     await furnished(server)
     async with a_browser(server, "ben") as ben:
