@@ -79,21 +79,48 @@ DEFAULT_SUBMITTER = "default"
 log = structlog.get_logger()
 
 
+MOST_DEPTH, MOST_BITS, MOST_KEY_PARTS = 16, 4096, 100
+SHALLOW, SHORT = f"tables and lists at most {MOST_DEPTH} deep", f"integers of at most {MOST_BITS} bits"
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
+LONG_KEY = re.compile(
+    rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MOST_KEY_PARTS}}}"
+)  # tomllib is quadratic in the parts of a key
+
+
 def read_batch_file(path: Path) -> dict[str, object]:
     """Return the contents of a TOML or JSON file as a table. Raises InvalidInputError."""
+    field, kind = str(path), "JSON" if path.suffix == ".json" else "TOML"
     try:
         text = path.read_text()
-        values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        if kind == "TOML" and LONG_KEY.search(text):
+            raise InvalidInputError(field, f"keys of at most {MOST_KEY_PARTS} parts", "more")
+        values = json.loads(text) if kind == "JSON" else tomllib.loads(text)
     except OSError as error:
         raise InvalidInputError("batch file", "a readable file", f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidInputError(str(path), "UTF-8 text", "other bytes") from None
+        raise InvalidInputError(field, "UTF-8 text", "other bytes") from None
     except (tomllib.TOMLDecodeError, json.JSONDecodeError) as error:
-        kind = "JSON" if path.suffix == ".json" else "TOML"
-        raise InvalidInputError(str(path), f"a {kind} file", str(error)) from None
+        raise InvalidInputError(field, f"a {kind} file", str(error)) from None
+    except RecursionError:
+        raise InvalidInputError(field, SHALLOW, "more") from None
+    except ValueError:  # an integer with more digits than Python converts
+        raise InvalidInputError(field, SHORT, "more") from None
+    check_shape(values, field)
     if not isinstance(values, dict):
-        raise InvalidInputError(str(path), "a table", values)
+        raise InvalidInputError(field, "a table", values)
     return values
+
+
+def check_shape(values: object, field: str) -> None:
+    """Raise InvalidInputError for values that are nested too deeply or have integers too long to be shown."""
+    level = [values]
+    for _ in range(MOST_DEPTH):
+        if any(isinstance(one, int) and one.bit_length() > MOST_BITS for one in level):
+            raise InvalidInputError(field, SHORT, "more")
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, (dict, list))]
+        level = [value for one in inner for value in one]
+    if any(isinstance(one, (dict, list)) for one in level):
+        raise InvalidInputError(field, SHALLOW, "more")
 
 
 MOST_LINE_BYTES = 1 << 20  # of JSON Lines

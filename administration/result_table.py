@@ -9,6 +9,7 @@ from typing import Any
 
 from administration.results import OutputState, Results, result_as_json
 from domain.batches import Batch
+from domain.formatting import inert
 from domain.units import JobId
 
 PAGE = 1000  # jobs per database read
@@ -40,14 +41,15 @@ def number_of(index: int, jobs_total: int) -> str:
 
 
 def row_of(job: Document, number: str) -> Document:
-    """Return a job's row.
+    """Return a job's row, without cells that a spreadsheet would run as formulas.
 
     >>> job = {"command_line": "--n 7", "inputs": ["a", "b"], "outputs": [{"name": "out", "state": "here"}]}
     >>> [row_of(job, "07")[name] for name in ("i", "command_line", "inputs", "files")]
-    ['07', '--n 7', 'a b', '07/out']
+    ['07', "'--n 7", 'a b', '07/out']
     """
     files = [f"{number}/{one['name']}" for one in job["outputs"] if one["state"] == OutputState.HERE]
-    return {**job, "i": number, "inputs": " ".join(job["inputs"]), "files": " ".join(files)}
+    row = {**job, "i": number, "inputs": " ".join(job["inputs"]), "files": " ".join(files)}
+    return {name: inert(value) for name, value in row.items()}
 
 
 async def table_of(results: Results, batch: Batch) -> AsyncGenerator[bytes, None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import UTC, datetime, time, timedelta
 from math import inf
 from urllib.parse import urlencode
@@ -10,18 +10,20 @@ from urllib.parse import urlencode
 import msgspec
 from aiohttp import web
 
-from administration.access.trail import LOOKED_AT, trail_csv, trail_page
+from administration.access.trail import LOOKED_AT, trail_page
 from administration.access.who import admit
 from administration.names import checked_text
 from administration.ordering.history import day_of
 from domain.access import ActChoice, Role
 from domain.errors import InvalidInputError
 from domain.units import Instant
-from web.guard import HEADERS
+from web.csv_export import Row, is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
+PER_ROUND = 1000  # entries that the CSV file reads at once
+CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detail")
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
 BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
@@ -88,8 +90,8 @@ class AuditPage(Pages[PageServices]):
         query, store = request.query, self._services.authenticator.store
         choice = asked_of(query)
         kept = {key: query[key] for key in FILTERS if query.get(key)}
-        if query.get("as"):
-            return await self._csv(request, choice)
+        if is_csv(query):
+            return await send_csv(request, "audit", CSV_COLUMNS, self._rounds(choice))
         after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
         found = await trail_page(store, choice, before=after, limit=PER_PAGE)
         values: dict[str, object] = {
@@ -105,14 +107,15 @@ class AuditPage(Pages[PageServices]):
         }
         return RenderedPage("audit.html", "Audit trail", "audit", values=values)
 
-    async def _csv(self, request: web.Request, choice: ActChoice) -> web.StreamResponse:
-        """Send all chosen entries, part by part."""
-        if request.query["as"] != "csv":
-            raise InvalidInputError("as", "csv, or no value for the page", request.query["as"])
-        response = web.StreamResponse(headers={**HEADERS, "Content-Disposition": 'attachment; filename="audit.csv"'})
-        response.content_type, response.charset = "text/csv", "utf-8"
-        await response.prepare(request)
-        async for part in trail_csv(self._services.authenticator.store, choice):
-            await response.write(part.encode())
-        await response.write_eof()
-        return response
+    async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:
+        """Yield all chosen entries for the CSV file, newest first."""
+        before: int | None = None
+        while True:
+            page = await trail_page(self._services.authenticator.store, choice, before=before, limit=PER_ROUND)
+            yield [
+                {name: getattr(one, name) for name in CSV_COLUMNS if name != "subject"} | {"subject": one.target}
+                for one in page.acts
+            ]
+            if page.next_before is None:
+                return
+            before = page.next_before

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+import msgspec
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
+from administration.names import checked_text
 from administration.ordering.importance import NewDeadline, set_importance
 from console.batch_page import BatchPages
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
-from domain.errors import InvalidInputError, MusterError
+from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.forecasts import ForecastState
+from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
@@ -54,13 +59,15 @@ class BatchForms(Pages[PageServices]):
             if fields.get("what") == "preview":
                 forecast = await self._batches.preview(values)
                 return await self._form(request, fields, None, forecast)
-            batch_id = await self._batches.submit(values)
+            done, is_new = await self._batches.submit_and_preview(values, key=key_of(person, fields, "new"))
         except NotAllowedError:
             raise
         except MusterError as error:
             return await self._form(request, fields, error, None)
-        await self._services.authenticator.note(request, "submit_batch", f"batch {batch_id}", name=values["name"])
-        return self._services.go(f"batches/{batch_id}", "submitted")
+        if is_new:
+            subject = f"batch {done['batch_id']}"
+            await self._services.authenticator.note(request, "submit_batch", subject, name=values["name"])
+        return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
     async def _form(
         self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
@@ -69,6 +76,7 @@ class BatchForms(Pages[PageServices]):
         submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
         values: dict[str, object] = {
             "fields": fields,
+            "key": shown_key(fields, wrong),
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
@@ -129,6 +137,24 @@ class BatchForms(Pages[PageServices]):
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
+
+
+def shown_key(fields: Fields, wrong: MusterError | None) -> str:
+    """Return the key for a form: the one it had, or a new one for a new form or after a conflict with another batch."""
+    kept = "" if isinstance(wrong, ConflictError) else fields.get("key", "")
+    return kept or secrets.token_urlsafe(16)
+
+
+def key_of(person: Person, fields: Fields, form: str) -> SubmissionKey | None:
+    """Return the submission key of a form: a second click or a reload leads to the same batch.
+
+    Raises InvalidInputError.
+    """
+    if not fields.get("key"):
+        return None
+    content = {name: value for name, value in fields.items() if name not in ("csrf", "key", "what")}
+    said = hashlib.sha256(msgspec.json.encode([form, content], order="sorted")).digest()
+    return SubmissionKey(person.name, checked_text(fields["key"], "key"), said)
 
 
 async def submitter_of(services: PageServices, person: Person, given: Mapping[str, object]) -> str:

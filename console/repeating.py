@@ -10,7 +10,7 @@ from administration.access.who import NotAllowedError, Person, admit_owner, pers
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
 from administration.forecasts.words import not_shown
-from console.batch_forms import BATCHES, instant_of
+from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import InvalidInputError, MusterError
@@ -52,14 +52,16 @@ class RepeatingPages(Pages[PageServices]):
             if fields.get("what") == "preview":
                 forecast = await self._batches.preview(values, copy_of=batch.batch_id)
                 return await self._form(request, batch, fields, None, forecast)
-            clone_id = await self._batches.submit(values, copy_of=batch.batch_id)
+            key = key_of(person, fields, f"clone {batch.batch_id}")
+            done, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch.batch_id)
         except NotAllowedError:
             raise
         except MusterError as error:
             return await self._form(request, batch, fields, error, None)
-        told = {"clone_of": batch.batch_id, "name": values["name"]}
-        await self._services.authenticator.note(request, "clone_batch", f"batch {clone_id}", **told)
-        return self._services.go(f"batches/{clone_id}", "submitted")
+        if is_new:
+            told = {"clone_of": batch.batch_id, "name": values["name"]}
+            await self._services.authenticator.note(request, "clone_batch", f"batch {done['batch_id']}", **told)
+        return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
     async def _values(self, batch: Batch, person: Person, fields: Fields) -> dict[str, object]:
         """Return the clone's table. Raises InvalidInputError."""
@@ -87,6 +89,7 @@ class RepeatingPages(Pages[PageServices]):
             "batch": batch,
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
             "form": form,
+            "key": shown_key(form, wrong),
             "wrong": wrong,
             "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,

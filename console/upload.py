@@ -21,9 +21,9 @@ from aiohttp import BodyPartReader, web
 
 from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit
-from administration.batches import Batches, read_batch_file
+from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import not_shown
-from console.batch_forms import BATCHES, batch_of, submitter_of
+from console.batch_forms import BATCHES, batch_of, key_of, shown_key, submitter_of
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
@@ -88,6 +88,7 @@ class UploadPages(Pages[PageServices]):
             "jobs_total": forecast["jobs_total"],
             "forecast": forecast,
             "batch": msgspec.json.encode(values).decode(),
+            "key": shown_key({}, None),
         }
         return self._page({}, review=review, state=forecast["forecast_state"])
 
@@ -95,16 +96,18 @@ class UploadPages(Pages[PageServices]):
     async def submit(self, request: web.Request) -> RenderedPage | web.Response:
         person = admit(request, Role.SUBMITTER)
         try:
-            values = _decoded((await fields_of(request)).get("batch", ""))
+            fields = await fields_of(request)
+            values = _decoded(fields.get("batch", ""))
             values["submitter"] = await submitter_of(self._services, person, values)
-            batch_id = await self._batches.submit(values)
+            done, is_new = await self._batches.submit_and_preview(values, key=key_of(person, fields, "upload"))
         except NotAllowedError:
             raise
         except MusterError as error:
             return self._page({}, wrong=error)
-        told = {"name": values.get("name", "")}
-        await self._services.authenticator.note(request, "submit_batch", f"batch {batch_id}", **told)
-        return self._services.go(f"batches/{batch_id}", "submitted")
+        if is_new:
+            told = {"name": values.get("name", "")}
+            await self._services.authenticator.note(request, "submit_batch", f"batch {done['batch_id']}", **told)
+        return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
     async def _values(self, person: Person, uploaded: Uploaded) -> dict[str, object]:
         """Return the batch, with files by their names on the server. Raises InvalidInputError."""
@@ -158,9 +161,11 @@ def _read(path: Path) -> dict[str, object]:
 
 def _decoded(text: str) -> dict[str, Any]:
     try:
-        return msgspec.json.decode(text, type=dict[str, Any])
+        values = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InvalidInputError("batch", "the batch that was checked", str(error)) from None
+    check_shape(values, "batch")
+    return values
 
 
 def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:
@@ -187,8 +192,9 @@ def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:
 
 async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> None:
     """Write the files of a form to `folder`, within the limits. Raises InvalidInputError."""
-    reader, left = request[PARTS], MOST_BYTES
-    number = 0
+    reader, left, number = request.get(PARTS), MOST_BYTES, 0
+    if reader is None:
+        raise InvalidInputError("form", "a form with files (multipart/form-data)", request.content_type)
     try:
         while (part := await reader.next()) is not None:
             number += 1

@@ -109,6 +109,18 @@ PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 THOUSAND = 1000.0
 
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def inert(value: object) -> object:
+    """Return a cell of a CSV file: text that a spreadsheet would run as a formula gets an apostrophe in front.
+
+    >>> inert("=1+1"), inert("\\t=1"), inert("ada"), inert(-5)
+    ("'=1+1", "'\\t=1", 'ada', -5)
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
 def size_in_words(nbytes: float) -> str:
     """Format a number of bytes in powers of 1000, with four significant digits.
 

@@ -1,7 +1,4 @@
-"""Streams lists as CSV files, one page of rows in memory at a time.
-
-Spreadsheets run cells that begin with =, +, - or @ as formulas. Such text gets a leading apostrophe.
-"""
+"""Streams lists as CSV files, one page of rows in memory at a time."""
 
 from __future__ import annotations
 
@@ -14,11 +11,11 @@ import structlog
 from aiohttp import web
 
 from domain.errors import InvalidInputError, MusterError
+from domain.formatting import inert
+from web.guard import HEADERS
 from web.moments import iso
 
 Row = Mapping[str, object]
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 log = structlog.get_logger()
 
@@ -44,7 +41,7 @@ def cell(column: str, value: object) -> str:
         case None:
             return ""
         case str():
-            return f"'{value}" if value.startswith(FORMULA) else value
+            return str(inert(value))
         case bool():
             return str(value).lower()
         case int() | float():
@@ -65,7 +62,7 @@ async def send_csv(
 ) -> web.StreamResponse:
     """Send a list as the file `name`.csv. Errors before the first page are raised; later ones break the connection."""
     first = await anext(pages, ())
-    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"', "X-Content-Type-Options": "nosniff"}
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}.csv"'}
     response = web.StreamResponse(headers=headers)
     response.content_type, response.charset = "text/csv", "utf-8"
     try:

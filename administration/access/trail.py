@@ -1,21 +1,14 @@
-"""Reads the audit trail page by page, and as CSV. One page searches a limited number of entries."""
+"""Reads the audit trail page by page. One page searches a limited number of entries."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from domain.access import Act, ActChoice
-from domain.units import utc
 from store.people import PostgresAccess
 
 LOOKED_AT = 20_000  # entries that one page searches
-PER_ROUND = 1000  # entries that the CSV reads at once
-CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detail")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,41 +28,3 @@ async def trail_page(store: PostgresAccess, choice: ActChoice, *, before: int | 
     if len(found) > limit:
         return TrailPage(found[:limit], found[limit - 1].act_id)
     return TrailPage(found, lowest if lowest > first else None)
-
-
-async def trail_csv(store: PostgresAccess, choice: ActChoice) -> AsyncIterator[str]:
-    """Yield all chosen entries as CSV, newest first, with a heading."""
-    yield csv_lines([CSV_COLUMNS])
-    before: int | None = None
-    while True:
-        page = await trail_page(store, choice, before=before, limit=PER_ROUND)
-        yield csv_lines(
-            (
-                one.act_id,
-                f"{utc(one.acted_at):%Y-%m-%dT%H:%M:%SZ}",
-                one.who,
-                one.what,
-                one.target,
-                one.address,
-                msgspec.json.encode(one.detail).decode(),
-            )
-            for one in page.acts
-        )
-        if page.next_before is None:
-            return
-        before = page.next_before
-
-
-def csv_lines(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV. Text that a spreadsheet would compute as a formula gets an apostrophe in front.
-
-    >>> csv_lines([(-1, "=1+1", "ada")])
-    "-1,'=1+1,ada\\n"
-    """
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([_inert(cell) for cell in row] for row in rows)
-    return text.getvalue()
-
-
-def _inert(cell: object) -> object:
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell

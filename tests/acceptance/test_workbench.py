@@ -55,7 +55,7 @@ async def submit_checked(browser: Browser, page: str) -> tuple[int, str, str]:
     """Send the form of the preview."""
     [token] = re.findall(r'upload/submit"[^>]*><input type="hidden" name="csrf" value="([0-9a-f]+)"', page)
     [batch] = re.findall(r'name="batch" value="([^"]+)"', page)
-    data = {"csrf": token, "batch": html.unescape(batch)}
+    data = {"csrf": token, "batch": html.unescape(batch), **key_in(page)}
     async with browser.http.post(f"{browser.root}{UPLOAD}/submit", data=data) as response:
         return response.status, response.url.path_qs, await response.text()
 
@@ -120,6 +120,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
+        ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
         ({"batch": ("b.toml", "#" * 500_000)}, ("batch: expected at most",)),
         ({"batch": ("a.toml", TOML), "batch 2": ("b.toml", TOML)}, ("one file", "2 files")),
     ],
@@ -149,6 +150,25 @@ async def test_uploads_need_the_role_and_the_forms_token(server: LiveServer) -> 
         head = {"Content-Type": "multipart/form-data; boundary=x"}
         async with ben.http.post(ben.root + UPLOAD, data=b"no such thing", headers=head) as response:
             assert response.status == 403
+
+
+async def test_batch_that_the_second_form_cannot_send_is_refused(server: LiveServer) -> None:
+    await furnished(server)
+    head = TOML.replace('jobs_csv = "anything.csv"\n', "") + "fpops_est = 1e9\n"
+    job = '[[job]]\ncommand_line = "%s"\n'
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, {"batch": ("b.toml", head + job % ("é" * 900) * 150)})
+        assert status == 200 and (await submit_checked(ben, page))[1].endswith("said=submitted")
+        status, page = await bring(ben, {"batch": ("b.toml", head + job % ("é" * 900) * 210)})
+    assert status == 422
+    assert re.search(r"batch: expected .*\b995 kB\b.*1\.\d+ MB", page)
+
+
+async def test_upload_without_parts_is_invalid_input(server: LiveServer) -> None:
+    await furnished(server)
+    async with a_browser(server, "ben") as ben:
+        status, _, page = await ben.post(UPLOAD, {"app": "pi"})  # URL-encoded
+    assert (status, 'role="alert"' in page) == (422, True)
 
 
 async def a_failed_batch(server: LiveServer) -> BatchId:
@@ -208,6 +228,36 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert lines[0] == lines[1]
 
 
+def key_in(page: str) -> dict[str, str]:
+    [key] = re.findall(r'name="key" value="([^"]+)"', page)
+    return {"key": key}
+
+
+async def test_second_click_on_a_form_leads_to_the_same_batch(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await server.submit(name="first", submitter="ben", jobs={"count": 2})
+    new = {"app": "pi", "qos": "short_deadline", "deadline": "2099-01-01T00:00", "count": "3", "gflop": "1"}
+    clone = {"name": "again", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
+    forms = (("/batches/new", new, "count"), (f"/batches/{batch_id}/clone", clone, "user_priority"))
+    async with a_browser(server, "ben") as ben:
+        for number, (path, fields, field) in enumerate(forms, start=batch_id + 1):
+            key = key_in((await ben.get(path))[1])
+            status, _, page = await ben.post(path, {**fields, **key, field: "x"})
+            assert (status, key_in(page)) == (422, key)
+            status, _, page = await ben.post(path, {**fields, **key, "what": "preview"})
+            assert (status, key_in(page)) == (200, key)
+            places = [(await ben.post(path, {**fields, **key, "what": "submit"}))[1] for _ in range(2)]
+            assert places == [f"/console/batches/{number}?said=submitted"] * 2
+            status, _, page = await ben.post(path, {**fields, **key, "name": "changed"})
+            assert status == 422 and key_in(page) != key  # the next click submits it as another batch
+            assert (await ben.post(path, {**fields, "key": "k" * 201}))[0] == 422
+        _, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
+        assert [(await submit_checked(ben, page))[1] for _ in range(2)] == ["/console/batches/4?said=submitted"] * 2
+    assert len(await server.store.views.batches(limit=9)) == 4
+    recorded = [one.what for one in await server.store.access.acts(limit=9) if one.who == "ben"]
+    assert (recorded.count("submit_batch"), recorded.count("clone_batch")) == (2, 1)
+
+
 async def test_errors_and_results_of_a_batch_over_the_api(server: LiveServer) -> None:
     await furnished(server)
     batch_id = await a_failed_batch(server)
@@ -222,8 +272,8 @@ async def test_errors_and_results_of_a_batch_over_the_api(server: LiveServer) ->
         assert response.content_type == "text/csv"
         rows = list(csv.DictReader(io.StringIO(await response.text())))
     assert [(row["i"], row["state"], row["command_line"]) for row in rows] == [
-        ("0", "valid", "--n 1"),
-        ("1", "failed", "--n 2"),
+        ("0", "valid", "'--n 1"),
+        ("1", "failed", "'--n 2"),
     ]
     assert rows[0]["files"] == "0/out" and rows[1]["because"].startswith("it failed")
     _, page = await server.api("GET", "/hosts/1/results")

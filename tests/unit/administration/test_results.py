@@ -266,8 +266,8 @@ async def test_index_has_a_row_per_job_and_replaces_the_last(tmp_path: Path) -> 
     with (tmp_path / "index.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["i"], row["job_id"], row["command_line"], row["files"]) for row in rows] == [
-        ("0", "7", "--part 7", ""),
-        ("1", "9", "--part 9", "1/log"),
+        ("0", "7", "'--part 7", ""),
+        ("1", "9", "'--part 9", "1/log"),
     ]
     assert (tmp_path / "0/out/a.nc").read_bytes() == b"a"
     assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["index.csv"]
