@@ -110,11 +110,14 @@ class PostgresNotifications(OnDatabase):
     # ------------------------------------------------------------------ deliveries
 
     async def due_deliveries(
-        self, now: Instant, limit: int
+        self, now: Instant, limit: int, *, mails: int
     ) -> Sequence[tuple[Delivery, Subscription, Sequence[RaisedEvent]]]:
-        """Make deliveries of waiting events, and claim due ones: their next attempt is planned before this one."""
+        """Make deliveries of waiting events, and claim due ones: their next attempt is planned before this one.
+
+        `limit` is the most to claim, `mails` the most by e-mail.
+        """
         await self._database.execute("make_deliveries", now, MOST_EVENTS)
-        claimed = await self._database.fetch("claim_deliveries", now, limit, pause_s(1), MOST_PAUSE_S)
+        claimed = await self._database.fetch("claim_deliveries", now, limit, pause_s(1), MOST_PAUSE_S, mails)
         found = [_delivery(row) for row in claimed]
         known = await self._with([one.subscription_id for one in found])
         ids = [one.delivery_id for one in found]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import structlog
 
 from administration.accounts import AccountKeys
+from administration.mail import AT_ONCE as MAILS_AT_ONCE
 from administration.mail import Mailer
 from administration.notifications.messages import mail_text, webhook_body
 from administration.notifications.webhook import Webhooks, signature
@@ -20,8 +21,7 @@ from domain.units import DAY_S
 from store.notifications import PostgresNotifications
 
 EVERY_S = 4.0
-AT_ONCE = 16
-LIMIT_S = 25.0  # for an attempt, less than a round's limit
+AT_ONCE = 16  # of them mails: as many as the mailer sends at once, so that none waits and a round ends in time
 MOST_OUTCOME_CHARS = 300
 OVERLAP_S = DAY_S  # the previous secret of a webhook also signs for this long
 
@@ -58,21 +58,17 @@ class Deliverer:
         self._clock = clock
 
     async def run_once(self) -> DeliveryReport:
-        due = await self._store.due_deliveries(self._clock.now(), AT_ONCE)
+        due = await self._store.due_deliveries(self._clock.now(), AT_ONCE, mails=MAILS_AT_ONCE)
         await asyncio.gather(*[self._attempt(*one) for one in due])
-        return DeliveryReport(len(due), len(due) == AT_ONCE)
+        mails = sum(subscription.channel is Channel.EMAIL for _, subscription, _ in due)
+        return DeliveryReport(len(due), len(due) == AT_ONCE or mails == MAILS_AT_ONCE)
 
     async def _attempt(self, delivery: Delivery, subscription: Subscription, events: Sequence[RaisedEvent]) -> None:
         try:
-            async with asyncio.timeout(LIMIT_S):
-                outcome, state = await self._send(delivery, subscription, events), DeliveryState.SENT
-        except (
-            Exception
-        ) as error:  # an outcome also of a fault: otherwise the delivery blocks its subscription for ever
-            known = isinstance(
-                error, (MusterError, TimeoutError, ValueError)
-            )  # ValueError: text that no header may have
-            outcome = (str(error) or f"no reply within {LIMIT_S:g} s") if known else f"internal error: {error!r}"
+            outcome, state = await self._send(delivery, subscription, events), DeliveryState.SENT
+        except Exception as error:  # a fault, too: without an outcome, the delivery blocks its subscription for ever
+            known = isinstance(error, (MusterError, ValueError))  # ValueError: text that no header may contain
+            outcome = str(error) if known else f"internal error: {error!r}"
             state = DeliveryState.FAILED if delivery.attempts >= MOST_ATTEMPTS else DeliveryState.WAITING
             about = {"key": delivery.key, "attempts": delivery.attempts, "why": outcome}
             log.warning("notification not delivered", **about, exc_info=None if known else error)

@@ -75,21 +75,28 @@ WHERE subscription.subscription_id = counted.subscription_id;
 -- name: claim_deliveries
 -- Purpose: count an attempt at deliveries that are due, before it starts, and plan the next one. Deliveries to a
 --   subscription that is paused, or whose owner lost the right to it, wait.
--- Arguments: $1 now, $2 limit, $3 first pause, $4 longest pause (seconds; each pause is four times the previous one).
+-- Arguments: $1 now, $2 limit, $3 first pause, $4 longest pause (seconds; each pause is four times the previous one),
+--   $5 most mails.
 -- Result: deliveries.
 UPDATE delivery SET
     attempts = attempts + 1, next_at = $1 + least($4::double precision, $3::double precision * power(4, least(attempts, 20)))
 FROM (
-    SELECT delivery.delivery_id
-    FROM delivery
-    JOIN subscription ON subscription.subscription_id = delivery.subscription_id
-    JOIN person ON person.person_id = subscription.person_id
-    WHERE delivery.status = 'waiting'
-        AND delivery.next_at <= $1
-        AND NOT subscription.paused
-        AND person.active
-        AND (NOT subscription.project_wide OR person.role = 'operator')
-    ORDER BY delivery.next_at, delivery.delivery_id
+    SELECT delivery_id
+    FROM (
+        SELECT
+            delivery.delivery_id, delivery.next_at, subscription.channel,
+            row_number() OVER (PARTITION BY subscription.channel ORDER BY delivery.next_at, delivery.delivery_id) AS place
+        FROM delivery
+        JOIN subscription ON subscription.subscription_id = delivery.subscription_id
+        JOIN person ON person.person_id = subscription.person_id
+        WHERE delivery.status = 'waiting'
+            AND delivery.next_at <= $1
+            AND NOT subscription.paused
+            AND person.active
+            AND (NOT subscription.project_wide OR person.role = 'operator')
+    ) AS ready
+    WHERE channel <> 'email' OR place <= $5
+    ORDER BY next_at, delivery_id
     LIMIT $2
 ) AS due
 WHERE delivery.delivery_id = due.delivery_id

@@ -23,6 +23,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self.mails = list[EmailMessage]()
+        self.port = 0
         self.arrived = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 

@@ -22,7 +22,7 @@ from administration.notifications.delivery import Deliverer
 from administration.notifications.webhook import Webhooks
 from domain.access import Right, Role
 from domain.notifications import MOST_ATTEMPTS
-from domain.settings import Settings
+from domain.settings import MailSettings, Settings
 from domain.units import BatchId
 from tests.acceptance.receivers import Hook, Inbox, a_hook, smtp_server
 from tests.acceptance.server import LiveServer
@@ -327,7 +327,9 @@ async def test_message_repeats_if_its_success_was_not_recorded(told: LiveServer)
         await subscribe(told, hook.url)
         await done_batch(told)
         await told._do("events")
-        [(claimed, _, _)] = await told.store.notifications.due_deliveries(told.clock.now(), 10)  # and the process dies
+        [(claimed, _, _)] = await told.store.notifications.due_deliveries(
+            told.clock.now(), 10, mails=4
+        )  # and the process dies
 
         await notify(told)
         assert hook.kept == []
@@ -474,8 +476,8 @@ async def test_rotated_secret_overlaps_for_a_day(told: LiveServer) -> None:
 @asynccontextmanager
 async def an_inbox(server: LiveServer) -> AsyncIterator[Inbox]:
     inbox = Inbox()
-    async with smtp_server(inbox) as port:
-        settings = {"server": "127.0.0.1", "port": port, "tls": "none", "sender": "project@example.org"}
+    async with smtp_server(inbox) as inbox.port:
+        settings = {"server": "127.0.0.1", "port": inbox.port, "tls": "none", "sender": "project@example.org"}
         for name, value in settings.items():
             await server.create("PUT", f"/settings/mail.{name}", json={"value": value, "why": "test"})
         await server.feed()
@@ -550,6 +552,18 @@ async def test_ids_that_no_table_can_hold_are_not_found(told: LiveServer) -> Non
             assert (path, status) == (path, 404)
 
 
+async def test_round_claims_as_many_mails_as_are_sent_at_once(told: LiveServer) -> None:
+    async with an_inbox(told) as inbox:
+        for number in range(5):
+            await subscribe(told, f"grace{number}@example.org", interval_s=0)
+        mailer = Mailer(lambda: MailSettings(server="127.0.0.1", port=inbox.port, tls="none", sender="a@example.org"))
+
+        reports = [await a_deliverer(told, Webhooks(lambda: ""), mailer).run_once() for _ in range(2)]
+
+        assert [(one.attempts, one.more) for one in reports] == [(4, True), (1, False)]
+        assert len(inbox.mails) == 5
+
+
 async def test_absent_mail_server_is_an_outcome(told: LiveServer) -> None:
     async with an_inbox(told):
         await subscribe(told, "grace@example.org")
@@ -597,8 +611,8 @@ async def test_console_subscribes_tests_pauses_and_deletes(told: LiveServer) -> 
         assert acts >= {"add_subscription", "test_subscription", "pause_subscription", "delete_subscription"}
 
 
-def a_deliverer(server: LiveServer, webhooks: Webhooks) -> Deliverer:
+def a_deliverer(server: LiveServer, webhooks: Webhooks, mailer: Mailer | None = None) -> Deliverer:
     keys = AccountKeys(load_keys(server.project.keys_dir).account_secret)
     settings = Settings()
-    mailer = Mailer(lambda: settings.mail)
+    mailer = mailer or Mailer(lambda: settings.mail)
     return Deliverer(server.store.notifications, keys, mailer, webhooks, lambda: settings, server.clock)

@@ -28,7 +28,7 @@ class Due:
         self.ended = dict[int, tuple[DeliveryState, str]]()
 
     async def due_deliveries(
-        self, now: Instant, limit: int
+        self, now: Instant, limit: int, *, mails: int
     ) -> Sequence[tuple[Delivery, Subscription, Sequence[RaisedEvent]]]:
         return [(a_delivery(number, tried), a_subscription(number), ()) for number, tried in enumerate(self.attempts)]
 
