@@ -140,16 +140,19 @@ def subjects_in(path: str) -> list[str]:
 
 
 def _made(answer: object) -> str:
-    """Return the subject that a reply names: the changed settings, or its first `*_id`.
+    """Return the subject that a reply names: the changed settings, its first `*_id`, or that of an object in it.
 
     >>> _made({"batch_id": 7, "forecast": None}), _made({"changed": [{"key": "deadline.p_tight"}]}), _made({})
     ('batch 7', 'setting deadline.p_tight', '')
+    >>> _made({"subscription": {"subscription_id": 7, "person_id": 2}, "secret": None})
+    'subscription 7'
     """
     if not isinstance(answer, Mapping):
         return ""
     changed = answer.get("changed")
     settings = [f"setting {one['key']}" for one in changed] if isinstance(changed, list) else []
     made = [f"{key.removesuffix('_id').replace('_', ' ')} {answer[key]}" for key in answer if key.endswith("_id")]
+    made += [f"{key} {one[f'{key}_id']}" for key, one in answer.items() if isinstance(one, dict) and f"{key}_id" in one]
     return ", ".join(settings or made[:1])
 
 

@@ -390,6 +390,14 @@ async def test_private_addresses_are_refused_by_default(told: LiveServer) -> Non
         assert [(one["state"], one["attempts"]) for one in await deliveries(told)] == [("waiting", 1)] * 2
 
 
+async def test_new_subscription_is_named_in_the_audit_trail(told: LiveServer) -> None:
+    async with a_hook() as hook:
+        await subscribe(told, hook.url)
+
+    [act] = await told.store.access.acts(limit=1)
+    assert (act.what, act.target) == ("add_subscription", "subscription 1")
+
+
 async def test_subscriptions_of_others_stay_out_of_reach(told: LiveServer) -> None:
     async with a_hook() as hook:
         await subscribe(told, hook.url)
