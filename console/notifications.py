@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, admit
+from administration.access.who import NotAllowedError, TooManyAttemptsError, admit
 from administration.notifications.subscriptions import NewSecret, Subscriptions
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, MusterError, NotFoundError
@@ -49,7 +49,7 @@ class NotificationPages(Pages[PageServices]):
                 project_wide=fields.get("batches") == "all",
                 interval_s=MINUTE_S * whole_number(fields.get("minutes", ""), "minutes", 0, MINUTES[-1]),
             )
-        except (InvalidInputError, ConflictError, NotAllowedError, NotFoundError) as error:
+        except (InvalidInputError, ConflictError, NotAllowedError, NotFoundError, TooManyAttemptsError) as error:
             kept = {**fields, "kinds": " ".join(str(one) for one in form.getall("kind", []))}
             return await self._notifications(request, kept, error)
         number = added.subscription.subscription_id

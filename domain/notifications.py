@@ -39,6 +39,7 @@ class DeliveryState(StrEnum):
 WINDOW_S = Seconds(15 * MINUTE_S)  # in which the failures of an app are counted
 ENDED_LATELY_S = DAY_S  # a batch that ended earlier, before an upgrade or an outage, raises no event
 KEPT_S = Seconds(30 * DAY_S)  # events and deliveries
+UNCONFIRMED_S = Seconds(7 * DAY_S)  # subscriptions whose address is not confirmed
 MOST_EVENTS = 100  # of a delivery
 MOST_WAITING = 200  # events of a subscription
 MOST_SUBSCRIPTIONS = 20  # of a person

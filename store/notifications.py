@@ -15,6 +15,7 @@ from domain.notifications import (
     MOST_PAUSE_S,
     MOST_SUBSCRIPTIONS,
     MOST_WAITING,
+    UNCONFIRMED_S,
     AppFailures,
     BatchNews,
     Channel,
@@ -102,6 +103,7 @@ class PostgresNotifications(OnDatabase):
             await connection.execute(load("watch_no_ended_batches"), later(now, -ENDED_LATELY_S))
             await connection.execute(load("watch_results"))
             await connection.execute(load("note_report"), WINDOW, now, rows.encoded(window))
+            await connection.execute(load("forget_unconfirmed"), later(now, -UNCONFIRMED_S))
             await connection.execute(load("forget_deliveries"), later(now, -KEPT_S))
             await connection.execute(load("forget_events"), later(now, -KEPT_S))
 

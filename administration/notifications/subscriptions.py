@@ -7,10 +7,10 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from administration.access.who import NotAllowedError, Person, RoleNeededError
+from administration.access.who import NotAllowedError, Person, RoleNeededError, TooManyAttemptsError
 from administration.accounts import AccountKeys, checked_email
 from administration.notifications.webhook import Webhooks
-from domain.access import PersonRecord, Role
+from domain.access import Guess, PersonRecord, Role
 from domain.clock import Clock
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.notifications import KINDS, MOST_INTERVAL_S, Channel, DeliveryRow, EventKind, Subscription
@@ -59,7 +59,7 @@ class Subscriptions:
     ) -> NewSecret:
         """Add a subscription; `kinds` None: to all events. The owner of an e-mail address first has to confirm it.
 
-        Raises InvalidInputError, NotAllowedError, NotFoundError (person), ConflictError.
+        Raises InvalidInputError, NotAllowedError, NotFoundError (person), ConflictError, TooManyAttemptsError.
         """
         owner = await self._owner(by, person)
         if project_wide and owner.role is not Role.OPERATOR:
@@ -71,13 +71,18 @@ class Subscriptions:
             raise ConflictError("the project sends no mail: an operator has to set mail.server and mail.sender")
         is_email = channel is Channel.EMAIL
         checked = checked_email(address) if is_email else self._webhooks.checked_url(address)
+        kinds, interval_s = _checked_kinds(KINDS if kinds is None else kinds), _checked_interval(interval_s)
+        if is_email:  # its owner may be anyone, who gets a message at each request
+            asked = Guess(f"confirm {checked}", f"person {by.name}")
+            if wait_s := await self._people.begin_attempt(asked, now=now):
+                raise TooManyAttemptsError(wait_s, "a message to confirm an address was requested")
         added = await self._store.add(
             owner.person_id,
             channel,
             checked,
-            kinds=_checked_kinds(KINDS if kinds is None else kinds),
+            kinds=kinds,
             project_wide=project_wide,
-            interval_s=_checked_interval(interval_s),
+            interval_s=interval_s,
             confirmed_at=None if is_email else now,
             now=now,
         )

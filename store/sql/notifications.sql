@@ -218,6 +218,13 @@ WHERE raised_at < $1
 DELETE FROM delivery WHERE made_at < $1 AND status <> 'waiting';
 
 
+-- name: forget_unconfirmed
+-- Purpose: delete old subscriptions whose address was never confirmed.
+-- Arguments: $1 before when.
+-- Result: none.
+DELETE FROM subscription WHERE confirmed_at IS NULL AND created_at < $1;
+
+
 -- name: insert_subscription
 -- Purpose: add a subscription, unless the person has too many.
 -- Arguments: $1 person_id, $2 channel, $3 address, $4 kinds, $5 project_wide, $6 interval_s, $7 now, $8 confirmed_at or null,

@@ -21,7 +21,7 @@ from administration.mail import Mailer
 from administration.notifications.delivery import Deliverer
 from administration.notifications.webhook import Webhooks
 from domain.access import Right, Role
-from domain.notifications import MOST_ATTEMPTS
+from domain.notifications import MOST_ATTEMPTS, UNCONFIRMED_S
 from domain.settings import MailSettings, Settings
 from domain.units import BatchId
 from tests.acceptance.receivers import Hook, Inbox, a_hook, smtp_server
@@ -523,6 +523,36 @@ async def test_mail_is_confirmed_sent_and_ended_by_one_click(told: LiveServer) -
         await done_batch(told)
         await notify(told)
         assert len(inbox.mails) == 2
+
+
+async def test_messages_to_confirm_an_address_are_limited(told: LiveServer) -> None:
+    async with an_inbox(told), a_browser(told, "sue") as sue:
+        token = await token_of(told, "sue")
+        body = {"channel": "email", "address": "Victim@example.org"}
+        statuses = []
+        for number in range(1, 8):
+            status, _ = await told.api("POST", "/subscriptions", json=body, token=token)
+            statuses.append(status)
+            await told.api("DELETE", f"/subscriptions/{number}", token=token)
+        form = {"address": "victim@example.org", "kind": "batch_done", "minutes": "5"}
+        shown, _, _ = await sue.post("/notifications", form)
+        other, _ = await told.api("POST", "/subscriptions", json={**body, "address": "b@example.org"}, token=token)
+
+        assert (statuses, shown, other) == ([201] * 6 + [429], 429, 201)
+
+
+async def test_unconfirmed_subscription_is_forgotten_after_a_week(told: LiveServer) -> None:
+    async with an_inbox(told), a_hook() as hook:
+        await subscribe(told, "a@example.org")
+        await subscribe(told, hook.url)
+        await told.forward(UNCONFIRMED_S - HOUR_S)
+        await told._do("events")
+        assert len((await told.create("GET", "/subscriptions"))["subscriptions"]) == 2
+        await told.forward(2 * HOUR_S)
+        await told._do("events")
+
+        [kept] = (await told.create("GET", "/subscriptions"))["subscriptions"]
+        assert kept["address"] == hook.url
 
 
 async def test_link_with_another_code_does_nothing(told: LiveServer) -> None:

@@ -407,6 +407,7 @@ SMALL = {  # reads no large table
     "add_event",
     "confirm_subscription",
     "delete_subscription",
+    "forget_unconfirmed",
     "insert_subscription",
     "list_subscriptions",
     "raise_events",
