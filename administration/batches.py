@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -75,6 +75,7 @@ class UploadedInputs:
 
 
 DEFAULT_SUBMITTER = "default"
+CLONES_AT_ONCE = 2  # per process: each holds a connection and needs another
 
 log = structlog.get_logger()
 
@@ -186,6 +187,7 @@ class Batches:
         self._store = store
         self._files = files
         self._clock = clock
+        self._clones = asyncio.Semaphore(CLONES_AT_ONCE)
 
     async def submit(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> BatchId:
         """Submit a batch, with the jobs of `copy_of` if given. Raises InvalidInputError or NotFoundError, and then
@@ -340,7 +342,8 @@ class Batches:
 
     async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:
         submissions, ordering = self._store.submissions, settings.ordering
-        return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, key=key)
+        async with nullcontext() if batch.copied is None else self._clones:
+            return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, key=key)
 
     async def _preview(self, batch: CheckedBatch) -> shapes.PreviewShown:
         planned = batch.planned(self._clock.now())

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
+from urllib.parse import quote_plus
 
 import msgspec
 from aiohttp import BodyPartReader, web
@@ -28,12 +29,14 @@ from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
 from domain.forecasts import ForecastState
-from domain.formatting import size_in_words
+from domain.formatting import both_in_words, size_in_words
+from web.guard import MOST_FORM_BYTES
 from web.handlers import UPLOAD_PATH, Fields, Pages, PageServices, fields_of, get, post
 from web.rendering import RenderedPage
 
 MOST_BYTES = 100_000_000  # of all files together
 MOST_BATCH_BYTES = 400_000  # it is sent again with the second form
+MOST_SENT_BYTES = MOST_FORM_BYTES - 5000  # the second form has further fields
 MOST_TEXT_BYTES = 20_000
 MOST_PARTS = 200
 KINDS = {"batch": (".toml", ".json"), "table": (".csv", ".jsonl"), "inputs": ()}  # file fields: their endings
@@ -77,6 +80,7 @@ class UploadPages(Pages[PageServices]):
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
                 forecast = await self._batches.preview(values)
+                batch = _encoded(values)
             except NotAllowedError:
                 raise
             except MusterError as error:
@@ -87,7 +91,7 @@ class UploadPages(Pages[PageServices]):
             "name": values.get("name", ""),
             "jobs_total": forecast["jobs_total"],
             "forecast": forecast,
-            "batch": msgspec.json.encode(values).decode(),
+            "batch": batch,
             "key": shown_key({}, None),
         }
         return self._page({}, review=review, state=forecast["forecast_state"])
@@ -157,6 +161,16 @@ def _read(path: Path) -> dict[str, object]:
         return read_batch_file(path)
     except InvalidInputError as error:  # its field is the path
         raise InvalidInputError("batch", error.expected, error.got) from None
+
+
+def _encoded(values: Table) -> str:
+    """Return the batch for the second form. Raises InvalidInputError if browsers could not send it."""
+    text = msgspec.json.encode(values).decode()
+    nbytes = len(quote_plus(text)) + 2 * text.count("~")  # which browsers encode and quote_plus does not
+    if nbytes > MOST_SENT_BYTES:
+        most, asked = both_in_words(MOST_SENT_BYTES, nbytes)
+        raise InvalidInputError("batch", f"a batch that takes at most {most} in the form that submits it", asked)
+    return text
 
 
 def _decoded(text: str) -> dict[str, Any]:
