@@ -13,8 +13,8 @@ from tests.acceptance.server import LiveServer
 from transfer.keys import load_keys
 
 EDITS: list[tuple[str, str, str, dict[str, Any] | None]] = [  # what is read; method, path and body of the edit
-    ("/settings/deadline.p_tight", "PUT", "/settings/deadline.p_tight", {"value": 0.81}),
-    ("/settings/deadline.p_tight", "DELETE", "/settings/deadline.p_tight", None),
+    ("/settings/deadline.p_tight", "PUT", "/settings/deadline.p_tight", {"value": 0.81, "why": "trying"}),
+    ("/settings/deadline.p_tight", "DELETE", "/settings/deadline.p_tight?why=trying", None),
     ("/settings", "PUT", "/thresholds", {"values": {"p_tight": 0.82}, "why": "trying"}),
     ("/settings", "PUT", "/priority", {"values": {"ordering.max_wait_s": 60.0}, "why": "trying"}),
     ("/apps/pi", "PATCH", "/apps/pi", {"adaptive_copies": 2}),
@@ -48,7 +48,7 @@ async def furnished(server: LiveServer) -> Editor:
     await server.submit()
     await host.call()
     editor = Editor(server)
-    await editor.ask("PUT", "/settings/deadline.p_tight", {"value": 0.8})
+    await editor.ask("PUT", "/settings/deadline.p_tight", {"value": 0.8, "why": "trying"})
     return editor
 
 
