@@ -29,7 +29,7 @@ LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
 
 
-class Kind(StrEnum):
+class AttentionKind(StrEnum):
     """Kinds of items, the most urgent first among items of one severity."""
 
     NO_BACKGROUND = "no_background"
@@ -47,7 +47,7 @@ class Kind(StrEnum):
     BACKUP = "backup"
 
 
-ORDER = {kind: place for place, kind in enumerate(Kind)}
+ORDER = {kind: place for place, kind in enumerate(AttentionKind)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Item:
     `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first.
     """
 
-    kind: Kind
+    kind: AttentionKind
     severe: bool
     subject: str
     link: str
@@ -106,9 +106,9 @@ def items_of(facts: AttentionFacts) -> list[Item]:
     return sorted(found, key=lambda one: (not one.severe, ORDER[one.kind], -one.weight, one.subject))
 
 
-def counts_of(items: Iterable[Item]) -> dict[Kind, int]:
+def counts_of(items: Iterable[Item]) -> dict[AttentionKind, int]:
     """Return the number of items of each kind, 0 included."""
-    counts = dict.fromkeys(Kind, 0)
+    counts = dict.fromkeys(AttentionKind, 0)
     for one in items:
         counts[one.kind] += 1
     return counts
@@ -133,7 +133,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         if risk is not None:
             told = shown(shapes.RiskShown, risk)
             yield Item(
-                Kind.MISSED if risk.missed else Kind.AT_RISK,
+                AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 risk.missed,
                 title,
                 f"{link}/why",
@@ -147,7 +147,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         ended = counts.jobs_validated + counts.jobs_failed
         if counts.jobs_failed >= max(FAILED_JOBS, FAILED_FRACTION * ended):
             yield Item(
-                Kind.FAILING_BATCH,
+                AttentionKind.FAILING_BATCH,
                 counts.jobs_failed >= HALF * ended,
                 title,
                 f"{link}/jobs?state=failed",
@@ -163,7 +163,7 @@ def _stuck(facts: AttentionFacts) -> Iterator[Item]:
     for batch_id, short in facts.short.items():
         limit = "one_per_volunteer" if short.one_per == "volunteer" else "one_per_host"
         yield Item(
-            Kind.STUCK,
+            AttentionKind.STUCK,
             True,
             _titled(batch_id, facts.names.get(batch_id, "")),
             f"batches/{batch_id}/why",
@@ -185,7 +185,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
         code = f", most for {one.codes[0][0]}" if one.codes else ""
         hosts = f"{'at least ' if one.at_least else ''}{one.hosts} hosts"
         yield Item(
-            Kind.UNSCHEDULABLE,
+            AttentionKind.UNSCHEDULABLE,
             True,
             _titled(batch_id, facts.names.get(batch_id, "")),
             "unschedulable",
@@ -205,7 +205,7 @@ def _is_failing(one: FailingVersion) -> bool:
 
 def _version(one: FailingVersion) -> Item:
     return Item(
-        Kind.FAILING_VERSION,
+        AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
         f"{one.app} {one.version_num / 100:.2f} {one.platform} {one.plan_class}".rstrip(),
         "hosts?show=failing",
@@ -221,7 +221,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
     background = [one for one in facts.processes if one.kind == "background"]
     if not background:
         yield Item(
-            Kind.NO_BACKGROUND,
+            AttentionKind.NO_BACKGROUND,
             True,
             "background process",
             "",
@@ -232,7 +232,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
     late = {name: facts.now - at for name, at in facts.deadlines.items() if facts.now - at > LATE_S}
     for name, late_s in late.items():
         yield Item(
-            Kind.OVERDUE_TASK,
+            AttentionKind.OVERDUE_TASK,
             True,
             f"periodic task {name}",
             "",
@@ -248,7 +248,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
             failed_at, done_at = duty["failed_at"], duty["done_at"]
             if duty["mine"] and duty["name"] not in late and failed_at is not None and failed_at > (done_at or 0.0):
                 yield Item(
-                    Kind.FAILING_TASK,
+                    AttentionKind.FAILING_TASK,
                     False,
                     f"periodic task {duty['name']}",
                     "",
@@ -271,7 +271,7 @@ def _disks(facts: AttentionFacts) -> Iterator[Item]:
         if free_fraction < ALMOST_FULL_FRACTION:
             free, total = size_in_words(disk["free_bytes"]), size_in_words(disk["total_bytes"])
             yield Item(
-                Kind.DISK,
+                AttentionKind.DISK,
                 free_fraction < FULL_FRACTION,
                 f"disk of {path} on {node}",
                 "",
@@ -285,7 +285,7 @@ def _disks(facts: AttentionFacts) -> Iterator[Item]:
 def _hosts(contacts: HostContacts) -> Iterator[Item]:
     if contacts.silent >= max(SILENT_HOSTS, SILENT_FRACTION * contacts.hosts):
         yield Item(
-            Kind.SILENT_HOSTS,
+            AttentionKind.SILENT_HOSTS,
             contacts.silent >= HALF * contacts.hosts,
             "hosts",
             "hosts?show=silent&days=1",
@@ -302,7 +302,7 @@ def _validation(upkeep: Upkeep) -> Iterator[Item]:
     if upkeep.failing or upkeep.waiting >= LOOKED_AT:
         failing = f"comparing the results of {upkeep.failing} jobs failed repeatedly"
         yield Item(
-            Kind.VALIDATION,
+            AttentionKind.VALIDATION,
             False,
             "validation",
             "",
@@ -318,7 +318,7 @@ def _backup(facts: AttentionFacts) -> Iterator[Item]:
     if 0.0 < most_s < age_s:
         age = "no backup is recorded" if upkeep.backup_at is None else f"the last backup is {roughly(age_s)} old"
         yield Item(
-            Kind.BACKUP,
+            AttentionKind.BACKUP,
             False,
             "backup",
             "manual/operating",

@@ -10,8 +10,8 @@ from administration.attention.items import (
     FAILED_JOBS,
     FAILURES,
     AttentionFacts,
+    AttentionKind,
     Item,
-    Kind,
     counts_of,
     item_as_json,
     items_of,
@@ -46,7 +46,7 @@ class Attention:
         return frozenset(one.batch_id for one in self.items if one.batch_id is not None)
 
     @property
-    def counts(self) -> Mapping[Kind, int]:
+    def counts(self) -> Mapping[AttentionKind, int]:
         return counts_of(self.items)
 
 

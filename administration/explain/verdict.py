@@ -24,7 +24,7 @@ STEPS_S = ((DAY_S, HOUR_S), (2.0 * MINUTE_S, MINUTE_S), (0.0, 1.0))  # from this
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class NamedBound:
     """A value that a check compares. `falls`: lower values let more hosts (or groups) pass.
 
     `says` takes the present value.
@@ -37,17 +37,17 @@ class Bound:
 
 _SIZE, _COUNT = size_in_words, "{:g}".format
 BOUNDS = {
-    RefusalCode.MEMORY: Bound(True, _SIZE, "jobs ask for {} of memory"),
-    RefusalCode.DISK: Bound(True, _SIZE, "jobs ask for {} of disk space"),
-    RefusalCode.CPUS: Bound(True, _COUNT, "jobs ask for {} CPUs"),
-    RefusalCode.TOO_SLOW: Bound(False, in_words, "the delay bound is {}"),
-    RefusalCode.BELOW_GATE: Bound(True, _COUNT, "the gate is {}"),
+    RefusalCode.MEMORY: NamedBound(True, _SIZE, "jobs ask for {} of memory"),
+    RefusalCode.DISK: NamedBound(True, _SIZE, "jobs ask for {} of disk space"),
+    RefusalCode.CPUS: NamedBound(True, _COUNT, "jobs ask for {} CPUs"),
+    RefusalCode.TOO_SLOW: NamedBound(False, in_words, "the delay bound is {}"),
+    RefusalCode.BELOW_GATE: NamedBound(True, _COUNT, "the gate is {}"),
 }
 OF_HOST = {  # the same checks, if the host's value changes instead
-    RefusalCode.MEMORY: Bound(False, _SIZE, "this host offers {} of memory"),
-    RefusalCode.DISK: Bound(False, _SIZE, "this host offers {} of disk space"),
-    RefusalCode.CPUS: Bound(False, _COUNT, "this host offers {} CPUs"),
-    RefusalCode.BELOW_GATE: Bound(False, _COUNT, "this host has a P of {}"),
+    RefusalCode.MEMORY: NamedBound(False, _SIZE, "this host offers {} of memory"),
+    RefusalCode.DISK: NamedBound(False, _SIZE, "this host offers {} of disk space"),
+    RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
+    RefusalCode.BELOW_GATE: NamedBound(False, _COUNT, "this host has a P of {}"),
 }
 KEYS = {
     RefusalCode.MEMORY: "memory_bytes",
@@ -58,7 +58,7 @@ KEYS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedNumbers:
     """The numbers of a refusal: the value of `key`, a field of the job or a setting, and the host's value."""
 
     code: RefusalCode
@@ -67,7 +67,7 @@ class Compared:
     has: float
 
 
-def compared(refusal: Refusal) -> Compared | None:
+def compared(refusal: Refusal) -> ComparedNumbers | None:
     """Return the numbers that a check compared; None if no single value would change the outcome.
 
     >>> compared(Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (4.0, 2))).key
@@ -76,11 +76,11 @@ def compared(refusal: Refusal) -> Compared | None:
     code, terms = refusal.code, refusal.terms
     match code, terms:
         case (RefusalCode.TOO_SLOW, (needed_s, _, _, _, _, bound_s)):
-            return Compared(code, KEYS[code], bound_s, needed_s)
+            return ComparedNumbers(code, KEYS[code], bound_s, needed_s)
         case (RefusalCode.BELOW_GATE, (_, float() as p, _, Gate() as gate, threshold)):
-            return Compared(code, f"deadline.{gate.value}", threshold, p)
+            return ComparedNumbers(code, f"deadline.{gate.value}", threshold, p)
         case (RefusalCode.MEMORY | RefusalCode.DISK | RefusalCode.CPUS, (asked, has)):
-            return Compared(code, KEYS[code], asked, has)
+            return ComparedNumbers(code, KEYS[code], asked, has)
         case _:
             return None
 
@@ -192,7 +192,7 @@ def suggestion_of(refused: Sequence[Iterable[Refusal]]) -> Suggestion | None:
     return Suggestion(key, asked, options, f"{_in_words(bound, asked, options, 'host')}: {change}")
 
 
-def _in_words(bound: Bound, present: float, options: Sequence[Option], one: str) -> str:
+def _in_words(bound: NamedBound, present: float, options: Sequence[Option], one: str) -> str:
     """Say the present value, and how many would pass with which other value."""
     first, *more = options
     others = "".join(f", {option.passes} with {bound.words(option.value)}" for option in more)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from administration.attention.items import AttentionFacts, Item, Kind, counts_of, item_as_json, items_of
+from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
 from administration.unschedulable import RefusedByAll
 from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, QoS
@@ -65,7 +65,7 @@ def test_a_healthy_project_needs_nothing() -> None:
 def test_missed_deadline_has_its_delay_and_open_jobs() -> None:
     found = only(batches=[a_late_batch(-840.0)])
 
-    assert (found.kind, found.severe, found.batch_id, found.since_at) == (Kind.MISSED, True, B, NOW - 840.0)
+    assert (found.kind, found.severe, found.batch_id, found.since_at) == (AttentionKind.MISSED, True, B, NOW - 840.0)
     assert found.figures == {"late_by_s": 840.0, "probability": 1.0, "jobs_open": 12}
     assert not missing(found.sentence, "14 min", "12 of 40 jobs")
     assert (found.subject, found.link) == ("batch 1 trio", "batches/1/why")
@@ -76,7 +76,7 @@ def test_deadline_at_risk_has_a_probability() -> None:
 
     found = only(batches=[batch], last={B: RECORD})
 
-    assert (found.kind, found.severe, found.figures["probability"]) == (Kind.AT_RISK, False, 0.5)
+    assert (found.kind, found.severe, found.figures["probability"]) == (AttentionKind.AT_RISK, False, 0.5)
     assert items(batches=[batch], last={B: replace(RECORD, method=Method.APRIORI)}) == []
     assert items(batches=[batch]) == []  # no forecast yet
 
@@ -89,13 +89,15 @@ def test_batch_fails_from_a_tenth_of_its_ended_jobs(valid: int, failed: int, sev
 
     found = items(batches=[a_batch(counts=counts)])
 
-    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.FAILING_BATCH, severe)])
+    assert [(one.kind, one.severe) for one in found] == (
+        [] if severe is None else [(AttentionKind.FAILING_BATCH, severe)]
+    )
 
 
 def test_stuck_batch_names_the_hosts_it_waits_for() -> None:
     found = only(short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)})
 
-    assert (found.kind, found.severe, found.subject) == (Kind.STUCK, True, "batch 1 trio")
+    assert (found.kind, found.severe, found.subject) == (AttentionKind.STUCK, True, "batch 1 trio")
     assert "another volunteer" in found.sentence and "one_per_volunteer" in found.remedy
 
 
@@ -106,7 +108,11 @@ def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
 
     found = only(refused=[small, large, uncertain])
 
-    assert (found.kind, found.link, found.figures) == (Kind.UNSCHEDULABLE, "unschedulable", {"waiting": 7, "hosts": 9})
+    assert (found.kind, found.link, found.figures) == (
+        AttentionKind.UNSCHEDULABLE,
+        "unschedulable",
+        {"waiting": 7, "hosts": 9},
+    )
     assert not missing(found.sentence, "7 instances", "9 hosts", "too_slow")
 
 
@@ -116,7 +122,9 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
 
     found = items(versions=[version])
 
-    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.FAILING_VERSION, severe)])
+    assert [(one.kind, one.severe) for one in found] == (
+        [] if severe is None else [(AttentionKind.FAILING_VERSION, severe)]
+    )
     if found:
         assert (found[0].subject, found[0].figures["failures"]) == ("pi 1.02 x86_64-pc-linux-gnu", 340)
 
@@ -128,8 +136,8 @@ def test_overdue_task_outweighs_its_failure() -> None:
     failing = only(processes=reports)
     overdue = only(processes=reports, deadlines={"sweeper": later(NOW, -300.0)})
 
-    assert (failing.kind, failing.severe) == (Kind.FAILING_TASK, False) and "E: x" in failing.sentence
-    assert (overdue.kind, overdue.severe, overdue.figures) == (Kind.OVERDUE_TASK, True, {"late_by_s": 300.0})
+    assert (failing.kind, failing.severe) == (AttentionKind.FAILING_TASK, False) and "E: x" in failing.sentence
+    assert (overdue.kind, overdue.severe, overdue.figures) == (AttentionKind.OVERDUE_TASK, True, {"late_by_s": 300.0})
     assert items(processes=[a_background({**duty, "done_at": NOW + 1.0})]) == []  # it succeeded later
     assert items(deadlines={"sweeper": later(NOW, -59.0)}) == []
 
@@ -137,7 +145,7 @@ def test_overdue_task_outweighs_its_failure() -> None:
 def test_without_a_background_process_that_comes_first() -> None:
     first, *_ = items(processes=(), batches=[a_late_batch(-60.0)])
 
-    assert (first.kind, first.severe) == (Kind.NO_BACKGROUND, True)
+    assert (first.kind, first.severe) == (AttentionKind.NO_BACKGROUND, True)
 
 
 @pytest.mark.parametrize(("free", "severe"), [(10.0, None), (9.0, False), (2.0, True)])
@@ -147,7 +155,7 @@ def test_disk_counts_once_per_node(free: float, severe: bool | None) -> None:
 
     found = items(processes=(a_background(), *workers))
 
-    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.DISK, severe)])
+    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(AttentionKind.DISK, severe)])
     if found:
         assert not missing(found[0].subject, "/data", "node1")
         assert not missing(found[0].sentence, f"{free:g} GB", "100 GB")
@@ -157,7 +165,9 @@ def test_disk_counts_once_per_node(free: float, severe: bool | None) -> None:
 def test_silent_hosts_matter_from_a_fifth(silent: int, severe: bool | None) -> None:
     found = items(contacts=HostContacts(100, silent))
 
-    assert [(one.kind, one.severe) for one in found] == ([] if severe is None else [(Kind.SILENT_HOSTS, severe)])
+    assert [(one.kind, one.severe) for one in found] == (
+        [] if severe is None else [(AttentionKind.SILENT_HOSTS, severe)]
+    )
     assert items(contacts=HostContacts(4, 4)) == []
 
 
@@ -165,7 +175,7 @@ def test_validation_that_fails_or_falls_behind_is_shown() -> None:
     failing = only(upkeep=replace(HEALTHY.upkeep, failing=2))
     behind = only(upkeep=replace(HEALTHY.upkeep, waiting=LOOKED_AT))
 
-    assert failing.kind is behind.kind is Kind.VALIDATION
+    assert failing.kind is behind.kind is AttentionKind.VALIDATION
     assert failing.figures == {"failing": 2, "waiting": 5} and behind.figures["waiting"] == LOOKED_AT
 
 
@@ -173,7 +183,7 @@ def test_backup_is_expected_within_its_age() -> None:
     old = only(upkeep=replace(HEALTHY.upkeep, backup_at=later(NOW, -3 * DAY_S)))
     never = only(upkeep=replace(HEALTHY.upkeep, backup_at=None))
 
-    assert (old.kind, old.figures, never.kind) == (Kind.BACKUP, {"age_s": 3 * DAY_S}, Kind.BACKUP)
+    assert (old.kind, old.figures, never.kind) == (AttentionKind.BACKUP, {"age_s": 3 * DAY_S}, AttentionKind.BACKUP)
     assert never.figures == {"age_s": 9 * DAY_S}
     assert items(upkeep=replace(HEALTHY.upkeep, backup_at=None), backup_age_s=Seconds(0.0)) == []
     young = replace(HEALTHY.upkeep, backup_at=None, installed_at=later(NOW, -HOUR_S))
@@ -186,6 +196,11 @@ def test_severe_and_later_items_come_first() -> None:
     found = items(batches=batches, contacts=HostContacts(100, 25), deadlines={"sweeper": Instant(NOW - 90.0)})
 
     told = [(one.kind, one.batch_id) for one in found]
-    assert told == [(Kind.OVERDUE_TASK, None), (Kind.MISSED, 2), (Kind.MISSED, 1), (Kind.SILENT_HOSTS, None)]
-    assert counts_of(found)[Kind.MISSED] == 2
+    assert told == [
+        (AttentionKind.OVERDUE_TASK, None),
+        (AttentionKind.MISSED, 2),
+        (AttentionKind.MISSED, 1),
+        (AttentionKind.SILENT_HOSTS, None),
+    ]
+    assert counts_of(found)[AttentionKind.MISSED] == 2
     assert item_as_json(found[1])["figures"]["late_by_s"] == 600.0
