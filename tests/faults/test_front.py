@@ -70,7 +70,8 @@ async def test_clients_do_not_notice_lost_workers(tmp_path: Path, keys_dir: Path
         assert (clients.refused, sum(client.broken for client in clients.clients)) == ([], 0)
         assert min(spread) > 0.25 * sum(spread)
         assert drained
-        assert int(servers["worker0"]["reuse"]) > 5 * int(servers["worker0"]["connect"])
+        # Without keep-alive nothing is reused; how much is depends on how many requests are open at once.
+        assert int(servers["worker0"]["reuse"]) > 2 * int(servers["worker0"]["connect"])
         assert [int(servers[name]["stot"]) for name in ("node0", "node1")] == [0, 0]
         await assert_nothing_lost_or_doubled(clients.told, dsn)
         await assert_every_acknowledged_report_is_kept(clients.acknowledged, dsn)
