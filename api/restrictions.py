@@ -8,7 +8,7 @@ import msgspec
 
 from administration.restrictions import MOST_JOBS, lift, listed, restrict
 from api.paging import Page, page_of_all
-from api.table import Ask, operation
+from api.table import SUBJECT, Ask, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.restrictions import Restricted
@@ -50,12 +50,11 @@ class RestrictionsApi:
         "Ban or limit a volunteer or a host, or pause an app, a queue or a batch. Running services apply it within "
         "seconds. Results are still accepted, and jobs in progress continue.",
         right=Right.OPERATE,
-        subject="{kind} {name}",
         errors=(404, 409),
     )
     async def restrict(self, ask: Ask[RestrictionParams, RestrictionBody]) -> shapes.RestrictionShown:
         asked, body = ask.params, ask.body
-        return await restrict(
+        made = await restrict(
             self._store,
             asked.kind,
             asked.name,
@@ -64,15 +63,17 @@ class RestrictionsApi:
             by=ask.person.name,
             now=self._clock.now(),
         )
+        ask.request[SUBJECT] = f"{asked.kind} {made['name']}"  # an e-mail address would hide it from the filter
+        return made
 
     @operation(
         "DELETE",
         "/restrictions/{kind}/{name}",
         "Lift a ban or limit, or resume work. Running services apply it within seconds.",
         right=Right.OPERATE,
-        subject="{kind} {name}",
         errors=(404,),
     )
     async def lift_restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionLifted:
-        await lift(self._store, ask.params.kind, ask.params.name)
+        lifted = await lift(self._store, ask.params.kind, ask.params.name)
+        ask.request[SUBJECT] = f"{ask.params.kind} {lifted}"
         return {"kind": ask.params.kind.value, "name": ask.params.name, "lifted": True}

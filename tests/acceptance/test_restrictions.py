@@ -92,12 +92,15 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
         for kind, name in (("app", "pi"), ("volunteer", email)):
             await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x"})
             await grace.post("/restrictions/lift", {"kind": kind, "name": name})
-    await server.create("PUT", "/restrictions/host/1", json={"why": "wrong results"})
-    await server.create("DELETE", "/restrictions/host/1")
+    for path in ("host/1", f"volunteer/{email}"):
+        await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})
+        await server.create("DELETE", f"/restrictions/{path}")
 
     acts = [one for one in await server.store.access.acts(limit=9) if "restrict" in one.what]
     assert [(one.what, one.target) for one in reversed(acts)] == [
-        (what, target) for target in ("app pi", "volunteer 1", "host 1") for what in ("restrict", "lift_restriction")
+        (what, target)
+        for target in ("app pi", "volunteer 1", "host 1", "volunteer 1")
+        for what in ("restrict", "lift_restriction")
     ]
 
 
