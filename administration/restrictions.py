@@ -22,10 +22,19 @@ LARGEST_ID = 2**31 - 1
 
 
 async def restrict(
-    store: PostgresStore, kind: Restricted, name: str, *, max_jobs: int, why: str, by: str, now: Instant
+    store: PostgresStore,
+    kind: Restricted,
+    name: str,
+    *,
+    max_jobs: int,
+    why: str,
+    by: str,
+    now: Instant,
+    abort: bool = False,
 ) -> shapes.RestrictionShown:
     """Set a restriction, or replace it. `name` is an id, a volunteer's e-mail address, or the name of an app or queue.
 
+    `abort`: a ban ends the jobs in progress at once; the hosts are asked to drop them at their next requests.
     Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
     """
     if not why.strip():
@@ -33,11 +42,15 @@ async def restrict(
     most = 0 if kind.is_work else MOST_JOBS
     if not 0 <= max_jobs <= most:
         raise InvalidInputError("max_jobs", f"a whole number from 0 to {most}", max_jobs)
+    if abort and (kind.is_work or max_jobs):
+        raise InvalidInputError("abort", "false, because only a ban (max_jobs 0) ends jobs in progress", abort)
     key = await key_of(store, kind, name)
     if kind is Restricted.BATCH and (await store.views.batch(BatchId(int(key)))).state is not BatchState.ACTIVE:
         raise ConflictError(f"batch {key} has ended")
-    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now)
+    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now, abort)
     await store.restrictions.put(made)
+    if abort:
+        await store.restrictions.abort_jobs(kind, key)
     return restriction_as_json(made, await _apps(store) if kind is Restricted.APP else {})
 
 

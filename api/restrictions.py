@@ -24,10 +24,14 @@ class RestrictionParams(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class RestrictionBody(msgspec.Struct, forbid_unknown_fields=True):
-    """`max_jobs`: maximum jobs in progress per host; 0 is a ban. Work can only be paused: 0."""
+    """`max_jobs`: maximum jobs in progress per host; 0 is a ban. Work can only be paused: 0.
+
+    `abort`: the ban also ends the jobs in progress.
+    """
 
     why: str
     max_jobs: Annotated[int, msgspec.Meta(ge=0, le=MOST_JOBS)] = 0
+    abort: bool = False
 
 
 class RestrictionsApi:
@@ -48,7 +52,7 @@ class RestrictionsApi:
         "PUT",
         "/restrictions/{kind}/{name}",
         "Ban or limit a volunteer or a host, or pause an app, a queue or a batch. Running services apply it within "
-        "seconds. Results are still accepted, and jobs in progress continue.",
+        "seconds. Results are still accepted, and jobs in progress continue. `abort`: a ban ends them at once.",
         right=Right.OPERATE,
         errors=(404, 409),
     )
@@ -62,6 +66,7 @@ class RestrictionsApi:
             why=body.why,
             by=ask.person.name,
             now=self._clock.now(),
+            abort=body.abort,
         )
         ask.request[SUBJECT] = f"{asked.kind} {made['name']}"  # an e-mail address would hide it from the filter
         return made

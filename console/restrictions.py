@@ -73,10 +73,19 @@ class RestrictionPages(Pages[PageServices]):
             chosen = _kind_of(kind)
             most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
             now = self._services.clock.now()
-            made = await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
+            made = await restrict(
+                self._services.store,
+                chosen,
+                name,
+                max_jobs=most,
+                why=why,
+                by=person.name,
+                now=now,
+                abort="abort" in fields,
+            )
         except (InvalidInputError, NotFoundError, ConflictError) as error:
             return await self._page(request, refused(fields, error))
-        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why)
+        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why, abort=made["abort"])
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
     @post("/restrictions/lift", "lift_restriction")

@@ -470,9 +470,14 @@ class SyncClient(LoopThread):
         """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
         return self._run(self._client.restrictions(limit=limit))
 
-    def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
-        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
-        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs))
+    def restrict(
+        self, kind: str, name: str, *, why: str, max_jobs: int = 0, abort: bool = False
+    ) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`.
+
+        `abort`: a ban ends the jobs in progress at once.
+        """
+        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs, abort=abort))
 
     def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
         """Lift a ban or limit, or resume paused work."""

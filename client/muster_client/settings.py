@@ -77,9 +77,14 @@ class Administration(Transport):
         """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
         return await self._list("restrictions", "restrictions", limit=limit)
 
-    async def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
-        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
-        body = {"why": why, "max_jobs": max_jobs}
+    async def restrict(
+        self, kind: str, name: str, *, why: str, max_jobs: int = 0, abort: bool = False
+    ) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`.
+
+        `abort`: a ban ends the jobs in progress at once.
+        """
+        body = {"why": why, "max_jobs": max_jobs, "abort": abort}
         found: shapes.RestrictionShown = await self._call("PUT", f"restrictions/{part(kind)}/{part(name)}", body)
         return found
 

@@ -1049,6 +1049,7 @@ CREATE TABLE restriction (
     why text NOT NULL,
     set_by text NOT NULL,
     set_at double precision NOT NULL,
+    abort boolean DEFAULT false NOT NULL,
     CONSTRAINT restriction_kind_check CHECK ((kind = ANY (ARRAY['volunteer'::text, 'host'::text, 'app'::text, 'queue'::text, 'batch'::text]))),
     CONSTRAINT restriction_max_jobs_check CHECK ((max_jobs >= 0))
 );

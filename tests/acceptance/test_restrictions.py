@@ -54,6 +54,26 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
 
 
+async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    banned, other = await server.add_host("ada"), await server.add_host("bob")
+    batch_id = await server.submit()
+    [task] = await banned.ask(1)
+    fields = {"kind": "host", "name": str(banned.host_id), "why": "wrong results", "abort": "1"}
+    async with a_browser(server, OPERATOR) as grace:
+        assert (await grace.post("/restrictions", {**fields, "max_jobs": "3"}))[0] == 422
+        await grace.post("/restrictions", fields)
+        _, page = await grace.get("/restrictions")
+        assert "jobs aborted" in page
+    await server.validate()
+    await server.feed()
+
+    assert len(await other.ask(1)) == 1
+    assert task.result.name in (await banned.call()).aborts
+    assert [one.state for one in (await server.jobs(batch_id))[0].instances] == ["aborted", "in_progress"]
+
+
 async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
     await add_operator(server)
     await (await server.add_host()).ask(1)

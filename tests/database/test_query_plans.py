@@ -120,6 +120,7 @@ BY_KEY = {  # query -> the indexes it must use
     "move_instances": {"instance_pkey", "instance_job_volunteer", "host_pkey"},
     "lock_claimed": {"host_pkey", "instance_pkey", "instance_on_host"},
     "abort_lost": {"instance_on_host"},
+    "lock_in_progress": {"instance_on_host", "host_by_volunteer"},
     "write_group": {
         "host_pkey",
         "instance_pkey",

@@ -26,6 +26,7 @@ from domain.access import (
 from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.hosts import Host
+from domain.jobs import InstanceState
 from domain.ordered_work import Permission
 from domain.participation import Participation
 from domain.restrictions import Restricted, Restriction
@@ -35,6 +36,7 @@ from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
 from store.memory.work import OnTables, Work
 from store.people import ALL_ACTS, Kind
+from store.restrictions import BANNED
 
 
 def _chosen(act: Act, choice: ActChoice) -> bool:
@@ -248,6 +250,18 @@ class MemoryRestrictions(OnTables):
     async def lift(self, kind: Restricted, name: str) -> None:
         if self._registry.restrictions.pop((kind, name), None) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
+
+    async def abort_jobs(self, kind: Restricted, name: str) -> int:
+        stored = self._work.hosts.values()
+        hosts = [
+            one for one in stored if name == str(one.host.host_id if kind is Restricted.HOST else one.host.volunteer_id)
+        ]
+        ended = [row for one in hosts for row in list(one.held.values())]
+        for row in ended:
+            self._work.step(row, InstanceState.ABORTED)
+            row.reason = BANNED
+        self._work.mark({row.job.job_id for row in ended})
+        return len(ended)
 
     async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]:
         text, found = text.lower(), []
