@@ -1,14 +1,18 @@
-"""Bans and limits volunteers and hosts, and pauses apps, queues and batches, on behalf of operators."""
+"""Bans and limits volunteers and hosts, and pauses apps, queues and batches. Submitters may pause their own batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 
+from aiohttp import web
+
+from administration.access.who import NotAllowedError, Person, admit, admit_owner
 from administration.names import checked_text
 from administration.show import shown
+from domain.access import Role
 from domain.apps import App
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
@@ -19,6 +23,37 @@ from store.postgres import PostgresStore
 MOST_JOBS = 1_000_000
 LARGEST = {Restricted.BATCH: 2**62}
 LARGEST_ID = 2**31 - 1
+
+
+async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Restricted, name: str) -> Person:
+    """Return the caller if allowed to set and lift a restriction: an operator, or the submitter of a batch.
+
+    A submitter cannot resume a batch that an operator paused. Raises NotSignedInError, NotAllowedError, NotFoundError.
+    """
+    if kind is not Restricted.BATCH:
+        return admit(request, Role.OPERATOR)
+    person = admit(request, Role.SUBMITTER)
+    if person.may(Role.OPERATOR):
+        return person
+    batch = await store.views.batch(BatchId(_id_of(kind, name)))
+    admit_owner(request, batch.submitter_id)
+    found = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+    pause = found.get((kind, str(batch.batch_id)))
+    if not await may_resume(store, person, batch, pause):
+        raise NotAllowedError(f"batch {batch.batch_id} is paused by an operator: only operators can resume it")
+    return person
+
+
+async def may_resume(store: PostgresStore, person: Person, batch: Batch, pause: Restriction | None) -> bool:
+    """Return whether a user may pause a batch, or change its pause. Pauses by operators belong to operators."""
+    if person.may(Role.OPERATOR) or not (person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)):
+        return person.may(Role.OPERATOR)
+    if pause is None or pause.set_by == person.name:
+        return True
+    with suppress(NotFoundError):
+        by = await store.access.person(pause.set_by)
+        return by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
+    return False
 
 
 async def restrict(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from administration.restrictions import MOST_JOBS, lift, listed, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict
 from api.paging import Page, page_of_all
 from api.table import SUBJECT, Ask, operation
 from domain.access import Right
@@ -52,19 +52,21 @@ class RestrictionsApi:
         "PUT",
         "/restrictions/{kind}/{name}",
         "Ban or limit a volunteer or a host, or pause an app, a queue or a batch. Running services apply it within "
-        "seconds. Results are still accepted, and jobs in progress continue. `abort`: a ban ends them at once.",
-        right=Right.OPERATE,
+        "seconds. Results are still accepted, and jobs in progress continue. `abort`: a ban ends them at once. "
+        "Submitters may pause their own batches; all else requires the scope operate.",
+        right=Right.SUBMIT,
         errors=(404, 409),
     )
     async def restrict(self, ask: Ask[RestrictionParams, RestrictionBody]) -> shapes.RestrictionShown:
         asked, body = ask.params, ask.body
+        person = await admit_restrictor(ask.request, self._store, asked.kind, asked.name)
         made = await restrict(
             self._store,
             asked.kind,
             asked.name,
             max_jobs=body.max_jobs,
             why=body.why,
-            by=ask.person.name,
+            by=person.name,
             now=self._clock.now(),
             abort=body.abort,
         )
@@ -74,11 +76,13 @@ class RestrictionsApi:
     @operation(
         "DELETE",
         "/restrictions/{kind}/{name}",
-        "Lift a ban or limit, or resume work. Running services apply it within seconds.",
-        right=Right.OPERATE,
+        "Lift a ban or limit, or resume work. Running services apply it within seconds. Submitters may resume their "
+        "own batches, unless an operator paused them.",
+        right=Right.SUBMIT,
         errors=(404,),
     )
     async def lift_restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionLifted:
+        await admit_restrictor(ask.request, self._store, ask.params.kind, ask.params.name)
         lifted = await lift(self._store, ask.params.kind, ask.params.name)
         ask.request[SUBJECT] = f"{ask.params.kind} {lifted}"
         return {"kind": ask.params.kind.value, "name": ask.params.name, "lifted": True}

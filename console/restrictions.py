@@ -8,7 +8,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, lift, listed, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
@@ -62,9 +62,10 @@ class RestrictionPages(Pages[PageServices]):
 
     @post("/restrictions", "restrict")
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
-        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
         try:
+            await self._admit(request, kind, name)
             why = reason_of(fields)
             if kind == PROJECT:
                 await self._set_down(person.name, why, down=True)
@@ -84,14 +85,17 @@ class RestrictionPages(Pages[PageServices]):
                 abort="abort" in fields,
             )
         except (InvalidInputError, NotFoundError, ConflictError) as error:
+            if not person.may(Role.OPERATOR):  # the page shows its forms only to operators
+                raise
             return await self._page(request, refused(fields, error))
         await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why, abort=made["abort"])
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
     @post("/restrictions/lift", "lift_restriction")
     async def lift(self, request: web.Request) -> web.Response:
-        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "")
+        await self._admit(request, kind, name)
         if kind == PROJECT:
             await self._set_down(person.name, "resumed", down=False)
             await self._note(request, "resume_project")
@@ -99,6 +103,13 @@ class RestrictionPages(Pages[PageServices]):
             lifted = await lift(self._services.store, _kind_of(kind), name)
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         return self._services.go(address_of(fields), "lifted")
+
+    async def _admit(self, request: web.Request, kind: str, name: str) -> None:
+        """Raises NotAllowedError, InvalidInputError, NotFoundError."""
+        if kind == PROJECT:
+            admit(request, Role.OPERATOR)
+        else:
+            await admit_restrictor(request, self._services.store, _kind_of(kind), name)
 
     async def _set_down(self, who: str, why: str, *, down: bool) -> None:
         store, changes = self._services.store.settings, {"project.down": down}

@@ -168,6 +168,58 @@ async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: s
     assert len(await host.ask(1)) == 1
 
 
+async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.create("POST", "/submitters", json={"name": "lab"})
+    await add_person(server, "sue", Role.SUBMITTER, submitter="lab")
+    await add_person(server, "tom", Role.SUBMITTER, submitter="lab")
+    own, others = await server.submit(submitter="lab"), await server.submit()
+
+    def pause(name: object, kind: str = "batch") -> dict[str, str]:
+        return {"kind": kind, "name": str(name), "why": "wrong input", **BACK}
+
+    page = f"/batches/{own}"
+    async with a_browser(server, "sue") as sue, a_browser(server, "tom") as tom, a_browser(server, OPERATOR) as grace:
+        for form in (pause(others), pause("pi", "app"), pause("normal", "queue"), pause("", "project")):
+            assert (await sue.post("/restrictions", form, form=page))[0] == 403, form
+        assert (await sue.post("/restrictions", {**pause(own), "why": " "}, form=page))[0] == 422
+        for lifts in (sue, tom):
+            assert f"{page}?said=paused" in (await sue.post("/restrictions", pause(own), form=page))[1]
+            assert f"{page}?said=lifted" in (await lifts.post("/restrictions/lift", pause(own), form=page))[1]
+
+        await grace.post("/restrictions", pause(own), form=page)
+        for path in ("/restrictions", "/restrictions/lift"):
+            assert (await sue.post(path, pause(own), form=page))[0] == 403
+        _, shown = await sue.get(page)
+        assert ("wrong input" in shown, "/restrictions/lift" in shown) == (True, False)
+        assert "/restrictions/lift" in (await grace.get(page))[1]
+
+
+async def test_a_submitters_token_pauses_its_batches(server: LiveServer) -> None:
+    await server.add_app()
+    await server.create("POST", "/submitters", json={"name": "lab"})
+    await add_person(server, "sue", Role.SUBMITTER, submitter="lab")
+    token = (await server.create("POST", "/tokens", json={"name": "t", "person": "sue"}))["value"]
+    own, others = await server.submit(submitter="lab"), await server.submit()
+
+    async def ask(method: str, path: str, body: object = None) -> int:
+        head = {"Authorization": f"Bearer {token}"}
+        async with server.http.request(
+            method, f"{server.url}api/v1/restrictions/{path}", json=body, headers=head
+        ) as it:
+            return it.status
+
+    why = {"why": "wrong input"}
+    assert await ask("PUT", f"batch/{own}", why) == 200
+    assert await ask("DELETE", f"batch/{own}") == 200
+    for path in (f"batch/{others}", "app/pi", "queue/normal", "host/1"):
+        assert (await ask("PUT", path, why), await ask("DELETE", path)) == (403, 403), path
+    assert await ask("PUT", "batch/99", why) == 404
+    await server.create("PUT", f"/restrictions/batch/{own}", json=why)
+    assert (await ask("PUT", f"batch/{own}", why), await ask("DELETE", f"batch/{own}")) == (403, 403)
+
+
 async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
