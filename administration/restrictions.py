@@ -110,6 +110,15 @@ async def listed(store: PostgresStore) -> list[shapes.RestrictionShown]:
     return [restriction_as_json(one, apps) for one in found]
 
 
+async def restriction(store: PostgresStore, kind: Restricted, name: str) -> shapes.RestrictionShown:
+    """Return the restriction of an object. Raises InvalidInputError, NotFoundError."""
+    named = {(one["kind"], one["name"]): one for one in await listed(store)}
+    key = name if kind is Restricted.APP or (kind, name) in named else await key_of(store, kind, name)
+    if (kind, key) not in named:
+        raise NotFoundError("restriction", f"{kind} {name}")
+    return named[kind, key]
+
+
 async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:
     """Return the pauses of work, latest first."""
     return [one for one in await listed(store) if Restricted(one["kind"]).is_work]

@@ -6,9 +6,10 @@ from typing import Annotated
 
 import msgspec
 
-from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict, restriction
 from api.paging import Page, page_of_all
 from api.table import SUBJECT, Ask, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.clock import Clock
 from domain.restrictions import Restricted
@@ -49,6 +50,16 @@ class RestrictionsApi:
         )
 
     @operation(
+        "GET",
+        "/restrictions/{kind}/{name}",
+        "The ban or limit of a volunteer or host, or the pause of an app, a queue or a batch.",
+        errors=(404,),
+        edited=edited_part("max_jobs", "why", "abort"),
+    )
+    async def restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionShown:
+        return await restriction(self._store, ask.params.kind, ask.params.name)
+
+    @operation(
         "PUT",
         "/restrictions/{kind}/{name}",
         "Ban or limit a volunteer or a host, or pause an app, a queue or a batch. Running services apply it within "
@@ -56,6 +67,7 @@ class RestrictionsApi:
         "Submitters may pause their own batches; all else requires the scope operate.",
         right=Right.SUBMIT,
         errors=(404, 409),
+        shown_by="restriction",
     )
     async def restrict(self, ask: Ask[RestrictionParams, RestrictionBody]) -> shapes.RestrictionShown:
         asked, body = ask.params, ask.body
@@ -80,6 +92,7 @@ class RestrictionsApi:
         "own batches, unless an operator paused them.",
         right=Right.SUBMIT,
         errors=(404,),
+        shown_by="restriction",
     )
     async def lift_restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionLifted:
         await admit_restrictor(ask.request, self._store, ask.params.kind, ask.params.name)

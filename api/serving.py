@@ -51,7 +51,7 @@ class Table:
         async def handle(request: web.Request) -> web.StreamResponse:
             person = allowed(request, route.right)
             ask = Ask(request, person, read_params(request, route), await read_body(request, route))
-            if route.shown_by and self._conditions is not None:
+            if (route.shown_by or route.edits) and self._conditions is not None:
                 async with self._conditions.unchanged(route, ask):
                     answer = await route.handler(ask)
             else:

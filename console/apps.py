@@ -92,7 +92,7 @@ class AppPages(Pages[PageServices]):
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
         return RenderedPage("app_version.html", version.title, "apps", crumbs, values)
 
-    @post("/apps/{name}/versions/{id}", "app_version_state")
+    @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> web.Response:
         admit(request, Role.OPERATOR)
         name, version = await self._known(request)

@@ -76,7 +76,7 @@ class PeoplePages(Pages[PageServices]):
     async def one(self, request: web.Request) -> RenderedPage:
         return await self._person(request, request.query.get("name", ""), None)
 
-    @post("/people/person", "person_set")
+    @post("/people/person", "person_set", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.OPERATOR), await fields_of(request)
         name, submitter = fields.get("name", ""), _submitter(fields)

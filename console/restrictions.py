@@ -60,7 +60,7 @@ class RestrictionPages(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage:
         return await self._page(request, None)
 
-    @post("/restrictions", "restrict")
+    @post("/restrictions", "restrict", edits=True)
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
@@ -91,7 +91,7 @@ class RestrictionPages(Pages[PageServices]):
         await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why, abort=made["abort"])
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
-    @post("/restrictions/lift", "lift_restriction")
+    @post("/restrictions/lift", "lift_restriction", edits=True)
     async def lift(self, request: web.Request) -> web.Response:
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "")

@@ -66,7 +66,7 @@ class PreferencePages(Pages[PortalServices]):
     async def ask(self, request: web.Request) -> RenderedPage:
         return self._form(the_volunteer(request).volunteer, None)
 
-    @post("/preferences", "preferences_post")
+    @post("/preferences", "preferences_post", edits=True)
     async def save(self, request: web.Request) -> RenderedPage | web.Response:
         """Save the form, unless the preferences changed after it was loaded."""
         services, volunteer = self._services, the_volunteer(request).volunteer
