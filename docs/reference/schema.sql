@@ -1587,6 +1587,8 @@ ALTER TABLE ONLY withdrawn
 ALTER TABLE ONLY work_limit
     ADD CONSTRAINT work_limit_pkey PRIMARY KEY (scope, quantity, name);
 
+CREATE INDEX act_by_who ON act USING btree (who, act_id);
+
 CREATE INDEX batch_by_deadline ON batch USING btree (deadline_at, batch_id) WHERE ((state = 'active'::text) AND (deadline_at IS NOT NULL));
 
 CREATE INDEX batch_by_submitter ON batch USING btree (submitter_id, created_at);

@@ -1,2 +1,2 @@
--- Whether a ban also ends the jobs in progress: hosts are asked to drop them. Nodes that do not know it leave the jobs alone.
-ALTER TABLE restriction ADD COLUMN abort boolean NOT NULL DEFAULT false;
+-- Nodes that do not know the column leave the jobs of banned hosts alone.
+ALTER TABLE restriction ADD COLUMN abort boolean NOT NULL DEFAULT false;  -- a ban that also ends the jobs in progress

@@ -457,6 +457,10 @@ class MemoryAccess:
         found = self._acts if before is None else self._acts[: max(0, before - 1)]
         return [one for one in reversed(found) if one.act_id >= first and _chosen(one, choice)][:limit]
 
+    async def first_act(self, who: str, *, before: int, among: int) -> int:
+        own = [one.act_id for one in reversed(self._acts) if one.who == who and one.act_id < before]
+        return own[among - 1] if len(own) >= among else 0
+
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         first, end = (sum(one.acted_at < at for one in self._acts) + 1 for at in (choice.since, choice.until))
         return first, end
