@@ -575,7 +575,6 @@ CREATE TABLE forecast (
     jobs_validated bigint NOT NULL,
     jobs_failed bigint NOT NULL,
     checkpoint_fraction double precision,
-    at_risk text,
     flag text,
     terms jsonb,
     holds jsonb DEFAULT '[]'::jsonb NOT NULL,
