@@ -20,7 +20,7 @@ from portal.services import PortalServices, title_of
 from scheduler.reply import preferences_of
 from transfer.downloads import OwnBytes
 from web.guard import HEADERS
-from web.handlers import whole_number
+from web.handlers import LARGEST_INT, whole_number
 from web.rendering import RenderedPage
 from wire import attach, web_rpc
 
@@ -128,7 +128,7 @@ class PublicPages:
         if email != record.email and not hashed:
             raise InvalidInputError("password_hash", "the hash of the password and the new address", "none")
         if team_id:
-            number = whole_number(team_id, "teamid", 0, 2**31 - 1)
+            number = whole_number(team_id, "teamid", 0, LARGEST_INT)
             wanted = TeamId(number) if number else None
             await store.participation.join_team(volunteer.volunteer_id, wanted, now=self._services.clock.now())
         if name and name != volunteer.name:
@@ -141,7 +141,7 @@ class PublicPages:
         """Return the team with the given number, or the teams with the given text in their names."""
         participation, now = self._services.store.participation, self._services.clock.now()
         if number := query.get("team_id"):
-            team_id = TeamId(whole_number(number, "team_id", 1, 2**31 - 1))
+            team_id = TeamId(whole_number(number, "team_id", 1, LARGEST_INT))
             return web_rpc.one_team(await participation.team(team_id), now)
         name = query.get("team_name", "").strip()
         if not 1 <= len(name) <= 100 or "\x00" in name:
@@ -179,7 +179,7 @@ class PublicPages:
         if is_owner:
             record = await self._record({"account_key": query["auth"]})
         else:
-            volunteer_id = VolunteerId(whole_number(query.get("userid", ""), "userid", 1, 2**31 - 1))
+            volunteer_id = VolunteerId(whole_number(query.get("userid", ""), "userid", 1, LARGEST_INT))
             record = await store.volunteers.volunteer(volunteer_id)
         one = record.volunteer
         own = await store.participation.participation(one.volunteer_id)
