@@ -369,6 +369,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "count_web_sessions": "occasionally for the metrics: signed-in users",
     "counters_that_differ": "a recount, for inspections and tests",
     "check_batches": "an inspection reads whole tables, on a separate connection",
+    "check_credit": "an inspection reads whole tables, on a separate connection",
     "check_doubled": "an inspection reads whole tables, on a separate connection",
     "check_ended_jobs": "an inspection reads whole tables, on a separate connection",
     "sessions_that_lock": "run once after a restore, while no node serves",
