@@ -160,7 +160,12 @@ class BatchesApi:
         self._forecasts = forecasts
         self._results = results
 
-    @operation("GET", "/batches", "Batches, filtered and sorted; by default all, newest first.")
+    @operation(
+        "GET",
+        "/batches",
+        "Batches, filtered and sorted; by default all, newest first. A page of filtered batches searches 20,000 "
+        "batches, and may be short or empty: follow `next_cursor`.",
+    )
     async def list_batches(self, ask: Ask[BatchesParams, None]) -> shapes.BatchPage:
         asked = ask.params
         kind = f"batches {asked.sort}"

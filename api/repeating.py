@@ -89,6 +89,7 @@ class RepeatingApi:
         "Open the failed jobs of a batch again, with new instances. A complete batch becomes active again.",
         right=Right.SUBMIT,
         errors=(404, 409),
+        shown_by="batch",
     )
     async def retry_batch(self, ask: Ask[BatchParams, None]) -> shapes.Retried:
         batch = await self._own(ask.request, BatchId(ask.params.batch_id))

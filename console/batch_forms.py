@@ -97,14 +97,14 @@ class BatchForms(Pages[PageServices]):
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
         return RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
 
-    @post("/batches/{id}/abort", "batch_abort")
+    @post("/batches/{id}/abort", "batch_abort", edits=True)
     async def abort(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         await self._batches.abort(batch.batch_id)
         await self._services.authenticator.note(request, "abort_batch", f"batch {batch.batch_id}")
         return self._services.go(f"batches/{batch.batch_id}", "aborted")
 
-    @post("/batches/{id}/importance", "batch_importance", form="page")
+    @post("/batches/{id}/importance", "batch_importance", form="page", edits=True)
     async def importance(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
@@ -116,7 +116,7 @@ class BatchForms(Pages[PageServices]):
         await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
         return self._services.go(f"batches/{batch.batch_id}", "importance")
 
-    @post("/batches/{id}/deadline", "batch_deadline", form="page")
+    @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")

@@ -30,7 +30,7 @@ class SelectedBatches(Pages[PageServices]):
         super().__init__(services)
         self._batches = batches
 
-    @post("/batches/selected", "batches_selected")
+    @post("/batches/selected", "batches_selected", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
         admit(request, Role.SUBMITTER)

@@ -12,13 +12,12 @@ from administration.names import checked_name, chosen
 from domain.access import PersonRecord, Role
 from domain.units import PersonId
 from web.forms import REFUSED, FormError, form_error
-from web.handlers import Fields, Pages, PageServices, fields_of, get, post, whole_number
+from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 100
 SESSIONS = 20
 TOKENS = 100
-LARGEST = 2**31 - 1
 PEOPLE = Crumb("people", "People")
 ROLES = (
     (Role.VIEWER.value, "viewer: sees everything"),
@@ -56,7 +55,7 @@ class PeoplePages(Pages[PageServices]):
     async def _list(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         admit(request, Role.OPERATOR)
         text = request.query.get("after", "")
-        after = PersonId(whole_number(text, "after", 1, LARGEST)) if text else None
+        after = PersonId(whole_number(text, "after", 1, LARGEST_INT)) if text else None
         found = await self._access.people(limit=PER_PAGE + 1, after=after)
         values: dict[str, object] = {
             "people": found[:PER_PAGE],
@@ -76,7 +75,7 @@ class PeoplePages(Pages[PageServices]):
     async def one(self, request: web.Request) -> RenderedPage:
         return await self._person(request, request.query.get("name", ""), None)
 
-    @post("/people/person", "person_set")
+    @post("/people/person", "person_set", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.OPERATOR), await fields_of(request)
         name, submitter = fields.get("name", ""), _submitter(fields)
