@@ -35,8 +35,7 @@ from api.reading import MAX_BODY_BYTES
 from api.repeating import RepeatingApi
 from api.restrictions import RestrictionsApi
 from api.serving import Strangers, Table, problems
-from api.settings import SettingsApi
-from api.simulations import SimulationsApi
+from api.settings import SettingsApi, SimulationsApi
 from api.table import operations_of
 from domain.clock import Clock
 from domain.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp
 
-import store.memory.insight
+import store.memory.waiting
 from domain.apps import App, VersionState, spread_of
 from domain.batches import BatchState
 from domain.credit import NO_CREDIT, CreditKind
@@ -43,7 +43,7 @@ from store.memory.work import Work
 SLOWEST = 0.1
 
 
-class MemoryInsight(store.memory.insight.MemoryInsight):
+class MemoryInsight(store.memory.waiting.MemoryInsight):
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
         latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
         return [self._caller(stored) for stored in latest[:limit]]
