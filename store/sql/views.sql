@@ -290,11 +290,8 @@ FROM (
             OR deadline_at <= $13
             OR EXISTS (
                 SELECT
-                FROM batch_forecast
-                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
-                WHERE batch_forecast.batch_id = batch.batch_id
-                    AND forecast.q90_at > batch.deadline_at
-                    AND forecast.method NOT IN ('fallback', 'a_priori')
+                FROM latest_forecast AS latest
+                WHERE latest.batch_id = batch.batch_id AND latest.has_evidence AND latest.q90_at > batch.deadline_at
             )
         )
         AND (NOT $14::boolean OR hold IS NOT NULL)
@@ -315,11 +312,8 @@ SELECT
         WHERE deadline_at <= $1
             OR EXISTS (
                 SELECT
-                FROM batch_forecast
-                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
-                WHERE batch_forecast.batch_id = batch.batch_id
-                    AND forecast.q90_at > batch.deadline_at
-                    AND forecast.method NOT IN ('fallback', 'a_priori')
+                FROM latest_forecast AS latest
+                WHERE latest.batch_id = batch.batch_id AND latest.has_evidence AND latest.q90_at > batch.deadline_at
             )
     ) AS at_risk,
     count(hold) AS blocked
