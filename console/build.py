@@ -22,7 +22,6 @@ from console.batch_forms import BatchForms, SelectedBatches
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
 from console.hosts import HostListPage, HostPages
-from console.news import NewsPages
 from console.notifications import NotificationPages
 from console.ordering_page import OrderingPages
 from console.overview import AttentionPage, OverviewPage
@@ -33,7 +32,7 @@ from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
 from console.upload import UploadPages
-from console.volunteers import VolunteerPages
+from console.volunteers import NewsPages, VolunteerPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
