@@ -32,10 +32,9 @@ from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
-from jobs.copying import CopiedJobs, classes_to_copy
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
-from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
+from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore

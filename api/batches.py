@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from api.reading import MAX_BODY_BYTES, submission_key
 from api.table import REPLAYED, Ask, File, NoParams, operation, reply
 from api.versions import edited_part
 from domain.access import Right, Role
-from domain.batches import BatchState, QoS
+from domain.batches import Batch, BatchState, QoS
 from domain.clock import Clock
 from domain.errors import MusterError
 from domain.jobs import InstanceState, JobState
@@ -233,8 +234,7 @@ class BatchesApi:
         shown_by="batch",
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
-        batch_id = BatchId(ask.params.batch_id)
-        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
+        batch_id = await own_batch(self._store, ask.request, ask.params)
         return await self._batches.change(batch_id, **msgspec.structs.asdict(ask.body))
 
     @operation(
@@ -246,8 +246,7 @@ class BatchesApi:
         shown_by="batch",
     )
     async def abort_batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
-        batch_id = BatchId(ask.params.batch_id)
-        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
+        batch_id = await own_batch(self._store, ask.request, ask.params)
         await self._batches.abort(batch_id)
         return await self._batches.show(batch_id)
 
@@ -312,7 +311,7 @@ class BatchesApi:
     )
     async def batch_results(self, ask: Ask[ResultsParams, None]) -> shapes.ResultPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
-        await self._check_batch(ask.person, batch_id)
+        await check_results(self._store, ask.person, batch_id)
         found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=_first_after(asked, "results"))
         return page_of(shapes.ResultPage, found, asked, lambda one: one.job.job_id, result_as_json)
 
@@ -324,24 +323,11 @@ class BatchesApi:
         errors=(404,),
     )
     async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
-        """Stream the archive. An error closes the connection, so that the client notices an incomplete archive."""
-        batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
-        await self._check_batch(ask.person, batch_id)
-        response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
+        batch_id, asked = BatchId(ask.params.batch_id), ask.params
+        await check_results(self._store, ask.person, batch_id)
         after = None if asked.after is None else JobId(asked.after)
-        try:
-            await response.prepare(request)
-            async with aclosing(tar_of(self._results, batch_id, after=after, limit=asked.limit)) as pieces:
-                async for piece in pieces:
-                    await response.write(piece)
-            await response.write_eof()
-        except ConnectionResetError:
-            pass  # the client disconnected
-        except (MusterError, OSError) as error:
-            log.warning("archive not completed", batch=batch_id, why=str(error))
-            if request.transport is not None:
-                request.transport.abort()
-        return response
+        pieces = tar_of(self._results, batch_id, after=after, limit=asked.limit)
+        return await streamed(ask.request, f"batch-{batch_id}.tar", "application/x-tar", pieces)
 
     @operation(
         "GET",
@@ -376,7 +362,7 @@ class BatchesApi:
         after = key_of(asked.cursor, "trickles", int) or 0
         instance_id = InstanceId(asked.instance_id)
         job = await self._store.views.job_of_instance(instance_id)
-        await self._check(ask.person, job.batch_id, f"instance {instance_id}")
+        await check_results(self._store, ask.person, job.batch_id, f"instance {instance_id}")
         found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
         return page_of(
             shapes.TricklePage, found, asked, lambda one: one.trickle_id, partial(shown, shapes.TrickleShown)
@@ -384,17 +370,44 @@ class BatchesApi:
 
     async def _result(self, person: Person, job_id: JobId) -> Result:
         result = await self._results.of(job_id)
-        await self._check(person, result.job.batch_id, f"job {job_id}")
+        await check_results(self._store, person, result.job.batch_id, f"job {job_id}")
         return result
 
-    async def _check_batch(self, person: Person, batch_id: BatchId) -> None:
-        await self._check(person, batch_id, f"batch {batch_id}")
 
-    async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
-        """Raise NotFoundError, or NotAllowedError if the user may not see the batch's results."""
-        batch = await self._store.views.batch(batch_id)
-        if not sees_results(person, batch.submitter_id):
-            raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
+async def own_batch(store: PostgresStore, request: web.Request, params: BatchParams) -> BatchId:
+    """Return the id of a batch that the caller may change. Raises NotFoundError, NotAllowedError."""
+    batch_id = BatchId(params.batch_id)
+    admit_owner(request, (await store.views.batch(batch_id)).submitter_id)
+    return batch_id
+
+
+async def check_results(store: PostgresStore, person: Person, batch_id: BatchId, what: str = "") -> Batch:
+    """Return the batch. Raises NotFoundError, or NotAllowedError for `what` if the user may not see the results."""
+    batch = await store.views.batch(batch_id)
+    if not sees_results(person, batch.submitter_id):
+        what = what or f"batch {batch_id}"
+        raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
+    return batch
+
+
+async def streamed(
+    request: web.Request, name: str, kind: str, pieces: AsyncGenerator[bytes, None]
+) -> web.StreamResponse:
+    """Stream a file. An error closes the connection, so that the client notices an incomplete file."""
+    response = web.StreamResponse(headers=file_headers(name, kind))
+    try:
+        await response.prepare(request)
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await response.write(piece)
+        await response.write_eof()
+    except ConnectionResetError:
+        pass  # the client disconnected
+    except (MusterError, OSError) as error:
+        log.warning("file not completed", file=name, why=str(error))
+        if request.transport is not None:
+            request.transport.abort()
+    return response
 
 
 def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:

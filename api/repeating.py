@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import Annotated
 
 import msgspec
-import structlog
-from aiohttp import hdrs, web
+from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit_owner
+from administration.access.who import NotAllowedError, Person
 from administration.batches import Batches
-from administration.result_table import table_of
-from administration.results import Results, sees_results
-from api.batches import ID, IDEMPOTENCY, BatchParams, file_headers
+from administration.results import Results, table_of
+from api.batches import IDEMPOTENCY, BatchParams, check_results, own_batch, streamed
 from api.reading import submission_key
 from api.table import REPLAYED, Ask, File, operation, reply
 from domain.access import Right, Role
-from domain.batches import Batch, QoS
-from domain.errors import MusterError
+from domain.batches import QoS
 from domain.units import BatchId
 from muster_client import shapes
 from store.postgres import PostgresStore
 
-log = structlog.get_logger()
 
-
-class CloneParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    batch_id: Annotated[int, ID]
+class CloneParams(BatchParams, forbid_unknown_fields=True, kw_only=True):
     preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
 
 
@@ -63,8 +56,7 @@ class RepeatingApi:
         leads_to="batch",
     )
     async def clone_batch(self, ask: Ask[CloneParams, CloneBody]) -> shapes.Submitted | web.Response:
-        batch_id = BatchId(ask.params.batch_id)
-        await self._own(ask.request, batch_id)
+        batch_id = await own_batch(self._store, ask.request, ask.params)
         values = await self._batches.values_of(batch_id, msgspec.structs.asdict(ask.body))
         await self._check_submitter(ask.person, values)
         if ask.params.preview:
@@ -91,8 +83,7 @@ class RepeatingApi:
         errors=(404, 409),
     )
     async def retry_batch(self, ask: Ask[BatchParams, None]) -> shapes.Retried:
-        batch = await self._own(ask.request, BatchId(ask.params.batch_id))
-        return await self._batches.retry(batch.batch_id)
+        return await self._batches.retry(await own_batch(self._store, ask.request, ask.params))
 
     @operation(
         "GET",
@@ -111,29 +102,6 @@ class RepeatingApi:
         errors=(404,),
     )
     async def results_table(self, ask: Ask[BatchParams, None]) -> web.StreamResponse:
-        """Stream the table. An error closes the connection, so that the client notices an incomplete table."""
-        batch_id, request = BatchId(ask.params.batch_id), ask.request
-        batch = await self._store.views.batch(batch_id)
-        if not sees_results(ask.person, batch.submitter_id):
-            raise NotAllowedError(f"batch {batch_id} belongs to another submitter: {ask.person.name} may not fetch it")
-        headers = {**file_headers(f"batch-{batch_id}.csv"), hdrs.CONTENT_TYPE: "text/csv; charset=utf-8"}
-        response = web.StreamResponse(headers=headers)
-        try:
-            await response.prepare(request)
-            async with aclosing(table_of(self._results, batch)) as pieces:
-                async for piece in pieces:
-                    await response.write(piece)
-            await response.write_eof()
-        except ConnectionResetError:
-            pass  # the client disconnected
-        except (MusterError, OSError) as error:
-            log.warning("table not completed", batch=batch_id, why=str(error))
-            if request.transport is not None:
-                request.transport.abort()
-        return response
-
-    async def _own(self, request: web.Request, batch_id: BatchId) -> Batch:
-        """Return the batch. Raises NotAllowedError if it belongs to another submitter."""
-        batch = await self._store.views.batch(batch_id)
-        admit_owner(request, batch.submitter_id)
-        return batch
+        batch = await check_results(self._store, ask.person, BatchId(ask.params.batch_id))
+        name, pieces = f"batch-{batch.batch_id}.csv", table_of(self._results, batch)
+        return await streamed(ask.request, name, "text/csv; charset=utf-8", pieces)

@@ -113,17 +113,6 @@ SELECT job_id FROM finished_instance WHERE instance_id = $1
 LIMIT 1;
 
 
--- name: list_batches
--- Purpose: return batches with their totals.
--- Arguments: $1 limit, $2 batch_id before which to continue, or null.
--- Result: rows of batch_with_counts, newest first.
-SELECT *
-FROM batch_with_counts
-WHERE batch_id < coalesce($2::bigint, 9223372036854775807)
-ORDER BY batch_id DESC
-LIMIT $1;
-
-
 -- name: list_finished_jobs
 -- Purpose: return jobs of a batch that are in the history.
 -- Arguments: $1 batch_id, $2 limit, $3 job_id after which to continue, 0 for the start.

@@ -39,10 +39,6 @@ from tests.recount import instance_counts
 
 
 class MemoryViews(store.memory.waiting.MemoryViews):
-    async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
-        ids = sorted((id_ for id_ in self._work.batches if before is None or id_ < before), reverse=True)
-        return [self._work.batches[batch_id].as_batch() for batch_id in ids[:limit]]
-
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
         batch = self._work.batches.get(batch_id)
         if batch is None:
