@@ -19,6 +19,7 @@ from administration.batches import Batches
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
 from administration.forecasts.service import ForecastViews
+from administration.ordering.importance import ImportanceBody
 from administration.results import Result, Results, result_as_json, sees_results, tar_of
 from administration.show import job_as_json, shown
 from api.batch_body import NewBatchBody
@@ -109,15 +110,6 @@ class ForecastsParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
     preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
-
-
-class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
-    user_priority: int | None = None
-    level: str | None = None
-    queue: str | None = None
-    account: str | None = None
-    deadline_at: float | None = None
-    release: bool = False
 
 
 class ResultParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -235,7 +227,7 @@ class BatchesApi:
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
         batch_id = await own_batch(self._store, ask.request, ask.params)
-        return await self._batches.change(batch_id, **msgspec.structs.asdict(ask.body))
+        return await self._batches.change(batch_id, ask.body)
 
     @operation(
         "POST",

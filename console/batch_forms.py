@@ -14,7 +14,7 @@ from administration.access.who import NotAllowedError, Person, admit, admit_owne
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
-from administration.ordering.importance import NewDeadline, set_importance
+from administration.ordering.importance import ImportanceBody
 from console.batch_page import BatchPages
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -114,18 +114,16 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        level, queue = fields.get("level"), fields.get("queue")
-        await set_importance(self._services.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
-        changed = {"user_priority": priority, "level": level, "queue": queue}
-        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"))
+        await self._batches.change(batch.batch_id, changes)
+        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changes.given())
         return self._services.go(f"batches/{batch.batch_id}", "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline", form="page")
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
-        deadline = NewDeadline(at, self._services.clock.now())
-        await set_importance(self._services.store, batch.batch_id, deadline=deadline)
+        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at))
         moved = {"from": batch.deadline_at, "to": at}
         await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
@@ -243,7 +241,7 @@ class SelectedBatches(Pages[PageServices]):
         batches = await self._selected(request, ended=what == RETRY)
         if what == END and not fields.get("sure"):
             return _page("End these batches?", batches, {})
-        changes = _changes(fields) if what == CHANGE else {}
+        changes = _changes(fields) if what == CHANGE else ImportanceBody()
         failed: dict[BatchId, str] = {}
         for batch in batches:
             try:
@@ -255,11 +253,11 @@ class SelectedBatches(Pages[PageServices]):
             return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
         return self._services.go("batches", SAID[what])
 
-    async def _one(self, request: web.Request, what: str, batch_id: BatchId, changes: Mapping[str, int | str]) -> None:
+    async def _one(self, request: web.Request, what: str, batch_id: BatchId, changes: ImportanceBody) -> None:
         """Change, end or retry one batch, and record that."""
-        told: Mapping[str, object] = changes
+        told = changes.given()
         if what == CHANGE:
-            await set_importance(self._services.store, batch_id, **changes)  # type: ignore[arg-type]  # by _changes
+            await self._batches.change(batch_id, changes)
         elif what == RETRY:
             told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
         else:
@@ -278,19 +276,19 @@ class SelectedBatches(Pages[PageServices]):
         return [batch for batch in found if ended or batch.ended_at is None]
 
 
-def _changes(fields: Mapping[str, str]) -> dict[str, int | str]:
+def _changes(fields: Mapping[str, str]) -> ImportanceBody:
     """Return the filled fields. Raises InvalidInputError if there are none.
 
-    >>> _changes({"user_priority": "-5", "level": "", "queue": "normal"})
+    >>> _changes({"user_priority": "-5", "level": "", "queue": "normal"}).given()
     {'user_priority': -5, 'queue': 'normal'}
     """
-    changes: dict[str, int | str] = {name: fields[name] for name in ("level", "queue") if fields.get(name)}
-    if priority := fields.get("user_priority", "").strip():
-        changes = {
-            "user_priority": whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY),
-            **changes,
-        }
-    if not changes:
+    priority = fields.get("user_priority", "").strip()
+    changes = ImportanceBody(
+        whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
+        fields.get("level") or None,
+        fields.get("queue") or None,
+    )
+    if not changes.given():
         raise InvalidInputError("batch", "a user priority, a level or a queue to change", "none of them")
     return changes
 
