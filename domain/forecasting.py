@@ -159,6 +159,10 @@ class PlannedBatch:
     jobs_of_flop: Mapping[Flop, int]
     deadline_at: Instant | None = None
 
+    @property
+    def jobs_total(self) -> int:
+        return sum(self.jobs_of_flop.values())
+
 
 Table = TypeVar("Table")
 

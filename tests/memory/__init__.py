@@ -62,7 +62,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.process_reports = MemoryProcessReports()
         self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
-        self.notifications = MemoryNotifications(self.access)
+        self.notifications = MemoryNotifications()
 
     async def close(self) -> None:
         """There is nothing to close."""

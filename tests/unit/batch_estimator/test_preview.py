@@ -47,10 +47,7 @@ async def previewed(store: MemoryStore, planned: PlannedBatch = PLANNED) -> Batc
 async def test_every_job_waits_to_be_sent() -> None:
     preview = await previewed(await a_store())
 
-    assert (
-        preview.forecast.terms is not None
-        and preview.forecast.terms.jobs_open == sum(PLANNED.jobs_of_flop.values()) == 40
-    )
+    assert preview.forecast.terms is not None and preview.forecast.terms.jobs_open == PLANNED.jobs_total == 40
     assert [(hold.kind, hold.slots) for hold in preview.forecast.holds] == [(HoldKind.NOT_SENT, 40)]
     assert NOW < preview.forecast.q50_at < preview.forecast.q90_at == preview.completion_at
     assert preview.at_risk is None
