@@ -20,7 +20,7 @@ from aiohttp.test_utils import TestServer
 from administration.access.who import Person
 from administration.collecting import collect, new_index
 from administration.results import CutFileError, OutputState, Result, Results, row_of, sees_results, tar_of
-from api.batches import file_headers
+from api.results import file_headers
 from cli.results import PatientResults
 from domain.access import Right, Role
 from domain.dispatch import Upload
