@@ -13,6 +13,7 @@ from administration.access.who import admit
 from administration.changes import Changes, subject_of, with_changes
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
+from administration.thresholds.in_force import lowered_gates, lowered_in_words
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
@@ -150,13 +151,15 @@ class PercentilePages(Pages[PageServices]):
         changes = await self._services.store.settings.setting_changes(200)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         charts = [chart for chart in (distribution(one, catalogue) for one in cuts) if chart is not None]
+        lowered = lowered_gates(catalogue, catalogue.current)
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
             "meaning": without_notes,
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
-            "relaxed": [(gate, catalogue.apps.get(gate.app_id)) for one in cuts for gate in one.relaxed],
+            "lowered": lowered,
+            "in_force": lowered_in_words(lowered),
             "trail": [change for change in changes if change.key in THRESHOLDS][:20],
             "percentiles": PERCENTILES,
             "small": catalogue.settings.ranking.min_rows,
@@ -177,6 +180,7 @@ class PercentilePages(Pages[PageServices]):
             "charts": charts,
             "shown": shown,
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
+            "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),

@@ -41,7 +41,7 @@ async def sample_of(
             asyncio.to_thread(_all_answers, group, read, array, catalogue, now), _read(store, following)
         )
         answers += answered
-    return await asyncio.to_thread(calling_hosts, answers)
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
 
 
 async def _read(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
