@@ -102,6 +102,11 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert "/simulate/1" in where, page[:4000]
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
-    assert status == 200 and "as changed" in page and "deadline.p_tight" in page
-    assert list(await grace_server.store.settings.settings()) == ["project.url"]
+        assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
+        assert list(await grace_server.store.settings.settings()) == ["project.url"]
+        _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")
+        assert "/percentiles?" in where
+        assert 'id="h-save"' not in (await grace.get("/simulate/1"))[1]
+    assert (await grace_server.store.settings.settings())["deadline.p_tight"] == 0.8
     assert (OPERATOR, "simulate") in [(one.who, one.what) for one in await grace_server.store.access.acts(limit=9)]
