@@ -20,7 +20,7 @@ import structlog
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
 from administration.forecasts.service import preview_as_json, risk_as_json
-from administration.ordering.importance import NewDeadline, set_importance
+from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
 from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
@@ -33,10 +33,9 @@ from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
-from jobs.copying import CopiedJobs, classes_to_copy
 from jobs.requirements import InputSpec
 from jobs.spec import parse_batch, with_rows
-from jobs.submission import CheckedBatch, SubmissionPorts, checked, write
+from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -274,29 +273,9 @@ class Batches:
         batch = await self._store.views.batch(batch_id)
         return shown(shapes.Retried, batch, batch.counts, jobs_retried=retried)
 
-    async def change(
-        self,
-        batch_id: BatchId,
-        *,
-        user_priority: int | None = None,
-        level: str | None = None,
-        queue: str | None = None,
-        account: str | None = None,
-        deadline_at: float | None = None,
-        release: bool = False,
-    ) -> shapes.Importance:
+    async def change(self, batch_id: BatchId, asked: ImportanceBody) -> shapes.Importance:
         """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
-        deadline = None if deadline_at is None else NewDeadline(Instant(deadline_at), self._clock.now())
-        await set_importance(
-            self._store,
-            batch_id,
-            user_priority=user_priority,
-            level=level,
-            queue=queue,
-            account=account,
-            deadline=deadline,
-            release=release,
-        )
+        await set_importance(self._store, batch_id, asked, now=self._clock.now())
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return shown(shapes.Importance, batch, account=names[batch.account_id])

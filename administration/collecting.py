@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from administration.result_table import COLUMNS, number_of, row_of
-from administration.results import OutputState, why_gone
+from administration.results import COLUMNS, OutputState, number_of, row_of, why_gone
 from domain.dispatch import Upload
 from domain.errors import InvalidInputError, NotFoundError
 from domain.jobs import JobState

@@ -1,4 +1,4 @@
-"""Results of jobs: canonical instances' outputs, named as in the job, and all results of a batch as a tar.
+"""Results of jobs: canonical instances' outputs, named as in the job, and all results of a batch as a tar or as CSV.
 
 The tar is streamed (JOB/OUTPUT) with one page of jobs and one piece of a file in memory, for a batch of any size.
 Its last member, `missing.jsonl`, has one line of JSON per missing file (`job_id`, `name`, `because`) and per job
@@ -7,21 +7,25 @@ without a result (`job_id`, `state`, `because`); an archive that contains it is 
 
 from __future__ import annotations
 
+import csv
+import io
 import tarfile
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from tempfile import SpooledTemporaryFile
-from typing import IO
+from typing import IO, Any
 
 import msgspec
 
 from administration.access.who import Person
 from administration.show import shown
 from domain.access import Role
+from domain.batches import Batch
 from domain.dispatch import Upload
 from domain.errors import MusterError, NotFoundError
+from domain.formatting import inert
 from domain.jobs import InstanceState, JobState, Output
 from domain.units import BatchId, JobId, SubmitterId
 from domain.views import JobRow, Returned
@@ -29,6 +33,24 @@ from muster_client import shapes
 from store.views import PostgresViews
 from store.waiting import PostgresWaitingWork
 from transfer.project_files import Found, ProjectFiles
+
+PAGE = 1000  # jobs per database read
+COLUMNS = [
+    "i",
+    "job_id",
+    "state",
+    "because",
+    "command_line",
+    "inputs",
+    "host_id",
+    "elapsed_s",
+    "cpu_s",
+    "exit_status",
+    "canonical_instance_id",
+    "files",
+]
+
+Document = Mapping[str, Any]  # Any: a JSON document
 
 
 class OutputState(StrEnum):
@@ -193,7 +215,6 @@ def sees_results(person: Person, submitter_id: SubmitterId) -> bool:
     return person.role is not Role.SUBMITTER or person.submitter_id == submitter_id
 
 
-PAGE = 1000  # jobs per database read
 PIECE_BYTES = 1 << 18
 MISSING = "missing.jsonl"
 MISSING_IN_MEMORY = 1 << 20
@@ -279,3 +300,43 @@ async def _lines(missing: IO[bytes]) -> AsyncIterator[bytes]:
 
 def _note(missing: IO[bytes], **one: object) -> None:
     missing.write(msgspec.json.encode(one) + b"\n")
+
+
+def number_of(index: int, jobs_total: int) -> str:
+    """Return a job's number in its batch, with as many digits as that of the last job.
+
+    >>> number_of(7, 1000)
+    '007'
+    """
+    return f"{index:0{len(str(max(1, jobs_total - 1)))}d}"
+
+
+def row_of(job: Document, number: str) -> Document:
+    """Return a job's row, without cells that a spreadsheet would run as formulas.
+
+    >>> job = {"command_line": "--n 7", "inputs": ["a", "b"], "outputs": [{"name": "out", "state": "here"}]}
+    >>> [row_of(job, "07")[name] for name in ("i", "command_line", "inputs", "files")]
+    ['07', "'--n 7", 'a b', '07/out']
+    """
+    files = [f"{number}/{one['name']}" for one in job["outputs"] if one["state"] == OutputState.HERE]
+    row = {**job, "i": number, "inputs": " ".join(job["inputs"]), "files": " ".join(files)}
+    return {name: inert(value) for name, value in row.items()}
+
+
+async def table_of(results: Results, batch: Batch) -> AsyncGenerator[bytes, None]:
+    """Yield the table of a batch of any size in pieces; purged jobs are missing."""
+    after, index = JobId(0), 0
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore")
+    writer.writeheader()
+    while True:
+        page = await results.of_batch(batch.batch_id, limit=PAGE, after=after)
+        for result in page:
+            writer.writerow(row_of(result_as_json(result), number_of(index, batch.counts.jobs_total)))
+            index += 1
+        yield text.getvalue().encode()
+        if len(page) < PAGE:
+            return
+        after = page[-1].job.job_id
+        text.seek(0)
+        text.truncate()

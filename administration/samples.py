@@ -10,7 +10,7 @@ from domain.refusals import RefusalCode
 from domain.samples import MOST_SAMPLES, REFUSED, SERIES, Sample, Window, at_most, step_of, window_of, with_gaps
 from domain.units import Instant
 from muster_client import shapes
-from store.samples import PostgresSamples
+from store.insight import PostgresSamples
 
 NAMES = frozenset(
     {name for name in SERIES if not name.startswith(REFUSED)} | {f"{REFUSED}{one.value}" for one in RefusalCode}

@@ -9,8 +9,8 @@ import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer, checked_email
 from administration.names import checked_name, checked_shares, checked_text
+from administration.ordering.accounts import AccountTree
 from administration.ordering.sharing import Sharing
-from administration.ordering.tree import AccountTree
 from administration.show import account_as_json, shown, submitter_as_json
 from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all

@@ -1,16 +1,12 @@
-"""Batches, their jobs and instances, forecasts, and result files over the API."""
+"""Batches, their jobs and instances, and forecasts over the API; batches are run again as clones or retries."""
 
 from __future__ import annotations
 
-import re
-from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
-from urllib.parse import quote
 
 import msgspec
-import structlog
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner
 from administration.batch_lists import batch_choice
@@ -18,27 +14,22 @@ from administration.batches import Batches
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
 from administration.forecasts.service import ForecastViews
-from administration.results import Result, Results, result_as_json, sees_results, tar_of
+from administration.ordering.importance import ImportanceBody
 from administration.show import job_as_json, shown
 from api.batch_body import NewBatchBody
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
-from api.table import REPLAYED, Ask, File, NoParams, operation, reply
+from api.table import REPLAYED, Ask, NoParams, operation, reply
 from api.versions import edited_part
 from domain.access import Right, Role
 from domain.batches import BatchState, QoS
 from domain.clock import Clock
-from domain.errors import MusterError
 from domain.jobs import InstanceState, JobState
 from domain.units import BatchId, InstanceId, JobId
 from domain.views import BatchPlace, BatchSort, InstancePlace, JobRow
 from muster_client import shapes
 from store.postgres import PostgresStore
-from transfer.downloads import answer_file
 
-log = structlog.get_logger()
-
-UNSAFE = re.compile(r"[^A-Za-z0-9_. -]")
 ID = msgspec.Meta(ge=1, le=2**62)
 LOOKED_AT = 5000  # maximum number of jobs read for one page of a filtered list
 IDEMPOTENCY = (
@@ -87,13 +78,16 @@ AfterJob = Annotated[
 ]
 
 
-class JobsParams(Page, forbid_unknown_fields=True, kw_only=True):
+class PageOfJobs(Page, forbid_unknown_fields=True, kw_only=True):
     batch_id: Annotated[int, ID]
+    after: AfterJob = None
+
+
+class JobsParams(PageOfJobs, forbid_unknown_fields=True, kw_only=True):
     state: Annotated[
         JobState | None,
         msgspec.Meta(description="Only jobs in this state; pages may be short."),
     ] = None
-    after: AfterJob = None
 
 
 class InstancesParams(Page, forbid_unknown_fields=True, kw_only=True):
@@ -110,55 +104,31 @@ class SubmitParams(msgspec.Struct, forbid_unknown_fields=True):
     preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
 
 
-class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
-    user_priority: int | None = None
-    level: str | None = None
-    queue: str | None = None
+class CloneParams(BatchParams, forbid_unknown_fields=True, kw_only=True):
+    preview: Annotated[bool, msgspec.Meta(description="Only forecast the completion; do not submit.")] = False
+
+
+class CloneBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What differs from the batch that is cloned. None: nothing."""
+
+    name: str | None = None
+    qos: QoS | None = None
+    deadline_s: float | None = None
+    submitter: str | None = None
     account: str | None = None
-    deadline_at: float | None = None
-    release: bool = False
-
-
-class ResultParams(msgspec.Struct, forbid_unknown_fields=True):
-    job_id: Annotated[int, ID]
-
-
-class OutputParams(msgspec.Struct, forbid_unknown_fields=True):
-    job_id: Annotated[int, ID]
-    name: Annotated[str, msgspec.Meta(description="The output's name, as in the batch.")]
-
-
-class ResultsParams(Page, forbid_unknown_fields=True, kw_only=True):
-    batch_id: Annotated[int, ID]
-    after: AfterJob = None
-
-
-class TricklesParams(Page, forbid_unknown_fields=True, kw_only=True):
-    instance_id: Annotated[int, ID]
-
-
-class ArchiveParams(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    batch_id: Annotated[int, ID]
-    after: Annotated[
-        Annotated[int, msgspec.Meta(ge=0, le=2**62)] | None, msgspec.Meta(description="Only jobs with a higher id.")
-    ] = None
-    limit: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None,
-        msgspec.Meta(description="Read at most N jobs, in any state; default: all jobs."),
-    ] = None
+    queue: str | None = None
+    level: str | None = None
+    user_priority: int | None = None
 
 
 class BatchesApi:
     TAG = "batches"
 
-    def __init__(
-        self, store: PostgresStore, batches: Batches, forecasts: ForecastViews, results: Results, clock: Clock
-    ) -> None:
+    def __init__(self, store: PostgresStore, batches: Batches, forecasts: ForecastViews, clock: Clock) -> None:
         self._store = store
         self._clock = clock
         self._batches = batches
         self._forecasts = forecasts
-        self._results = results
 
     @operation(
         "GET",
@@ -238,9 +208,8 @@ class BatchesApi:
         shown_by="batch",
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
-        batch_id = BatchId(ask.params.batch_id)
-        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
-        return await self._batches.change(batch_id, **msgspec.structs.asdict(ask.body))
+        batch_id = await self._own(ask.request, ask.params)
+        return await self._batches.change(batch_id, ask.body)
 
     @operation(
         "POST",
@@ -251,8 +220,7 @@ class BatchesApi:
         shown_by="batch",
     )
     async def abort_batch(self, ask: Ask[BatchParams, None]) -> shapes.BatchShown:
-        batch_id = BatchId(ask.params.batch_id)
-        admit_owner(ask.request, (await self._store.views.batch(batch_id)).submitter_id)
+        batch_id = await self._own(ask.request, ask.params)
         await self._batches.abort(batch_id)
         return await self._batches.show(batch_id)
 
@@ -272,7 +240,7 @@ class BatchesApi:
     @operation("GET", "/batches/{batch_id}/jobs", "A batch's jobs, by id.")
     async def list_jobs(self, ask: Ask[JobsParams, None]) -> shapes.JobPage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
-        after = _first_after(asked, "jobs")
+        after = first_after(asked, "jobs")
         if asked.state is None:
             rows = await self._store.views.jobs(batch_id, limit=asked.limit + 1, after=after)
             return page_of(shapes.JobPage, rows, asked, _job_id, job_as_json)
@@ -310,99 +278,63 @@ class BatchesApi:
         return shown(shapes.OneInstance, found, job)
 
     @operation(
-        "GET",
-        "/batches/{batch_id}/results",
-        "The results of a batch's jobs, by job id: the outputs, or why there are none.",
-        errors=(404,),
+        "POST",
+        "/batches/{batch_id}/clone",
+        "Submit the jobs of a batch again, in a new batch. With ?preview=true, only forecast it (status 200).",
+        right=Right.SUBMIT,
+        status=201,
+        errors=(404, 409),
+        headers=(IDEMPOTENCY,),
+        leads_to="batch",
     )
-    async def batch_results(self, ask: Ask[ResultsParams, None]) -> shapes.ResultPage:
-        batch_id, asked = BatchId(ask.params.batch_id), ask.params
-        await self._check_batch(ask.person, batch_id)
-        found = await self._results.of_batch(batch_id, limit=asked.limit + 1, after=_first_after(asked, "results"))
-        return page_of(shapes.ResultPage, found, asked, lambda one: one.job.job_id, result_as_json)
+    async def clone_batch(self, ask: Ask[CloneParams, CloneBody]) -> shapes.Submitted | web.Response:
+        batch_id = await self._own(ask.request, ask.params)
+        values = await self._batches.values_of(batch_id, msgspec.structs.asdict(ask.body))
+        await self._check_submitter(ask.person, values)
+        if ask.params.preview:
+            return reply({"forecast": await self._batches.preview(values, copy_of=batch_id)})
+        key = submission_key(ask.request, ask.person, {**values, "clone_of": batch_id})
+        answer, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch_id)
+        ask.request[REPLAYED] = not is_new
+        return answer
+
+    async def _own(self, request: web.Request, params: BatchParams) -> BatchId:
+        """Return the id of a batch that the caller may change. Raises NotFoundError, NotAllowedError."""
+        batch_id = BatchId(params.batch_id)
+        admit_owner(request, (await self._store.views.batch(batch_id)).submitter_id)
+        return batch_id
+
+    async def _check_submitter(self, person: Person, values: dict[str, object]) -> None:
+        """Raise NotAllowedError for another submitter, except for operators."""
+        if person.may(Role.OPERATOR):
+            return
+        assert person.submitter_id is not None  # the caller owns the batch
+        own = await self._store.views.submitter_name(person.submitter_id)
+        if values["submitter"] != own:
+            raise NotAllowedError(f"{person.name} submits as {own}")
+
+    @operation(
+        "POST",
+        "/batches/{batch_id}/retry",
+        "Open the failed jobs of a batch again, with new instances. A complete batch becomes active again.",
+        right=Right.SUBMIT,
+        errors=(404, 409),
+        shown_by="batch",
+    )
+    async def retry_batch(self, ask: Ask[BatchParams, None]) -> shapes.Retried:
+        return await self._batches.retry(await self._own(ask.request, ask.params))
 
     @operation(
         "GET",
-        "/batches/{batch_id}/outputs",
-        "The outputs of a batch's valid jobs as a tar archive of JOB/OUTPUT. missing.jsonl lists missing outputs.",
-        reply=File("A tar archive. An archive without missing.jsonl is incomplete.", "application/x-tar"),
+        "/batches/{batch_id}/errors",
+        "The errors of a batch, grouped by exit status and the end of standard error.",
         errors=(404,),
     )
-    async def fetch_outputs(self, ask: Ask[ArchiveParams, None]) -> web.StreamResponse:
-        """Stream the archive. An error closes the connection, so that the client notices an incomplete archive."""
-        batch_id, asked, request = BatchId(ask.params.batch_id), ask.params, ask.request
-        await self._check_batch(ask.person, batch_id)
-        response = web.StreamResponse(headers=file_headers(f"batch-{batch_id}.tar", "application/x-tar"))
-        after = None if asked.after is None else JobId(asked.after)
-        try:
-            await response.prepare(request)
-            async with aclosing(tar_of(self._results, batch_id, after=after, limit=asked.limit)) as pieces:
-                async for piece in pieces:
-                    await response.write(piece)
-            await response.write_eof()
-        except ConnectionResetError:
-            pass  # the client disconnected
-        except (MusterError, OSError) as error:
-            log.warning("archive not completed", batch=batch_id, why=str(error))
-            if request.transport is not None:
-                request.transport.abort()
-        return response
-
-    @operation(
-        "GET",
-        "/jobs/{job_id}/outputs",
-        "A job's result: the outputs of its canonical instance, or why there are none.",
-        errors=(404,),
-    )
-    async def job_outputs(self, ask: Ask[ResultParams, None]) -> shapes.ResultShown:
-        return result_as_json(await self._result(ask.person, JobId(ask.params.job_id)))
-
-    @operation(
-        "GET",
-        "/jobs/{job_id}/outputs/{name}",
-        "The file of one output of a job.",
-        reply=File("The file's bytes, as the host uploaded them."),
-        errors=(404,),
-    )
-    async def fetch_output(self, ask: Ask[OutputParams, None]) -> web.StreamResponse:
-        """Return the file. Its place comes from the recorded result; the requested name only selects the output."""
-        result = await self._result(ask.person, JobId(ask.params.job_id))
-        found = self._results.file(result, ask.params.name)
-        return await answer_file(ask.request, found, file_headers(ask.params.name))
-
-    @operation(
-        "GET",
-        "/instances/{instance_id}/trickles",
-        "The trickle messages of an instance, in order of arrival.",
-        errors=(404,),
-    )
-    async def instance_trickles(self, ask: Ask[TricklesParams, None]) -> shapes.TricklePage:
-        asked = ask.params
-        after = key_of(asked.cursor, "trickles", int) or 0
-        instance_id = InstanceId(asked.instance_id)
-        job = await self._store.views.job_of_instance(instance_id)
-        await self._check(ask.person, job.batch_id, f"instance {instance_id}")
-        found = await self._store.trickles.of_instance(instance_id, after=after, limit=asked.limit + 1)
-        return page_of(
-            shapes.TricklePage, found, asked, lambda one: one.trickle_id, partial(shown, shapes.TrickleShown)
-        )
-
-    async def _result(self, person: Person, job_id: JobId) -> Result:
-        result = await self._results.of(job_id)
-        await self._check(person, result.job.batch_id, f"job {job_id}")
-        return result
-
-    async def _check_batch(self, person: Person, batch_id: BatchId) -> None:
-        await self._check(person, batch_id, f"batch {batch_id}")
-
-    async def _check(self, person: Person, batch_id: BatchId, what: str) -> None:
-        """Raise NotFoundError, or NotAllowedError if the user may not see the batch's results."""
-        batch = await self._store.views.batch(batch_id)
-        if not sees_results(person, batch.submitter_id):
-            raise NotAllowedError(f"{what} belongs to another submitter: {person.name} may not fetch it")
+    async def batch_errors(self, ask: Ask[BatchParams, None]) -> shapes.BatchErrors:
+        return await self._batches.errors(BatchId(ask.params.batch_id))
 
 
-def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
+def first_after(asked: PageOfJobs, kind: str) -> JobId | None:
     """Return the job after which a page starts, given by the cursor or else by the parameter `after`."""
     key: JobId | None = key_of(asked.cursor, kind, int)
     return JobId(asked.after) if key is None and asked.after is not None else key
@@ -410,18 +342,3 @@ def _first_after(asked: JobsParams | ResultsParams, kind: str) -> JobId | None:
 
 def _job_id(job: JobRow) -> int:
     return job.job_id
-
-
-def file_headers(name: str, kind: str = "application/octet-stream") -> dict[str, str]:
-    """Return headers for volunteers' files: browsers save them under `name` and never display or run them. Pure.
-
-    >>> file_headers('a"é.txt')["Content-Disposition"]
-    'attachment; filename="a__.txt"; filename*=UTF-8\\'\\'a%22%C3%A9.txt'
-    """
-    plain, whole = UNSAFE.sub("_", name), quote(name, safe="")
-    return {
-        hdrs.CONTENT_TYPE: kind,
-        hdrs.CONTENT_DISPOSITION: f"attachment; filename=\"{plain}\"; filename*=UTF-8''{whole}",
-        "X-Content-Type-Options": "nosniff",
-        hdrs.CACHE_CONTROL: "private",
-    }

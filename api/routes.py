@@ -32,11 +32,10 @@ from api.hosts import HostsApi
 from api.notifications import NotificationsApi
 from api.ordering import OrderingApi
 from api.reading import MAX_BODY_BYTES
-from api.repeating import RepeatingApi
 from api.restrictions import RestrictionsApi
+from api.results import ResultsApi
 from api.serving import Strangers, Table, problems
-from api.settings import SettingsApi
-from api.simulations import SimulationsApi
+from api.settings import SettingsApi, SimulationsApi
 from api.table import operations_of
 from domain.clock import Clock
 from domain.settings import Settings
@@ -70,8 +69,8 @@ class Api:
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
         self.table = Table(
             operations_of(
-                BatchesApi(store, batches, ForecastViews(store, clock), results, clock),
-                RepeatingApi(store, batches, results),
+                BatchesApi(store, batches, ForecastViews(store, clock), clock),
+                ResultsApi(store, results),
                 EventsApi(self.hub, clock),
                 AppsApi(store.applications, clock),
                 files,

@@ -1,4 +1,4 @@
-"""`muster fairshare`: show shares and usage, and emulate other systems' fair-share."""
+"""`muster fairshare` and `usage`: show shares, report usage, and emulate other systems' fair-share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from priority.emulate import SYSTEMS, EmulatedTable, emulate
 
 if TYPE_CHECKING:
     from muster_client import shapes
-
 
 Kind = Literal["account", "submitter"]
 KINDS = list(get_args(Kind))
@@ -159,3 +158,52 @@ def tree_as_text(rows: Sequence[shapes.ShareShown]) -> str:
         for one in rows
     ]
     return aligned([heading, *cells]) if cells else "No submitters yet: muster submitter add NAME"
+
+
+@click.group()
+def usage() -> None:
+    """Report the history of usage by account, submitter and time."""
+
+
+@usage.command("report")
+@click.option("--from", "first_day", metavar="DAY", help="First day, like 2026-03-01, UTC; default: of this month.")
+@click.option("--to", "last_day", metavar="DAY", help="Last day, included; default: today.")
+@click.option(
+    "--by",
+    default="account",
+    show_default=True,
+    help="Comma-separated grouping: account, submitter, and one of day, week and month.",
+)
+@click.option("--account", help="Only this account and the accounts below it.")
+@click.option("--submitter", help="Only this submitter.")
+@click.option("--csv", "as_comma", is_flag=True, help="Print CSV.")
+@command
+async def report(
+    run: Run,
+    by: str,
+    first_day: str | None,
+    last_day: str | None,
+    account: str | None,
+    submitter: str | None,
+    as_comma: bool,
+) -> None:
+    """Report the usage of returned work, like Slurm's `sreport`: CPU and GPU hours, memory, FLOP and service units.
+
+    Work is attributed to the day of the first ordering pass after it is reported. CPU hours are hours on the reference
+    host's CPU. Days older than ordering.keep_usage_s are combined into months.
+    """
+    from administration.ordering.history import as_csv, columns_of
+
+    if as_comma and run.as_json:
+        raise InvalidInputError("--csv", "only one of --csv and --json", "both")
+    found = await run.ask(
+        lambda client: client.usage_report(
+            by=by, first_day=first_day, last_day=last_day, account=account, submitter=submitter
+        )
+    )
+    if as_comma:
+        click.echo(as_csv(found), nl=False)
+        return
+    rows = [columns_of(row, found["by"]) for row in found["usage"]]
+    table = aligned([list(rows[0]), *(list(row.values()) for row in rows)]) if rows else "No usage in these days."
+    run.show(found, table)

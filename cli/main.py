@@ -6,12 +6,16 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
+import msgspec
 from click.shell_completion import CompletionItem
 
 from domain.errors import MusterError
+
+if TYPE_CHECKING:
+    from web.problems import Problem
 
 Entries = Mapping[str, tuple[str, str]]  # name -> "module:attribute" and the first sentence of the help
 
@@ -108,7 +112,7 @@ ENTRIES = {
     "explain": ("cli.explain:explain", "Explain decisions by a dry run of the scheduler, which changes nothing."),
     "priority": ("cli.priority:priority", "Show, preview and change the order of batches."),
     "fairshare": ("cli.fairshare:fairshare", "Show and change fair-share among accounts and submitters."),
-    "usage": ("cli.usage:usage", "Report the history of usage by account, submitter and time."),
+    "usage": ("cli.fairshare:usage", "Report the history of usage by account, submitter and time."),
     "grant": (
         "cli.accounts:grant",
         "Manage grants of service units; accounts that have spent their grant continue in the last queue at no charge.",
@@ -121,7 +125,7 @@ ENTRIES = {
         "cli.simulate:simulate",
         "Simulate a SCENARIO (a TOML file, or the name of a shipped one) under each rule, with the same seeds.",
     ),
-    "stats": ("cli.stats:stats", "Export the credit of volunteers, teams and hosts."),
+    "stats": ("cli.maintenance:stats", "Export the credit of volunteers, teams and hosts."),
     "sign": (
         "cli.maintenance:sign",
         "Sign all app files again, or sign FILES on a machine that has only the key.",
@@ -174,8 +178,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (MusterError, OSError) as error:
         _fail(error, as_json=as_json, code=1)
     except Exception as error:
-        from cli.failures import is_of_a_server  # as below
-
         if not is_of_a_server(error):
             raise
         _fail(error, as_json=as_json, code=1)
@@ -184,8 +186,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
     """Report the error on standard error, as text or (with --json) as a problem object, and exit."""
     if as_json:
-        from cli.failures import problem_as_json  # it loads the client, which most commands do not need
-
         click.echo(problem_as_json(error), err=True)
     elif isinstance(error, click.ClickException):
         error.show()
@@ -208,3 +208,49 @@ def in_words(error: Exception) -> str:
 def say(why: str) -> None:
     """Print one line to standard error, in red unless NO_COLOR is set."""
     click.secho(f"muster: {why}", err=True, fg="red", color=False if os.environ.get("NO_COLOR") else None)
+
+
+def problem_as_json(error: Exception) -> str:
+    """Return the error's problem object (RFC 9457), as in the API."""
+    return msgspec.json.encode(problem_for(error)).decode()
+
+
+def is_of_a_server(error: Exception) -> bool:
+    """Return whether the server refused the request or did not reply."""
+    from muster_client import MusterClientError  # only here: most commands do not need the client
+
+    return isinstance(error, MusterClientError)
+
+
+def problem_for(error: Exception) -> Problem:
+    """Return the problem for any error that ends a command. A problem from a server is passed on.
+
+    >>> problem_for(click.BadParameter("'x' is no number", param=click.Option(["--limit"]))).field
+    'limit'
+    """
+    from muster_client import ApiError, UnreachableError
+    from web.problems import problem, problem_from, problem_of
+
+    match error:
+        case ApiError():
+            return problem_from(error.status, error.problem)
+        case UnreachableError():
+            return problem(503, "unreachable", str(error))
+        case MusterError():
+            return problem_of(error)
+        case click.ClickException():
+            return _usage(error)
+        case _:
+            return problem(500, "not done", in_words(error))
+
+
+def _usage(error: click.ClickException) -> Problem:
+    """Return the problem for an invalid command line. `field` names the option or argument, if known."""
+    from web.problems import problem
+
+    found = problem(400, "usage", error.format_message())
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        found.field = error.param.name
+    elif isinstance(error, (click.NoSuchOption, click.BadOptionUsage)):
+        found.field = error.option_name
+    return found

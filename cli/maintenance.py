@@ -1,4 +1,4 @@
-"""`muster check`, `purge`, `restore`, `files`, `sign`: check, clean up, restore, move and sign a project's files."""
+"""`muster check`, `purge`, `restore`, `files`, `sign`, `stats`: check, restore, sign and export a project's files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.context import Run, bar_of, local_command, to_json
+from cli.context import Run, bar_of, lines_of, local_command, to_json
 from domain.errors import InvalidInputError, MusterError
 from domain.history import checked_month
 from domain.settings import Settings
@@ -203,3 +203,23 @@ def _sign_here(run: Run, files: tuple[Path, ...], key: Path | None, output: Path
         return
     output.write_text(document, encoding="utf-8")
     run.show({"signed": len(files), "output": str(output)}, f"{len(files)} files signed: {output}")
+
+
+@click.group()
+def stats() -> None:
+    """Export the credit of volunteers, teams and hosts."""
+
+
+@stats.command("export")
+@local_command("`muster up` exports the statistics daily; run this on the project's own machine")
+async def export(run: Run) -> None:
+    """Write the statistics files now; `muster up` writes them daily, and serves them at stats/ of the project's URL.
+
+    Contains volunteers who consented, with their hosts, and all teams. Contains no e-mail address.
+    """
+    from administration.statistics import StatisticsExport
+
+    async with run.store() as store:
+        folder = run.project().statistics_dir
+        made = await StatisticsExport(store.participation, store.applications, folder, run.clock).export()
+    run.show({"folder": str(folder), "took_s": made.took_s, "files": made.files}, f"{folder}\n{lines_of(made.files)}")

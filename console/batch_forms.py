@@ -1,10 +1,10 @@
-"""Handles the forms for batches: submit, abort, change importance, change the deadline."""
+"""Handles the forms for batches: submit, abort, change importance and deadline, of one batch or of selected ones."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -14,7 +14,7 @@ from administration.access.who import NotAllowedError, Person, admit, admit_owne
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
-from administration.ordering.importance import NewDeadline, set_importance
+from administration.ordering.importance import ImportanceBody
 from console.batch_page import BatchPages
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -23,12 +23,16 @@ from domain.forecasts import ForecastState
 from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
+from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
 GIGA, MEGA = 1e9, 1e6
 BATCHES = Crumb("batches", "Batches")
+MOST = 200  # batches per form; a page of the list has 50
+END, CHANGE, RETRY = "end", "change", "retry"
+ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
+SAID = {END: "ended", CHANGE: "importance", RETRY: "retried"}
 
 
 class BatchForms(Pages[PageServices]):
@@ -110,18 +114,16 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        level, queue = fields.get("level"), fields.get("queue")
-        await set_importance(self._services.store, batch.batch_id, user_priority=priority, level=level, queue=queue)
-        changed = {"user_priority": priority, "level": level, "queue": queue}
-        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changed)
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"))
+        await self._batches.change(batch.batch_id, changes)
+        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changes.given())
         return self._services.go(f"batches/{batch.batch_id}", "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
-        deadline = NewDeadline(at, self._services.clock.now())
-        await set_importance(self._services.store, batch.batch_id, deadline=deadline)
+        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at))
         moved = {"from": batch.deadline_at, "to": at}
         await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
@@ -220,3 +222,78 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
     if values["qos"] == QoS.SHORT_DEADLINE:
         values["deadline_s"] = instant_of(fields, "deadline") - now
     return values
+
+
+class SelectedBatches(Pages[PageServices]):
+    """Handles the form around the list of batches. Each batch gets its own audit entry."""
+
+    def __init__(self, services: PageServices, batches: Batches) -> None:
+        super().__init__(services)
+        self._batches = batches
+
+    @post("/batches/selected", "batches_selected", edits=True)
+    async def change(self, request: web.Request) -> RenderedPage | web.Response:
+        """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
+        admit(request, Role.SUBMITTER)
+        fields = await fields_of(request)
+        if (what := fields.get("what", "")) not in ACTS:
+            raise InvalidInputError("what", "one of " + ", ".join(ACTS), what)
+        batches = await self._selected(request, ended=what == RETRY)
+        if what == END and not fields.get("sure"):
+            return _page("End these batches?", batches, {})
+        changes = _changes(fields) if what == CHANGE else ImportanceBody()
+        failed: dict[BatchId, str] = {}
+        for batch in batches:
+            try:
+                await self._one(request, what, batch.batch_id, changes)
+            except MusterError as error:
+                failed[batch.batch_id] = str(error)
+        if failed:
+            left = [batch for batch in batches if batch.batch_id in failed]
+            return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
+        return self._services.go("batches", SAID[what])
+
+    async def _one(self, request: web.Request, what: str, batch_id: BatchId, changes: ImportanceBody) -> None:
+        """Change, end or retry one batch, and record that."""
+        told = changes.given()
+        if what == CHANGE:
+            await self._batches.change(batch_id, changes)
+        elif what == RETRY:
+            told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
+        else:
+            await self._batches.abort(batch_id)
+        await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)
+
+    async def _selected(self, request: web.Request, *, ended: bool) -> Sequence[Batch]:
+        """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
+        given = [str(one) for one in (await request.post()).getall("batch", [])]
+        if not 1 <= len(given) <= MOST:
+            raise InvalidInputError("batch", f"1 to {MOST} selected batches", len(given))
+        ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
+        found = await self._services.store.views.batches_with(ids)
+        for batch in found:
+            admit_owner(request, batch.submitter_id)
+        return [batch for batch in found if ended or batch.ended_at is None]
+
+
+def _changes(fields: Mapping[str, str]) -> ImportanceBody:
+    """Return the filled fields. Raises InvalidInputError if there are none.
+
+    >>> _changes({"user_priority": "-5", "level": "", "queue": "normal"}).given()
+    {'user_priority': -5, 'queue': 'normal'}
+    """
+    priority = fields.get("user_priority", "").strip()
+    changes = ImportanceBody(
+        whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
+        fields.get("level") or None,
+        fields.get("queue") or None,
+    )
+    if not changes.given():
+        raise InvalidInputError("batch", "a user priority, a level or a queue to change", "none of them")
+    return changes
+
+
+def _page(title: str, batches: Sequence[Batch], failed: Mapping[BatchId, str]) -> RenderedPage:
+    values: dict[str, object] = {"batches": batches, "failed": failed}
+    crumbs = (Crumb("batches", "Batches"),)
+    return RenderedPage("batches_selected.html", title, "batches", crumbs, values, status=409 if failed else 200)

@@ -18,24 +18,21 @@ from administration.thresholds.service import Thresholds
 from console.account_pages import AccountTreePages
 from console.apps import AppPages
 from console.audit_page import AuditPage
-from console.batch_forms import BatchForms
+from console.batch_forms import BatchForms, SelectedBatches
 from console.batch_list import BatchListPage
 from console.batch_page import BatchPages
-from console.batch_selection import SelectedBatches
 from console.hosts import HostListPage, HostPages
-from console.news import NewsPages
 from console.notifications import NotificationPages
 from console.ordering_page import OrderingPages
 from console.overview import AttentionPage, OverviewPage
-from console.people_pages import PeoplePages
+from console.people_pages import PeoplePages, TokenPages
 from console.percentiles import PercentilePages
 from console.repeating import RepeatingPages
 from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages
 from console.simulate import SimulatePages
-from console.token_pages import TokenPages
 from console.upload import UploadPages
-from console.volunteers import VolunteerPages
+from console.volunteers import NewsPages, VolunteerPages
 from console.work_pages import InstancesPage, UnschedulablePage, WorkPages
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock

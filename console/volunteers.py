@@ -1,4 +1,4 @@
-"""Shows operators the volunteers, found by name, e-mail, address or host name, and a volunteer with hosts."""
+"""Pages about volunteers: who they are, with their hosts, and the news that operators write for them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from administration.access.who import admit
 from administration.names import checked_text
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.errors import NotFoundError
+from domain.errors import InvalidInputError, NotFoundError
 from domain.restrictions import Restricted
 from domain.units import HostId, VolunteerId
-from web.handlers import LARGEST_INT, Pages, PageServices, get, id_of, whole_number
+from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, whole_number
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
+SHOWN = 100
+MOST_TITLE, MOST_BODY = 200, 10_000  # characters
 
 
 class VolunteerPages(Pages[PageServices]):
@@ -73,3 +75,36 @@ class VolunteerPages(Pages[PageServices]):
         }
         title = found[0].name or f"Volunteer {volunteer_id}"
         return RenderedPage("volunteer.html", title, "volunteers", (Crumb("volunteers", "Volunteers"),), values)
+
+
+class NewsPages(Pages[PageServices]):
+    """The list of news, with the form to add news. Clients show news as notices."""
+
+    @get("/news", "news")
+    async def news(self, request: web.Request) -> RenderedPage:
+        values: dict[str, object] = {
+            "news": await self._services.store.participation.news(limit=SHOWN),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+        }
+        return RenderedPage("news.html", "News", "news", values=values)
+
+    @post("/news", "news_post", form="news")
+    async def publish(self, request: web.Request) -> web.Response:
+        person, services, fields = admit(request, Role.OPERATOR), self._services, await fields_of(request)
+        title = checked_text(fields.get("title", "").strip(), "title")
+        body = fields.get("body", "").replace("\r\n", "\n").strip()
+        if not 1 <= len(title) <= MOST_TITLE:
+            raise InvalidInputError("title", f"1 to {MOST_TITLE} characters", f"{len(title)}")
+        if not 1 <= len(body) <= MOST_BODY or "\x00" in body:
+            raise InvalidInputError("body", f"1 to {MOST_BODY} characters", f"{len(body)}")
+        number = await services.store.participation.add_news(title, body, by=person.name, now=services.clock.now())
+        await services.authenticator.note(request, "publish_news", f"news {number}", title=title)
+        return services.go("news", "published")
+
+    @post("/news/{id}/delete", "news_delete")
+    async def delete(self, request: web.Request) -> web.Response:
+        admit(request, Role.OPERATOR)
+        number = id_of(request, LARGEST_INT)
+        title = await self._services.store.participation.drop_news(number)
+        await self._services.authenticator.note(request, "delete_news", f"news {number}", title=title)
+        return self._services.go("news", "withdrawn")

@@ -109,7 +109,6 @@ class HostAppVersion:
     the first event if there was none. `quota_per_day` is the maximum number of instances per processor and day;
     `sent_today` counts the instances sent on `day`. `log_n`, `log_sum`, `log_sum_sq` are undecayed sums of
     ln(turnaround in seconds) of valid results.
-    `day`. `log_n`, `log_sum`, `log_sum_sq` are the undecayed sums of ln(turnaround in seconds) of valid results.
     """
 
     host_id: HostId

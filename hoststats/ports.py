@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from domain.apps import AppVersion
 from domain.catalogue import Catalogue
-from domain.ranking import AppFacts, CutPoints, HostStatisticsRun, Since, StoredPercentile
-from domain.units import AppId, HostId, Instant
+from domain.ranking import AppFacts, CutPoints, HostStatisticsRun, Since
+from domain.units import AppId, Instant
 
 Table = NDArray[np.void]  # records of domain.ranking: HAV_FIELDS or PERCENTILE_FIELDS
 
@@ -81,10 +81,6 @@ class Generations(Protocol):
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         """Return published runs, newest first."""
-        ...
-
-    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
-        """Return a host's percentiles from the last full run, by app version."""
         ...
 
 

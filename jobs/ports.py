@@ -28,7 +28,7 @@ from domain.settlement import (
     Overdue,
     TailJob,
 )
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, JobClassId, JobId, Seconds, SubmitterId
 from jobs.requirements import InputSpec
 
@@ -75,21 +75,6 @@ class BatchWriter(Protocol):
 class Submissions(Protocol):
     def submission(self) -> AbstractAsyncContextManager[BatchWriter]:
         """Open a transaction. It commits on normal exit and is rolled back by an exception."""
-        ...
-
-    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        """Return the outcome of the owner's submission with this key and any content; None if it expired."""
-        ...
-
-    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        """Store the reply, which is sent again if the submission is repeated."""
-        ...
-
-    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        """End an active batch. Its open jobs and their unsent instances are cancelled.
-
-        Raises NotFoundError. A batch that has ended is returned unchanged.
-        """
         ...
 
 

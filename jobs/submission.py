@@ -7,7 +7,7 @@ one transaction, place the batch in the order and write its jobs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
@@ -15,7 +15,7 @@ from domain.apps import App, ProcessorType
 from domain.batches import Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
-from domain.errors import InvalidInputError, NotFoundError
+from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.forecasting import PlannedBatch
 from domain.formatting import both_in_words
 from domain.jobs import Input, JobClass
@@ -26,11 +26,10 @@ from domain.ordering_settings import OrderingSettings
 from domain.settings import DeadlineSettings, FileSettings
 from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import BatchId, Instant, JobClassId, later
-from jobs.copying import CopiedJobs
 from jobs.ordering.admission import SubmissionPlace, check_rights, permissions_of, place
 from jobs.ordering.ordering_pass import record_of
 from jobs.ordering.sizing import gpu_of, job_size
-from jobs.ports import Apps, BatchWriter, InputFiles, Submissions, Submitters
+from jobs.ports import Apps, BatchJobs, BatchWriter, InputFiles, Submissions, Submitters
 from jobs.requirements import InputSpec, JobSpec, SharedTexts
 from jobs.spec import BatchSize, BatchSpec, size_of
 from priority.logical_time import charge_batch
@@ -335,3 +334,34 @@ def _names(batch: CheckedBatch) -> Mapping[Scope, str]:
         Scope.APP: batch.app.name,
         Scope.QUEUE: batch.spec.queue,
     }
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedJobs:
+    """The jobs of a batch, read from the database when they are written."""
+
+    batch_id: BatchId
+    classes: Sequence[JobClass]
+    source: BatchJobs
+
+    async def write(self, writer: BatchWriter, batch_id: BatchId, total: int) -> None:
+        """Write all jobs. Raises ConflictError if some were purged since the copy was checked."""
+        ids = await writer.add_classes(batch_id, self.classes)
+        new = {one.job_class_id: (made, one.quorum) for one, made in zip(self.classes, ids, strict=True)}
+        written = 0
+        async for jobs in self.source.jobs_to_copy(self.batch_id):
+            made = [(job, *new[job.job_class_id]) for job in jobs]
+            await writer.add_jobs(batch_id, [replace(job, job_class_id=id_, copies=n) for job, id_, n in made])
+            written += len(jobs)
+        if written != total:
+            raise ConflictError(f"batch {self.batch_id} had {total} jobs and now has {written}")
+
+
+async def classes_to_copy(
+    batch_id: BatchId, jobs_total: int, classes: Sequence[JobClass], source: BatchJobs
+) -> Sequence[JobSpec]:
+    """Return one entry per job class with its number of jobs. Raises ConflictError if some jobs were purged."""
+    counts = await source.class_counts(batch_id)
+    if sum(counts.values()) != jobs_total:
+        raise ConflictError(f"{jobs_total - sum(counts.values())} of {jobs_total} jobs of batch {batch_id} were purged")
+    return [JobSpec(counts[one.job_class_id], "", one) for one in classes if one.job_class_id in counts]

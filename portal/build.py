@@ -13,11 +13,10 @@ from administration.accounts import AccountKeys
 from domain.catalogue import CatalogueSource
 from domain.clock import Clock
 from feeder.array import JobArray
-from portal.account import AccountPages
+from portal.account import AccountPages, PreferencePages
 from portal.addresses import AddressChanges
 from portal.computers import ComputerPages, ResultPages
 from portal.entry import SiteEntry
-from portal.preferences import PreferencePages
 from portal.public import PublicPages
 from portal.services import LOOK, PortalServices
 from portal.teams import TeamPages

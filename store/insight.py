@@ -1,6 +1,6 @@
-"""Answers operators' queries about active hosts and waiting work, without locks or writes.
+"""Answers operators' queries about active hosts, waiting work, items that need attention, and samples over time.
 
-It reads whole tables on a separate connection, in a read-only transaction limited to one minute.
+Queries that read whole tables use a separate connection, in a read-only transaction limited to one minute.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from domain.apps import CPU, AppVersion, ProcessorType
+from domain.attention import LOOKED_AT, BatchesInNeed, FailingVersion, HostContacts, Upkeep
 from domain.dispatch import RequestKey
 from domain.hosts import HostAppVersion
 from domain.insight import (
@@ -30,7 +31,8 @@ from domain.insight import (
     WaitingBatch,
     WorkAhead,
 )
-from domain.units import BatchId, HostId, Instant
+from domain.samples import MOST_SAMPLES, Sample
+from domain.units import BatchId, HostId, Instant, Seconds
 from store import rows
 from store.binary_copy import Table
 from store.percentiles import MOST_S, bulk_connection, copied
@@ -170,3 +172,58 @@ _short = mapper(Short)
 _ahead = mapper(WorkAhead)
 _job_size = mapper(JobSize)
 _caller = mapper(Caller, key=mapper(RequestKey, left_out=["instance_ids", "of_computer", "network"]))
+
+
+class PostgresAttention(OnDatabase):
+    """Reads what may need an operator's attention, by key, from counters and bounded reads. Takes no locks."""
+
+    async def batches(self, *, now: Instant, failed: int, failed_fraction: float, limit: int) -> BatchesInNeed:
+        """Return the batches; `failed` and `failed_fraction` of the ended jobs must have failed to count as failing."""
+        rows = await self._database.fetch("batches_in_need", now, failed, failed_fraction, limit)
+        return BatchesInNeed([row["batch_id"] for row in rows], rows[0]["found"] if rows else 0)
+
+    async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
+        """Return the versions with at least this many failures since an instant, among the latest LOOKED_AT."""
+        return [_version(row) for row in await self._database.fetch("failing_versions", since, LOOKED_AT, failures)]
+
+    async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
+        """Count hosts by a scan of all hosts: do not call it for every page."""
+        return _contacts(await self._database.fetch_first("host_contacts", now, since, silence_s, intervals))
+
+    async def upkeep(self, *, attempts: int) -> Upkeep:
+        return _upkeep(await self._database.fetch_first("upkeep", LOOKED_AT, attempts))
+
+
+_version = mapper(FailingVersion)
+_contacts = mapper(HostContacts)
+_upkeep = mapper(Upkeep)
+
+
+class PostgresSamples(OnDatabase):
+    """Stores samples of the project's figures by step."""
+
+    async def write(self, step_s: int, at: Instant, figures: Mapping[str, float]) -> None:
+        """Store a sample; it replaces an earlier one of the same step."""
+        await self._database.execute("write_sample", step_s, at, rows.encoded(figures))
+
+    async def last(self, step_s: int, until: Instant) -> Instant | None:
+        """Return the instant of the latest sample until `until`."""
+        row = await self._database.fetch_one("last_sample", step_s, until)
+        return None if row is None else row["at"]
+
+    async def between(self, step_s: int, from_at: Instant, to_at: Instant) -> Sequence[Sample]:
+        """Return the samples of a period, in chronological order."""
+        found = await self._database.fetch("list_samples", step_s, from_at, to_at, MOST_SAMPLES)
+        return [_sample(row) for row in found]
+
+    async def delete(self, step_s: int, *, before: Instant, after: Instant) -> None:
+        """Delete samples outside a period."""
+        await self._database.execute("delete_samples", step_s, before, after, MOST_SAMPLES)
+
+    async def active_hosts(self, since: Instant) -> int:
+        """Return the number of hosts with a request since `since`."""
+        found: int = (await self._database.fetch("count_active_hosts", since))[0]["hosts"]
+        return found
+
+
+_sample = mapper(Sample, figures=lambda row: rows.decoded_object(row["figures"]))

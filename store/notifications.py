@@ -18,7 +18,6 @@ from domain.notifications import (
     UNCONFIRMED_S,
     AppFailures,
     BatchNews,
-    Channel,
     Delivery,
     DeliveryRow,
     DeliveryState,
@@ -27,7 +26,7 @@ from domain.notifications import (
     Subscription,
     pause_s,
 )
-from domain.units import DeliveryId, Instant, PersonId, Seconds, SubscriptionId, later
+from domain.units import DeliveryId, Instant, PersonId, SubscriptionId, later
 from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
@@ -148,21 +147,11 @@ class PostgresNotifications(OnDatabase):
 
     # ------------------------------------------------------------------ subscriptions
 
-    async def add(
-        self,
-        person_id: PersonId,
-        channel: Channel,
-        address: str,
-        *,
-        kinds: Sequence[str],
-        project_wide: bool,
-        interval_s: Seconds,
-        confirmed_at: Instant | None,
-        now: Instant,
-    ) -> Subscription:
-        """Raises ConflictError if the person has too many."""
-        values = (person_id, channel.value, address, list(kinds), project_wide, interval_s, now, confirmed_at)
-        row = await self._database.fetch_one("insert_subscription", *values, MOST_SUBSCRIPTIONS)
+    async def add(self, new: Subscription) -> Subscription:
+        """Return the subscription with its id. Raises ConflictError if the person has too many."""
+        what = (new.person_id, new.channel.value, new.address, list(new.kinds), new.project_wide, new.interval_s)
+        args = (*what, new.created_at, new.confirmed_at, MOST_SUBSCRIPTIONS)
+        row = await self._database.fetch_one("insert_subscription", *args)
         if row is None:
             raise ConflictError(f"a person may have {MOST_SUBSCRIPTIONS} subscriptions: delete another one first")
         return await self.subscription(row["subscription_id"])

@@ -10,19 +10,17 @@ from domain.ordered_work import (
     Grant,
     LeafId,
     LeafStanding,
-    LeafUsage,
     LogicalCorrection,
     OrderedBatch,
     OrderingCharges,
     OrderingView,
     Reference,
     StoredPlace,
-    WindowUsage,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
 from domain.units import DAY_S, AccountId, BatchId, FlopPerSecond, HostId, Instant, Seconds, SubmitterId
 from domain.usage import UsageRow
-from store import order_rows, rows
+from store import rows
 from store.pool import Connection, Database, OnDatabase
 from store.queries import load
 
@@ -44,12 +42,12 @@ class PostgresOrdering(OnDatabase):
             last["serial"],
             self._ordered(await fetch("batches_to_order")),
             [rows.account(row) for row in await fetch("list_accounts")],
-            [order_rows.member(row) for row in await fetch("ordering_members")],
-            [order_rows.leaf_usage(row) for row in await fetch("list_usage")],
-            [order_rows.window_usage(row) for row in await fetch("list_usage_windows")],
-            [order_rows.grant(row) for row in await fetch("list_grants")],
-            [order_rows.limit(row) for row in await fetch("list_limits")],
-            order_rows.reference(last["reference"]),
+            [rows.member(row) for row in await fetch("ordering_members")],
+            [rows.leaf_usage(row) for row in await fetch("list_usage")],
+            [rows.window_usage(row) for row in await fetch("list_usage_windows")],
+            [rows.grant(row) for row in await fetch("list_grants")],
+            [rows.limit(row) for row in await fetch("list_limits")],
+            rows.reference(last["reference"]),
             last["newest_host_id"],
         )
 
@@ -59,7 +57,7 @@ class PostgresOrdering(OnDatabase):
         for row in found:
             batch_id = row["batch_id"]
             old = known.get(batch_id)
-            self._read[batch_id] = old if old is not None and old[0] == row else (row, order_rows.ordered_batch(row))
+            self._read[batch_id] = old if old is not None and old[0] == row else (row, rows.ordered_batch(row))
         return [one for _, one in self._read.values()]
 
     async def reference(self, *, active_since: Instant, now: Instant) -> Reference:
@@ -103,7 +101,7 @@ class PostgresOrdering(OnDatabase):
         async def write(connection: Connection) -> int:
             locked = await connection.fetch(load("lock_places"), ids)
             moved = [by_id[row["batch_id"]] for row in locked]
-            await connection.execute(load("move_batches"), *order_rows.place_columns(moved))
+            await connection.execute(load("move_batches"), *rows.place_columns(moved))
             return len(moved)
 
         return await self._database.in_transaction(write)
@@ -120,32 +118,32 @@ async def _write(connection: Connection, charges: OrderingCharges) -> None:
     """Write all charges in key order. Empty parts are skipped, because most passes charge few submitters."""
     if charges.notes:
         ids = sorted(charges.notes)
-        notes = order_rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
+        notes = rows.notes_columns([charges.notes[batch_id] for batch_id in ids])
         await connection.execute(load("write_batch_orders"), ids, *notes)
     forgotten = [*charges.forgotten, *await correct_logical_times(connection, charges.corrections)]
     if forgotten:
         await connection.execute(load("drop_batch_orders"), forgotten)
         await connection.execute(load("drop_breakdowns"), forgotten)
     if charges.usage:
-        await connection.execute(load("write_usage"), *order_rows.usage_columns(charges.usage))
+        await connection.execute(load("write_usage"), *rows.usage_columns(charges.usage))
     if charges.windows:
-        await connection.execute(load("add_usage_windows"), *order_rows.window_columns(charges.windows))
+        await connection.execute(load("add_usage_windows"), *rows.window_columns(charges.windows))
         await connection.execute(load("drop_usage_windows"), charges.windows_from)
     if charges.used:
         day = Instant(charges.now // DAY_S * DAY_S)
-        await connection.execute(load("add_usage_days"), day, *order_rows.history_columns(charges.used))
+        await connection.execute(load("add_usage_days"), day, *rows.history_columns(charges.used))
         await connection.execute(load("thin_usage_days"), charges.days_from)
     if charges.standings:
         await _write_standings(connection, charges.standings, charges.now)
     if charges.grants:
-        await connection.execute(load("write_grants"), *order_rows.grant_columns(charges.grants))
+        await connection.execute(load("write_grants"), *rows.grant_columns(charges.grants))
 
 
 async def correct_logical_times(connection: Connection, corrections: Sequence[LogicalCorrection]) -> list[BatchId]:
     """Charge corrections of logical time, skipping submitters with a locked row. Return the charged batches."""
     if not corrections:
         return []
-    found = await connection.fetch(load("correct_logical_times"), *order_rows.correction_columns(corrections))
+    found = await connection.fetch(load("correct_logical_times"), *rows.correction_columns(corrections))
     return [row["batch_id"] for row in found]
 
 
@@ -160,7 +158,7 @@ class PostgresOrderingRules(OnDatabase):
     """Stores grants, limits, usage, and the breakdown of each batch's place."""
 
     async def grants(self) -> Sequence[Grant]:
-        return [order_rows.grant(row) for row in await self._database.fetch("list_grants")]
+        return [rows.grant(row) for row in await self._database.fetch("list_grants")]
 
     async def put_grant(
         self, account_id: AccountId, *, granted_su: float, starts_at: Instant, period_s: Seconds
@@ -172,23 +170,17 @@ class PostgresOrderingRules(OnDatabase):
         await self._database.execute("drop_grant", account_id)
 
     async def limits(self) -> Sequence[Limit]:
-        return [order_rows.limit(row) for row in await self._database.fetch("list_limits")]
+        return [rows.limit(row) for row in await self._database.fetch("list_limits")]
 
     async def put_limit(self, limit: Limit) -> None:
         """Store a limit, replacing one with the same scope, quantity and name."""
-        key = (limit.scope, order_rows.quantity_word(limit.quantity), limit.name or "")
+        key = (limit.scope, rows.quantity_word(limit.quantity), limit.name or "")
         await self._database.execute("put_limit", *key, limit.soft, limit.hard)
 
     async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None:
         """Raises NotFoundError."""
-        key = (scope, order_rows.quantity_word(quantity), name or "")
+        key = (scope, rows.quantity_word(quantity), name or "")
         await self._database.fetch_known("drop_limit", *key, kind="limit", key=" ".join(key).strip())
-
-    async def usage(self) -> Sequence[LeafUsage]:
-        return [order_rows.leaf_usage(row) for row in await self._database.fetch("list_usage")]
-
-    async def windows(self) -> Sequence[WindowUsage]:
-        return [order_rows.window_usage(row) for row in await self._database.fetch("list_usage_windows")]
 
     async def months_until(self) -> Instant | None:
         """Return the start of the last month of which the history of usage has no days; None: it has all days."""
@@ -211,7 +203,7 @@ class PostgresOrderingRules(OnDatabase):
         found = await self._database.fetch(
             "usage_report", starts_at, ends_at, unit, by_account, by_submitter, accounts, submitter_id, limit
         )
-        return [order_rows.usage_row(row) for row in found]
+        return [rows.usage_row(row) for row in found]
 
     async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
         """Effective from the host's next request. Raises NotFoundError."""
@@ -250,7 +242,7 @@ class PostgresOrderingRules(OnDatabase):
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         """Return places among all active batches. A batch that is not active has no entry."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
-        return {row["batch_id"]: order_rows.place(row) for row in found}
+        return {row["batch_id"]: rows.place(row) for row in found}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         """Return the stored breakdowns. A batch without one has no entry."""

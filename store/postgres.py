@@ -11,12 +11,11 @@ from domain.clock import Clock, SystemClock
 from domain.settings import SchedulerSettings, Settings
 from domain.units import Instant, Seconds
 from store.applications import PostgresApplications
-from store.attention import PostgresAttention
 from store.checking import PostgresChecking, PostgresRestoring
 from store.forecasting import PostgresForecasting
 from store.forecasts import PostgresForecasts
 from store.group import Grouped
-from store.insight import PostgresInsight
+from store.insight import PostgresAttention, PostgresInsight, PostgresSamples
 from store.ledger import PostgresLedger
 from store.locks import DatabaseClock, DutyLocks, PostgresShards
 from store.migrate import check_version
@@ -32,7 +31,6 @@ from store.quotas import PostgresArrivals
 from store.repeating import PostgresRepeating
 from store.reserving import PostgresReserving
 from store.restrictions import PostgresRestrictions
-from store.samples import PostgresSamples
 from store.settings import PostgresNotes, PostgresSettings
 from store.settling import PostgresTails, PostgresUnsettledJobs
 from store.submissions import PostgresSubmissions

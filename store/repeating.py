@@ -13,7 +13,7 @@ from domain.units import BatchId, Instant, JobClassId, JobId
 from domain.views import FailedInstance
 from lifecycle.states import JOB_ERRORS
 from priority.logical_time import notes_of_reopened
-from store import order_rows, rows
+from store import rows
 from store.counters import CountChanges
 from store.counting import job_counts
 from store.pool import Connection, OnDatabase
@@ -117,7 +117,7 @@ async def _note_order(connection: Connection, batch_id: BatchId, now: Instant) -
     """Store the batch's ordering notes again, if a pass deleted them when it ended."""
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)
     assert row is not None
-    one = order_rows.ordered_batch(row)
+    one = rows.ordered_batch(row)
     if one.notes is None:
-        columns = order_rows.notes_columns([notes_of_reopened(one, now)])
+        columns = rows.notes_columns([notes_of_reopened(one, now)])
         await connection.execute(load("write_batch_orders"), [batch_id], *columns)

@@ -12,7 +12,7 @@ from domain.ordered_work import Reference
 from domain.ordering import Request
 from domain.reservations import BigBatch, Kept, Lease, LeaseEnd, LeaseStanding, Reserved
 from domain.units import AppId, Flop, Instant
-from store import order_rows
+from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import columns_of, encoded, mapper
@@ -26,7 +26,7 @@ class PostgresReserving(OnDatabase):
 
     async def reference(self) -> Reference | None:
         last = await self._database.fetch_first("last_ordering")
-        return order_rows.reference(last["reference"])
+        return rows.reference(last["reference"])
 
     async def big_batches(self, least: Request, app_ids: Sequence[AppId], limit: int) -> Sequence[BigBatch]:
         found = await self._database.fetch(

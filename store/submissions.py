@@ -25,7 +25,7 @@ from domain.submission import (
 )
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, Seconds, SubmitterId, later, shard_of
 from priority.logical_time import abort_refund
-from store import order_rows, rows
+from store import rows
 from store.counters import CountChanges
 from store.counting import Counted, change_counts
 from store.ordering import correct_logical_times
@@ -75,16 +75,16 @@ class PostgresBatchWriter:
         row = await self._connection.fetchrow(load("standing_of_leaf"), submitter_id, account_id)
         assert row is not None
         found = await self._connection.fetch(load("list_limits"))
-        limits = [order_rows.limit(one) for one in found]
+        limits = [rows.limit(one) for one in found]
         active: Mapping[Scope, int] = {}
         if any(one.quantity is Quantity.BATCHES for one in limits):
             counts = await self._connection.fetchrow(load("count_active"), submitter_id, account_id, app_id, queue)
             assert counts is not None
             active = {scope: counts[scope] for scope in Scope}
         return SubmissionOrder(
-            order_rows.standing(row["standing"]),
-            order_rows.reference(row["reference"]),
-            None if row["granted_su"] is None else order_rows.grant(row),
+            rows.standing(row["standing"]),
+            rows.reference(row["reference"]),
+            None if row["granted_su"] is None else rows.grant(row),
             limits,
             active,
         )
@@ -240,7 +240,7 @@ async def _end(connection: Connection, *, batch_id: BatchId, now: Instant) -> No
     row = await connection.fetchrow(load("ended_batch_to_correct"), batch_id)
     assert row is not None
     await connection.execute(load("note_abort"), batch_id)
-    refund = abort_refund(order_rows.ordered_batch(row))
+    refund = abort_refund(rows.ordered_batch(row))
     if refund is not None:
         await correct_logical_times(connection, [refund])
 

@@ -162,10 +162,6 @@ class PostgresViews(OnDatabase):
     async def batch(self, batch_id: BatchId) -> Batch:
         return rows.batch(await self._database.fetch_known("batch_by_id", batch_id, kind="batch"))
 
-    async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
-        """Return batches, newest first. `before` continues a listing."""
-        return [rows.batch(row) for row in await self._database.fetch("list_batches", limit, before)]
-
     async def batches_with(self, ids: Sequence[BatchId]) -> Sequence[Batch]:
         """Return the batches with these ids, without missing ones, in order of id."""
         return [rows.batch(row) for row in await self._database.fetch("batches_with", list(ids))]

@@ -8,10 +8,13 @@ from typing import Protocol, cast
 from administration.gate_relaxation import GateNotes
 from batch_estimator.ports import Forecasts, ForecastTables
 from domain.attention import BatchesInNeed
+from domain.batches import Batch
 from domain.dispatch import Trickle
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, ListedHost
 from domain.jobs import InstanceState
+from domain.ranking import StoredPercentile
+from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveCounts,
@@ -146,6 +149,26 @@ class Repeating(BatchJobs, Protocol):
     async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
 
 
+class AnySubmissions(Submissions, Protocol):
+    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
+        """Return the outcome of the owner's submission with this key and any content; None if it expired."""
+        ...
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        """Store the reply, which is sent again if the submission is repeated."""
+        ...
+
+    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
+        """End an active batch. Its open jobs and their unsent instances are cancelled."""
+        ...
+
+
+class AnyGenerations(Generations, Protocol):
+    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
+        """Return a host's percentiles from the last full run, by app version."""
+        ...
+
+
 class CheckedViews(Views, Protocol):
     """Every store can also recount its counters."""
 
@@ -194,7 +217,7 @@ class Store(Protocol):
     @property
     def waiting(self) -> WaitingWork: ...
     @property
-    def submissions(self) -> Submissions: ...
+    def submissions(self) -> AnySubmissions: ...
     @property
     def unsettled(self) -> UnsettledJobs: ...
     @property
@@ -218,7 +241,7 @@ class Store(Protocol):
     @property
     def hav_tables(self) -> HavTables: ...
     @property
-    def generations(self) -> Generations: ...
+    def generations(self) -> AnyGenerations: ...
     @property
     def views(self) -> CheckedViews: ...
     @property
@@ -264,3 +287,9 @@ class Store(Protocol):
 def as_postgres(store: Store) -> PostgresStore:
     """Return the store under the type that pages and commands are written for: both stores have the same methods."""
     return cast(PostgresStore, store)
+
+
+async def batches_of(store: Store, *, limit: int) -> Sequence[Batch]:
+    """Return batches, newest first."""
+    found = await store.listings.batches(BatchChoice(), BatchSort.NEWEST, after=None, limit=limit)
+    return [one.batch for one in found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from administration.access.who import NotAllowedError, Person, RoleNeededError, TooManyAttemptsError
 from administration.accounts import AccountKeys, checked_email
@@ -15,9 +15,11 @@ from domain.clock import Clock
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.notifications import KINDS, MOST_INTERVAL_S, Channel, DeliveryRow, EventKind, Subscription
 from domain.settings import Settings
-from domain.units import PersonId, Seconds
+from domain.units import PersonId, Seconds, SubscriptionId
 from store.notifications import PostgresNotifications
 from store.people import PostgresAccess
+
+UNNUMBERED = SubscriptionId(0)  # until it is stored
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +78,10 @@ class Subscriptions:
             asked = Guess(f"confirm {checked}", f"person {by.name}")
             if wait_s := await self._people.begin_attempt(asked, now=now):
                 raise TooManyAttemptsError(wait_s, "a message to confirm an address was requested")
-        added = await self._store.add(
-            owner.person_id,
-            channel,
-            checked,
-            kinds=kinds,
-            project_wide=project_wide,
-            interval_s=interval_s,
-            confirmed_at=None if is_email else now,
-            now=now,
+        new = Subscription(
+            UNNUMBERED, owner.person_id, owner.name, channel, checked, kinds, project_wide, interval_s, now
         )
+        added = await self._store.add(new if is_email else replace(new, confirmed_at=now))
         if is_email:
             await self._send(added, EventKind.CONFIRM)
         return self._with_secret(added)
@@ -185,11 +181,11 @@ def _whose(by: Person) -> PersonId | None:
     return None if by.may(Role.OPERATOR) else by.person_id
 
 
-def _checked_kinds(kinds: Sequence[str]) -> list[str]:
+def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
     wrong = sorted(set(kinds).difference(KINDS))
     if wrong or not kinds:
         raise InvalidInputError("kinds", f"one or more of {', '.join(KINDS)}", ", ".join(wrong) or "none")
-    return [one.value for one in KINDS if one in set(kinds)]
+    return tuple(one.value for one in KINDS if one in set(kinds))
 
 
 def _checked_interval(interval_s: float) -> Seconds:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from administration.names import chosen
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
@@ -18,64 +19,64 @@ from priority.charging import queues
 from store.postgres import PostgresStore
 
 
-@dataclass(frozen=True, slots=True)
-class NewDeadline:
-    """A deadline set at `now`. Raises InvalidInputError unless it is in the future."""
+class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The fields to change; None: unchanged. `release`: no longer wait for other batches."""
 
-    at: Instant
-    now: Instant
+    user_priority: int | None = None
+    level: str | None = None
+    queue: str | None = None
+    account: str | None = None
+    deadline_at: float | None = None
+    release: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.now < self.at <= self.now + FURTHEST_S:
-            latest_at = self.now + FURTHEST_S
-            raise InvalidInputError(
-                "deadline_at", f"a time after now ({self.now:.0f}) and at most {latest_at:.0f}", self.at
-            )
+    def given(self) -> dict[str, object]:
+        """Return the fields to change, for the audit trail."""
+        fields = msgspec.structs.asdict(self).items()
+        return {name: value for name, value in fields if value is not None and value is not False}
 
 
-async def set_importance(
-    store: PostgresStore,
-    batch_id: BatchId,
-    *,
-    user_priority: int | None = None,
-    level: str | None = None,
-    queue: str | None = None,
-    account: str | None = None,
-    deadline: NewDeadline | None = None,
-    release: bool = False,
-) -> None:
-    """Change the given fields, all or none, at the next ordering pass. `release`: no longer wait for other batches.
+async def set_importance(store: PostgresStore, batch_id: BatchId, asked: ImportanceBody, *, now: Instant) -> None:
+    """Change the given fields, all or none, at the next ordering pass.
 
     The account can change until the first instance is sent. The deadline can change only if the batch has one;
     instances already sent keep their due dates. Raises InvalidInputError for values out of range, missing permissions
     or a change made too late, and NotFoundError if the batch is not active.
     """
-    if all(one is None for one in (user_priority, level, queue, account, deadline)) and not release:
+    if not asked.given():
         expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
         raise InvalidInputError("batch", expected, "none of them")
-    _check_priority(user_priority)
-    wanted = None if level is None else chosen(ServiceLevel, level, "level")
+    _check_priority(asked.user_priority)
+    level = None if asked.level is None else chosen(ServiceLevel, asked.level, "level")
     known = queues(Settings.from_stored(await store.settings.settings())[0].ordering.queues)
-    if queue is not None and queue not in known:
-        raise InvalidInputError("queue", "one of " + ", ".join(known), queue)
+    if asked.queue is not None and asked.queue not in known:
+        raise InvalidInputError("queue", "one of " + ", ".join(known), asked.queue)
     batch = await store.views.batch(batch_id)
     if batch.state is not BatchState.ACTIVE:
         raise NotFoundError("active batch", batch_id)
-    if deadline is not None and batch.qos is not QoS.SHORT_DEADLINE:
-        expected = f"a batch with qos {QoS.SHORT_DEADLINE}; other batches have no deadline"
-        raise InvalidInputError("deadline_at", expected, batch.qos)
-    account_id = await _allowed(store, batch, account, wanted, user_priority)
+    deadline_at = None if asked.deadline_at is None else _deadline_of(batch, Instant(asked.deadline_at), now)
+    account_id = await _allowed(store, batch, asked.account, level, asked.user_priority)
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
-    if deadline is not None:
-        await rules.set_deadline(batch_id, deadline.at)
-    if wanted is not None or queue is not None:
-        await rules.set_service(batch_id, level=wanted, queue=queue)
-    if user_priority is not None:
-        await rules.set_user_priority(batch_id, user_priority)
-    if release:
+    if deadline_at is not None:
+        await rules.set_deadline(batch_id, deadline_at)
+    if level is not None or asked.queue is not None:
+        await rules.set_service(batch_id, level=level, queue=asked.queue)
+    if asked.user_priority is not None:
+        await rules.set_user_priority(batch_id, asked.user_priority)
+    if asked.release:
         await rules.release(batch_id)
+
+
+def _deadline_of(batch: Batch, at: Instant, now: Instant) -> Instant:
+    """Return the batch's new deadline. Raises InvalidInputError if it has passed or the batch has none."""
+    if not now < at <= now + FURTHEST_S:
+        expected = f"a time after now ({now:.0f}) and at most {now + FURTHEST_S:.0f}"
+        raise InvalidInputError("deadline_at", expected, at)
+    if batch.qos is not QoS.SHORT_DEADLINE:
+        expected = f"a batch with qos {QoS.SHORT_DEADLINE}; other batches have no deadline"
+        raise InvalidInputError("deadline_at", expected, batch.qos)
+    return at
 
 
 def _check_priority(user_priority: int | None) -> None:

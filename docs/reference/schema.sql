@@ -869,6 +869,14 @@ CREATE TABLE known_network (
     at double precision NOT NULL
 );
 
+CREATE VIEW latest_forecast AS
+ SELECT forecast.batch_id,
+    forecast.q50_at,
+    forecast.q90_at,
+    (forecast.method <> ALL (ARRAY['fallback'::text, 'a_priori'::text])) AS has_evidence
+   FROM (batch_forecast
+     JOIN forecast ON (((forecast.batch_id = batch_forecast.batch_id) AND (forecast.made_at = batch_forecast.made_at))));
+
 CREATE TABLE lease (
     host_id integer NOT NULL,
     batch_id bigint NOT NULL,

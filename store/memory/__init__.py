@@ -8,7 +8,6 @@ from __future__ import annotations
 from store.memory.applications import MemoryApplications, MemoryNotes, MemoryPeople, MemorySettings, MemoryVolunteers
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
-from store.memory.insight import MemoryInsight, MemoryViews
 from store.memory.ledger import MemoryLedger, MemoryTrickles
 from store.memory.ordering import MemoryOrdering, OrderBook
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
@@ -17,7 +16,7 @@ from store.memory.reserving import MemoryReserving
 from store.memory.settling import MemoryTails, MemoryUnsettled
 from store.memory.submissions import MemorySubmissions
 from store.memory.sweeping import MemoryHistory, MemoryOutages, MemoryOverdue, MemoryUploads
-from store.memory.waiting import AllShards, MemoryWaiting
+from store.memory.waiting import AllShards, MemoryInsight, MemoryViews, MemoryWaiting
 from store.memory.work import Work
 
 __all__ = ["AllShards", "MemoryStore"]

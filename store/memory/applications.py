@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from domain.acceleration import Acceleration
-from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState
+from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
@@ -37,17 +37,11 @@ class MemoryApplications(OnTables):
         registry.app_ids[app.name] = app.app_id
         return app
 
-    async def apps(self) -> Sequence[App]:
-        return list(self._registry.apps.values())
-
     async def app(self, name: str) -> App:
         return self._registry.app(name)
 
     async def put_plan_class(self, plan_class: PlanClass) -> None:
         self._registry.plan_classes[plan_class.name] = plan_class
-
-    async def plan_classes(self) -> Mapping[str, PlanClass]:
-        return dict(sorted(self._registry.plan_classes.items()))
 
     async def add_app_version(self, version: AppVersion) -> AppVersionId:
         registry = self._registry
@@ -64,12 +58,6 @@ class MemoryApplications(OnTables):
         self._inherit(app_version_id, version)
         registry.versions[app_version_id] = replace(version, app_version_id=app_version_id)
         return app_version_id
-
-    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None:
-        versions = self._registry.versions
-        if app_version_id not in versions:
-            raise NotFoundError("app version", app_version_id)
-        versions[app_version_id] = replace(versions[app_version_id], state=state)
 
     def _inherit(self, app_version_id: AppVersionId, version: AppVersion) -> None:
         """Copy the predecessor's statistics to the new version with a small weight."""

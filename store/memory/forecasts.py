@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from domain.apps import App
 from domain.batches import BatchState
 from domain.forecasts import (
     PART_S,
@@ -16,7 +15,6 @@ from domain.forecasts import (
     Change,
     EndedBatch,
     ForecastAge,
-    ForecastHealth,
     ForecastRecord,
     ForecastStanding,
     KeptForecast,
@@ -126,33 +124,6 @@ class MemoryForecasts(OnTables):
 
     async def accuracies(self) -> Mapping[AppId, AppAccuracy]:
         return dict(self._accuracies)
-
-    async def health(self) -> Sequence[ForecastHealth]:
-        return [self._health(app) for app in sorted(self._registry.apps.values(), key=lambda app: app.app_id)]
-
-    def _health(self, app: App) -> ForecastHealth:
-        active = [
-            batch.batch_id
-            for batch in self._work.batches.values()
-            if batch.state is BatchState.ACTIVE and batch.new.app_id == app.app_id
-        ]
-        made = [self._last[batch_id][0] for batch_id in active if batch_id in self._last]
-        return ForecastHealth(
-            app.app_id,
-            app.name,
-            len(active),
-            len(active) - len(made),
-            min(made, default=None),
-            max(made, default=None),
-            self._accuracies.get(app.app_id),
-        )
-
-    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
-        found = {batch_id: self._work.forecasts.get(batch_id) for batch_id in batch_ids}
-        return {batch_id: forecasts[-1] for batch_id, forecasts in found.items() if forecasts}
-
-    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
-        return self._work.forecasts.get(batch_id, [])[-limit:]
 
 
 def _delay_bound_s(batch: StoredBatch) -> Seconds:

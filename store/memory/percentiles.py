@@ -17,14 +17,12 @@ from domain.ranking import (
     FORGIVEN,
     FORGIVEN_VALID,
     HAV_FIELDS,
-    PERCENTILE_FIELDS,
     AppFacts,
     CutPoints,
     HostStatisticsRun,
     Since,
-    StoredPercentile,
 )
-from domain.units import AppId, AppVersionId, HostId, Instant, JobId, Seconds
+from domain.units import AppId, AppVersionId, Instant, JobId, Seconds
 from lifecycle.states import STILL_OUT
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
@@ -184,21 +182,3 @@ class MemoryGenerations(OnTables):
 
     async def runs(self, limit: int) -> Sequence[HostStatisticsRun]:
         return self._runs[::-1][:limit]
-
-    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
-        return sorted(self.latest(host_id), key=lambda one: one.app_version_id)
-
-    def latest(self, of_host: HostId | None = None) -> list[StoredPercentile]:
-        """Return the last full run's rows for one host, or for all."""
-        latest = next((one for one in reversed(self._generations) if one.full), None)
-        found: list[StoredPercentile] = []
-        for table in latest.percentiles if latest is not None else []:
-            assert table.dtype.names == tuple(name for name, _ in PERCENTILE_FIELDS)
-            chosen = table if of_host is None else table[table["host_id"] == of_host]
-            for host_id, version_id, p, x, y in chosen.tolist():
-                found.append(StoredPercentile(host_id, AppVersionId(version_id), p, _known(x), _known(y)))
-        return found
-
-
-def _known(number: float) -> float | None:
-    return None if np.isnan(number) else number

@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from domain.batches import Batch, BatchCounts, BatchState, Submitter
+from domain.batches import BatchCounts, BatchState, Submitter
 from domain.errors import AlreadyExistsError, NotFoundError
-from domain.jobs import InstanceState, JobClass, JobState
+from domain.jobs import JobClass
 from domain.limits import Quantity, Scope
 from domain.ordered_work import ACTIVE_HOST_S, OrderNotes, SubmissionOrder
 from domain.ordering import QueueClock
@@ -24,8 +24,7 @@ from domain.submission import (
     fraction_of_shares,
 )
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, JobId, SubmitterId
-from priority.logical_time import abort_refund
-from store.memory.ordering import OrderBook, correct_logical_times, ordered_batch
+from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredJob
 from store.memory.work import Work
@@ -152,25 +151,6 @@ class MemorySubmissions:
         finally:
             writer.release()
 
-    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        batch = self._work.batches.get(batch_id)
-        if batch is None:
-            raise NotFoundError("batch", batch_id)
-        if batch.state is not BatchState.ACTIVE:
-            return batch.as_batch()
-        self._work.end_batch(batch, BatchState.ABORTED, now=now)
-        refund = abort_refund(ordered_batch(batch, self._book, self._work.batches))
-        if refund is not None and not self.lock(batch.new.submitter_id).locked():
-            correct_logical_times(self.registry, self._work, [refund])
-        for job_id in batch.job_ids:
-            job = self._work.jobs[job_id - 1]
-            if job.state is JobState.OPEN:
-                self._work.end_job(job, JobState.CANCELLED, now=now)
-                for row in job.instances:
-                    if row.state is InstanceState.UNSENT:
-                        self._work.step(row, InstanceState.CANCELLED)
-        return batch.as_batch()
-
     # ------------------------------------------------------------ for the writer
 
     def order(self, submitter_id: SubmitterId, account_id: AccountId, app_id: AppId, queue: str) -> SubmissionOrder:
@@ -194,10 +174,6 @@ class MemorySubmissions:
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
         found = self.keys.get((key.owner, key.key))
         return None if found is None or found[1] < now - key.kept_s else found[0]
-
-    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        before, at = self.keys[key.owner, key.key]
-        self.keys[key.owner, key.key] = (replace(before, answer=json.loads(json.dumps(answer))), at)
 
     def key_lock(self, key: SubmissionKey) -> asyncio.Lock:
         return self._key_locks.setdefault((key.owner, key.key), asyncio.Lock())

@@ -13,6 +13,29 @@ FROM host
 WHERE last_rpc_at >= $1::double precision AND hashint4(host_id) % $3::int = 0
 
 
+-- name: batches_in_need
+-- Purpose: return active batches that have missed their deadline, may miss it by their latest forecast with evidence, or
+--   whose jobs fail. Earliest deadline first.
+-- Arguments: $1 now, $2 and $3 number and fraction of ended jobs that must have failed, $4 limit.
+-- Result: batch_id; found, the number of all such batches.
+SELECT batch.batch_id, count(*) OVER ()::int AS found
+FROM batch
+LEFT JOIN latest_forecast AS latest ON latest.batch_id = batch.batch_id AND batch.deadline_at IS NOT NULL
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(batch_count.jobs_validated), 0) AS valid, coalesce(sum(batch_count.jobs_failed), 0) AS failed
+    FROM batch_count
+    WHERE batch_count.batch_id = batch.batch_id
+) AS over
+WHERE batch.state = 'active'
+    AND (
+        batch.deadline_at <= $1
+        OR (latest.has_evidence AND latest.q90_at > batch.deadline_at)
+        OR (over.failed >= $2::bigint AND over.failed >= $3::double precision * (over.valid + over.failed))
+    )
+ORDER BY batch.deadline_at, batch.batch_id
+LIMIT $4;
+
+
 -- name: caller_of_host
 -- Purpose: return the look-up key of a host's next request.
 -- Arguments: $1 host_id.
@@ -21,6 +44,13 @@ SELECT host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volu
 FROM host
 JOIN volunteer USING (volunteer_id)
 WHERE host.host_id = $1::bigint;
+
+
+-- name: count_active_hosts
+-- Purpose: count the hosts with a recent request.
+-- Arguments: $1 instant since which a request counts.
+-- Result: hosts. It reads every host; the caller asks a few times per hour.
+SELECT count(*) AS hosts FROM host WHERE last_rpc_at >= $1;
 
 
 -- name: count_web_sessions
@@ -57,6 +87,16 @@ FROM (
 ) AS by_state;
 
 
+-- name: delete_samples
+-- Purpose: delete samples that are old, or later than now because a clock was wrong.
+-- Arguments: $1 step_s, $2 before which, $3 after which, $4 limit of rows.
+-- Result: none.
+DELETE FROM sample
+WHERE step_s = $1 AND at IN (
+    SELECT at FROM sample WHERE step_s = $1 AND (at < $2 OR at > $3) LIMIT $4
+);
+
+
 -- name: equipment_of_hosts
 -- Purpose: return the equipment of recently active hosts that decides which app versions they could run.
 -- Arguments: $1 since when a host has called.
@@ -69,6 +109,40 @@ FROM (
     WHERE last_rpc_at >= $1::double precision
 ) AS found
 ORDER BY platforms, types;
+
+
+-- name: failing_versions
+-- Purpose: return app versions with many recent errors and invalid results, with the hosts that used them recently.
+-- Arguments: $1 since when, $2 number of latest failures to read, $3 minimum number of failures of a version.
+-- Result: by app_version_id: its app, platform, version_num and plan_class; failures; hosts with events since then, and
+--   failing, those whose latest event is a failure.
+WITH failed AS MATERIALIZED (
+    SELECT app_version_id, state
+    FROM instance
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
+    ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
+    LIMIT $2
+)
+SELECT
+    version.app_version_id, app.name AS app, version.platform, version.version_num, version.plan_class, often.failures,
+    recent.hosts, recent.failing
+FROM (
+    SELECT app_version_id, count(*)::int AS failures
+    FROM failed
+    WHERE state <> 'timed_out'
+    GROUP BY app_version_id
+    HAVING count(*) >= $3::int
+) AS often
+JOIN app_version AS version ON version.app_version_id = often.app_version_id AND NOT version.deprecated
+JOIN app ON app.app_id = version.app_id
+CROSS JOIN LATERAL (
+    SELECT
+        count(*)::int AS hosts,
+        (count(*) FILTER (WHERE hav.consecutive_valid = 0 AND hav.clean_since_at >= $1))::int AS failing
+    FROM host_app_version AS hav
+    WHERE hav.app_version_id = often.app_version_id AND greatest(hav.stats_at, hav.clean_since_at) >= $1
+) AS recent
+ORDER BY version.app_version_id;
 
 
 -- name: hav_standings
@@ -90,6 +164,32 @@ FROM host_app_version AS hav
 JOIN host USING (host_id)
 WHERE hav.app_version_id = ANY(string_to_array($1::text, ',')::int[]) AND host.last_rpc_at >= $2::double precision
     AND hashint4(hav.host_id) % $4::int = 0 AND hashint4(host.host_id) % $4::int = 0
+
+
+-- name: host_contacts
+-- Purpose: count the recently active hosts, and those of them that have fallen silent.
+-- Arguments: $1 now, $2 since when a host has called, $3 minimum silence in s, $4 the silence in the host's own intervals
+--   between requests.
+-- Result: one row: hosts, silent.
+SELECT
+    count(*)::int AS hosts,
+    (count(*) FILTER (WHERE $1 - last_rpc_at > greatest($3::double precision, $4::double precision * rpc_interval_s)))::int AS silent
+FROM host
+WHERE last_rpc_at >= $2::double precision;
+
+
+-- name: last_sample
+-- Purpose: return the instant of the latest sample of a step.
+-- Arguments: $1 step_s, $2 until when.
+-- Result: at; no row without samples.
+SELECT at FROM sample WHERE step_s = $1 AND at <= $2 ORDER BY at DESC LIMIT 1;
+
+
+-- name: list_samples
+-- Purpose: return the samples of a period.
+-- Arguments: $1 step_s, $2 since when, $3 until when, this not included, $4 limit of rows.
+-- Result: at, figures (JSON), in order.
+SELECT at, figures FROM sample WHERE step_s = $1 AND at >= $2 AND at < $3 ORDER BY at LIMIT $4;
 
 
 -- name: recent_callers
@@ -240,6 +340,18 @@ WHERE batch.batch_id = ANY($1::bigint[])
 ORDER BY batch.batch_id;
 
 
+-- name: upkeep
+-- Purpose: return the time of the last recorded backup and the state of validation.
+-- Arguments: $1 number of jobs to settle that are read, $2 attempts from which a comparison counts as failing.
+-- Result: one row: backup_at (null: none), installed_at (the first migration), waiting, failing (jobs to settle).
+SELECT
+    (SELECT done_at FROM duty WHERE name = 'backup') AS backup_at,
+    (SELECT min(applied_at) FROM schema_version) AS installed_at,
+    count(*)::int AS waiting,
+    (count(*) FILTER (WHERE todo.attempts >= $2::int))::int AS failing
+FROM (SELECT attempts FROM job_todo ORDER BY serial LIMIT $1) AS todo;
+
+
 -- name: waiting_batches
 -- Purpose: return the first active, unblocked and unpaused batches with unsent instances, with their number of unsent retries.
 -- Arguments: $1 limit.
@@ -293,3 +405,11 @@ CROSS JOIN LATERAL (
         AND (batch.order_tier, batch.order_key, batch.batch_id) < (this.order_tier, this.order_key, this.batch_id)
 ) AS ahead
 WHERE this.batch_id = $1 AND ahead.unsent > 0;
+
+
+-- name: write_sample
+-- Purpose: store a sample, instead of an earlier one of the same step.
+-- Arguments: $1 step_s, $2 at, $3 figures (JSON).
+-- Result: none.
+INSERT INTO sample (step_s, at, figures) VALUES ($1, $2, $3::jsonb)
+ON CONFLICT (step_s, at) DO UPDATE SET figures = excluded.figures;

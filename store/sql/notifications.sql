@@ -132,7 +132,7 @@ WHERE delivery_id = $1 AND status = 'waiting';
 SELECT
     CASE WHEN batch.deadline_at <= $1 THEN 'batch_missed ' ELSE 'batch_at_risk ' END
         || batch.batch_id || ' ' || round(batch.deadline_at)::bigint AS key,
-    batch.*, app.name AS app, submitter.name AS submitter, forecast.q50_at, forecast.q90_at
+    batch.*, app.name AS app, submitter.name AS submitter, latest.q50_at, latest.q90_at
 FROM (
     SELECT
         found.batch_id, found.name, found.submitter_id, found.app_id, found.state, found.jobs_total, found.ended_at,
@@ -148,14 +148,8 @@ FROM (
 ) AS batch
 JOIN app ON app.app_id = batch.app_id
 JOIN submitter ON submitter.submitter_id = batch.submitter_id
-LEFT JOIN LATERAL (
-    SELECT made.q50_at, made.q90_at, made.method NOT IN ('a_priori', 'fallback') AS has_evidence
-    FROM forecast AS made
-    WHERE made.batch_id = batch.batch_id
-    ORDER BY made.made_at DESC
-    LIMIT 1
-) AS forecast ON true
-WHERE (batch.deadline_at <= $1 OR (forecast.has_evidence AND forecast.q90_at > batch.deadline_at))
+LEFT JOIN latest_forecast AS latest ON latest.batch_id = batch.batch_id
+WHERE (batch.deadline_at <= $1 OR (latest.has_evidence AND latest.q90_at > batch.deadline_at))
     AND NOT EXISTS (
         SELECT FROM event
         WHERE event.key = CASE WHEN batch.deadline_at <= $1 THEN 'batch_missed ' ELSE 'batch_at_risk ' END

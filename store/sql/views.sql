@@ -113,17 +113,6 @@ SELECT job_id FROM finished_instance WHERE instance_id = $1
 LIMIT 1;
 
 
--- name: list_batches
--- Purpose: return batches with their totals.
--- Arguments: $1 limit, $2 batch_id before which to continue, or null.
--- Result: rows of batch_with_counts, newest first.
-SELECT *
-FROM batch_with_counts
-WHERE batch_id < coalesce($2::bigint, 9223372036854775807)
-ORDER BY batch_id DESC
-LIMIT $1;
-
-
 -- name: list_finished_jobs
 -- Purpose: return jobs of a batch that are in the history.
 -- Arguments: $1 batch_id, $2 limit, $3 job_id after which to continue, 0 for the start.
@@ -290,11 +279,8 @@ FROM (
             OR deadline_at <= $13
             OR EXISTS (
                 SELECT
-                FROM batch_forecast
-                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
-                WHERE batch_forecast.batch_id = batch.batch_id
-                    AND forecast.q90_at > batch.deadline_at
-                    AND forecast.method NOT IN ('fallback', 'a_priori')
+                FROM latest_forecast AS latest
+                WHERE latest.batch_id = batch.batch_id AND latest.has_evidence AND latest.q90_at > batch.deadline_at
             )
         )
         AND (NOT $14::boolean OR hold IS NOT NULL)
@@ -315,11 +301,8 @@ SELECT
         WHERE deadline_at <= $1
             OR EXISTS (
                 SELECT
-                FROM batch_forecast
-                JOIN forecast ON forecast.batch_id = batch_forecast.batch_id AND forecast.made_at = batch_forecast.made_at
-                WHERE batch_forecast.batch_id = batch.batch_id
-                    AND forecast.q90_at > batch.deadline_at
-                    AND forecast.method NOT IN ('fallback', 'a_priori')
+                FROM latest_forecast AS latest
+                WHERE latest.batch_id = batch.batch_id AND latest.has_evidence AND latest.q90_at > batch.deadline_at
             )
     ) AS at_risk,
     count(hold) AS blocked

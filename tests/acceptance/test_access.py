@@ -19,6 +19,7 @@ from administration.accounts import AccountKeys
 from domain.access import Role
 from muster_client import ApiError, Client, MusterClientError, SyncClient
 from tests.acceptance.server import LiveServer, a_batch
+from tests.stores import batches_of
 from transfer.keys import load_keys
 
 
@@ -130,7 +131,7 @@ async def test_repeated_submission_is_done_once(server: LiveServer) -> None:
     assert {answer["batch_id"] for _, answer in (*answers, again)} == {answers[0][1]["batch_id"]}
     assert again[1]["forecast"] is not None
     assert (other[0], other[1]["title"]) == (409, "conflict")
-    assert len(await server.store.views.batches(limit=10)) == 1
+    assert len(await batches_of(server.store, limit=10)) == 1
     acts = [act for act in await server.store.access.acts(limit=50) if act.what == "submit_batch"]
     assert [act.target for act in acts] == [f"batch {answers[0][1]['batch_id']}"]
 

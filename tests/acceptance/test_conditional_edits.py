@@ -15,8 +15,7 @@ from aiohttp import web
 from administration.accounts import AccountKeys
 from console.account_pages import AccountTreePages
 from console.apps import AppPages
-from console.batch_forms import BatchForms
-from console.batch_selection import SelectedBatches
+from console.batch_forms import BatchForms, SelectedBatches
 from console.people_pages import PeoplePages
 from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages

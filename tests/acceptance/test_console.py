@@ -16,6 +16,7 @@ from domain.access import Role
 from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
+from tests.stores import batches_of
 from web.manual import PLACE
 
 PAGES = (
@@ -195,7 +196,7 @@ async def test_forms_change_settings_and_are_audited(server: LiveServer) -> None
         await ben.post(
             "/batches/1/importance", {"user_priority": "-5", "level": "standby", "queue": "normal"}, form="/batches/1"
         )
-        batch = await server.store.views.batch((await server.store.views.batches(limit=9))[-1].batch_id)
+        batch = await server.store.views.batch((await batches_of(server.store, limit=9))[-1].batch_id)
         assert (batch.deadline_at, batch.user_priority, batch.level) == (4_039_372_800.0, -5, "standby")
         assert (
             await grace.post(

@@ -183,6 +183,7 @@ async def test_deadline_at_risk_and_missed_are_two_events(told: LiveServer) -> N
             " VALUES ($1, $2, 'timer', $3, $3, $3, 'warm', '', 1, $3, 'moved', '', 1, 0, 0)",
             *(batch_id, now, now + 3 * HOUR_S),
         )
+        await connection.execute("INSERT INTO batch_forecast VALUES ($1, $2, 0)", batch_id, now)
         await connection.close()
 
         await notify(told)

@@ -22,6 +22,7 @@ from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
 from tests.faults.waiting import until
+from tests.stores import batches_of
 from wire.messages import STATE_COMPUTE_ERROR, InProgress
 
 HOUR_FLOP = HOUR_S * 1e9  # of one CPU of the hosts
@@ -414,7 +415,7 @@ async def test_batch_behind_a_failed_one_starts_when_released(pi: LiveServer) ->
 async def test_unknown_or_odd_predecessors_are_refused(pi: LiveServer, wrong: object) -> None:
     status, answer = await pi.api("POST", "/batches", json=a_batch(submitter="ada", after_ok=wrong))
     assert status in (404, 422) and not missing(str(answer["detail"]), "99" if wrong == [99] else "after_ok")
-    assert await pi.store.views.batches(limit=1) == []
+    assert await batches_of(pi.store, limit=1) == []
 
 
 @pytest.mark.parametrize(("accrual", "waited_s"), [("eligible", 0.0), ("always", 600.0)])

@@ -17,6 +17,7 @@ from domain.units import BatchId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import Browser, a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
+from tests.stores import batches_of
 from transfer.keys import load_keys
 
 TOML = """app = "pi"
@@ -73,7 +74,7 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
     async with a_browser(server, "ben") as ben:
         status, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
         assert status == 200 and "3 jobs of pi" in page, page
-        assert await server.store.views.batches(limit=9) == []
+        assert await batches_of(server.store, limit=9) == []
         _, where, page = await submit_checked(ben, page)
         assert "/batches/1?said=submitted" in where, page
     batch = await server.batch(BatchId(1))
@@ -253,7 +254,7 @@ async def test_second_click_on_a_form_leads_to_the_same_batch(server: LiveServer
             assert (await ben.post(path, {**fields, "key": "k" * 201}))[0] == 422
         _, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
         assert [(await submit_checked(ben, page))[1] for _ in range(2)] == ["/console/batches/4?said=submitted"] * 2
-    assert len(await server.store.views.batches(limit=9)) == 4
+    assert len(await batches_of(server.store, limit=9)) == 4
     recorded = [one.what for one in await server.store.access.acts(limit=9) if one.who == "ben"]
     assert (recorded.count("submit_batch"), recorded.count("clone_batch")) == (2, 1)
 

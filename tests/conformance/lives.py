@@ -17,7 +17,7 @@ from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
 from lifecycle.states import RETRY_CAUSES
 from tests.builders import NOW, a_job_class
 from tests.conformance.twins import Twins, assert_equal, months_of
-from tests.stores import Store
+from tests.stores import Store, batches_of
 from tests.worlds import (
     RegisteredHost,
     a_new_batch,
@@ -309,7 +309,7 @@ class Life(Twins):
     async def _candidates(self) -> list[Candidate]:
         """Return everything unsent, and what was unsent at the last dispatch: another host may have it by now."""
         found = list(self.seen_before)
-        for batch in await self.one.views.batches(limit=100):
+        for batch in await batches_of(self.one, limit=100):
             found.extend(await self.one.waiting.urgent([batch.batch_id], 100))
             found.extend(await self.one.waiting.tail([batch.batch_id], 100))
         self.seen_before = found[-3:]
@@ -318,7 +318,7 @@ class Life(Twins):
     async def _on_host(self, host: RegisteredHost) -> list[tuple[InstanceInProgress, InstanceState]]:
         """Return the instances the host has or has lost, with their states."""
         ids: list[InstanceId] = []
-        for batch in await self.one.views.batches(limit=100):
+        for batch in await batches_of(self.one, limit=100):
             for job in await self.one.views.jobs(batch.batch_id, limit=100):
                 ids.extend(one.instance_id for one in (await self.one.views.job(job.job_id)).instances)
         reported = (await self.one.ledger.read(host.key(*ids))).reported

@@ -69,7 +69,7 @@ async def test_work_that_was_sent_moves_its_submitter_back(project: Store) -> No
         adas: "multifactor",
         bobs: "multifactor",
     }
-    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == 3 * 3.6e12
     assert (await ordered(project)).charged == 0
 
@@ -85,7 +85,7 @@ async def test_what_jobs_took_corrects_what_was_charged(project: Store) -> None:
 
     await ordered(project)
 
-    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == pytest.approx(5 * 1.8e12)
     assert usage.accuracies == (0.5,) * 5
 
@@ -130,9 +130,9 @@ async def test_usage_counts_where_it_was_submitted(project: Store) -> None:
 
     ada = await project.people.submitter("ada")
     institute = next(one.account_id for one in await project.people.accounts() if one.name == "institute")
-    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.leaf == (ada.submitter_id, institute)
-    [window] = await project.ordering_rules.windows()
+    [window] = (await project.ordering.view()).windows
     assert (window.leaf, window.flop) == (usage.leaf, 3.6e12)
 
 
@@ -163,7 +163,7 @@ async def test_of_orderings_at_once_each_dispatch_is_charged_once(project: Store
     done = await asyncio.gather(*(ordered(project) for _ in range(4)))
 
     assert sum(not one.late for one in done) >= 1
-    [usage] = [one for one in await project.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == 3.6e12
 
 

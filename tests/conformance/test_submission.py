@@ -13,7 +13,7 @@ from domain.jobs import Input, InstanceState, JobState
 from domain.submission import JobTemplate, NewJob, SubmitterLimits
 from domain.units import AccountId, BatchId, Instant, Seconds, SubmitterId, later
 from tests.builders import NOW, a_job_class
-from tests.stores import Store
+from tests.stores import Store, batches_of
 from tests.worlds import (
     DAY_S,
     a_new_batch,
@@ -113,7 +113,7 @@ async def test_a_submission_left_by_an_exception_writes_nothing(store: Store) ->
             await writer.add_jobs(batch_id, [NewJob(class_id)] * 10)
             raise RuntimeError("on second thought")
 
-    assert list(await store.views.batches(limit=10)) == []
+    assert list(await batches_of(store, limit=10)) == []
     assert list(await store.waiting.ready_batches(10)) == []
     assert (await standing_of(store, MINE)).logical_at == 0.0
 

@@ -11,7 +11,7 @@ from domain.errors import AlreadyExistsError, MusterError
 from domain.submission import NewJob, SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Seconds, later
 from tests.builders import NOW, a_job_class
-from tests.stores import Store
+from tests.stores import Store, batches_of
 from tests.worlds import a_new_batch, a_registered_app
 
 KEY = SubmissionKey("ada", "run 1", b"s" * 32, kept_s=Seconds(100.0))
@@ -53,7 +53,7 @@ async def test_key_is_used_once_and_is_per_owner(store: Store) -> None:
     await submit(store, replace(KEY, owner="bob"))
     await submit(store, replace(KEY, key="run 2"))
 
-    assert len(await store.views.batches(limit=10)) == 3
+    assert len(await batches_of(store, limit=10)) == 3
 
 
 async def test_of_two_that_come_together_one_is_written(store: Store) -> None:
@@ -62,7 +62,7 @@ async def test_of_two_that_come_together_one_is_written(store: Store) -> None:
     done = await asyncio.gather(submit(store), submit(store), return_exceptions=True)
 
     assert sorted(isinstance(one, AlreadyExistsError) for one in done) == [False, True]
-    assert len(await store.views.batches(limit=10)) == 1
+    assert len(await batches_of(store, limit=10)) == 1
 
 
 async def test_keys_are_forgotten_when_their_time_is_over(store: Store) -> None:

@@ -13,18 +13,6 @@ from tests.stores import Store
 from tests.worlds import a_registered_host, a_registered_version, a_sent_instance, a_submitted_batch, waiting_of
 
 
-async def test_batches_are_listed_newest_first_in_pages(store: Store) -> None:
-    batches = [await a_submitted_batch(store, jobs=1) for _ in range(5)]
-    newest_first = batches[::-1]
-
-    first = list(await store.views.batches(limit=2))
-    second = list(await store.views.batches(limit=2, before=first[-1].batch_id))
-    third = list(await store.views.batches(limit=2, before=second[-1].batch_id))
-
-    assert first + second + third == newest_first
-    assert list(await store.views.batches(limit=2, before=third[-1].batch_id)) == []
-
-
 async def test_batches_say_by_name_whose_they_are(store: Store) -> None:
     account = await store.people.add_account("science", parent=None, shares=1.0)
     marie = await store.people.add_submitter("marie", account="science", shares=1.0, now=NOW)

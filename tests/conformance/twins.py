@@ -14,7 +14,7 @@ from domain.hosts import DecayedSums
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, Instant, JobId, later
 from tests.builders import NOW
-from tests.stores import Store
+from tests.stores import Store, batches_of
 from tests.worlds import RegisteredHost, fresh_of
 
 Seen = TypeVar("Seen")
@@ -41,7 +41,7 @@ class Twins:
             for s in (self.one, self.other)
         ]
         assert_equal(*facts)
-        for batch in await self.both(lambda store: store.views.batches(limit=100)):
+        for batch in await self.both(lambda store: batches_of(store, limit=100)):
             await self._compare_batch(batch.batch_id)
         for host in hosts:
             await self._compare_host(host)

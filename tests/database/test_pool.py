@@ -12,6 +12,7 @@ from store.pool import Connection, Database, connect
 from store.postgres import PostgresStore, open_store
 from tests.facts import states
 from tests.pg import with_database
+from tests.stores import batches_of
 from tests.worlds import a_new_batch, a_registered_app
 
 END_OTHERS = (
@@ -66,7 +67,7 @@ async def test_missing_file_is_no_lost_database_and_writes_nothing(store: Postgr
         async with store.submissions.submission() as writer:
             await writer.add_batch(a_new_batch(app_id=app.app_id))
             raise FileNotFoundError("inputs.json")
-    assert await store.views.batches(limit=9) == []
+    assert await batches_of(store, limit=9) == []
 
 
 async def test_servers_none_of_which_takes_writes_are_unavailable(dsn: str) -> None:

@@ -240,7 +240,6 @@ BY_KEY = {  # query -> the indexes it must use
     "instances_of_job": {"instance_job_volunteer", "upload_pkey"},
     "job_by_id": {"job_pkey", "job_template_pkey"},
     "job_of_instance": {"instance_pkey", "finished_instance_2027_01_pkey"},
-    "list_batches": {"batch_pkey", "batch_count_pkey"},
     "list_hosts": {"host_pkey"},
     "list_jobs": {"job_by_batch", "job_template_pkey"},
     "returned_instances": {"instance_pkey", "upload_pkey"},

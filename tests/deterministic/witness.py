@@ -13,6 +13,7 @@ from domain.units import BatchId, HostId, InstanceId, JobId
 from domain.views import InstanceRow, JobRow
 from tests.deterministic.clients import Client
 from tests.memory import MemoryStore
+from tests.stores import batches_of
 from wire.messages import STATE_UPLOADED, SchedulerReply, SchedulerRequest
 
 S = InstanceState
@@ -82,7 +83,7 @@ class Auditor:
         """Check all invariants."""
         self.breaches += await self.store.views.check_counters()
         valid: Counter[tuple[HostId, int]] = Counter()
-        for batch in await self.store.views.batches(limit=ALL):
+        for batch in await batches_of(self.store, limit=ALL):
             for short in await self.store.views.jobs(batch.batch_id, limit=ALL):
                 job = await self.store.views.job(short.job_id)
                 await self._look_at(job)
@@ -152,12 +153,12 @@ class Auditor:
     # ------------------------------------------------------------ what comes to an end
 
     async def batches_under_way(self) -> list[BatchId]:
-        return [b.batch_id for b in await self.store.views.batches(limit=ALL) if b.state is BatchState.ACTIVE]
+        return [b.batch_id for b in await batches_of(self.store, limit=ALL) if b.state is BatchState.ACTIVE]
 
     async def check_promises(self) -> None:
         """Check that every acknowledged batch exists once, with all of its jobs."""
-        there = Counter(batch.name for batch in await self.store.views.batches(limit=ALL))
-        for batch in await self.store.views.batches(limit=ALL):
+        there = Counter(batch.name for batch in await batches_of(self.store, limit=ALL))
+        for batch in await batches_of(self.store, limit=ALL):
             if batch.name in self.promised and batch.counts.jobs_total != self.promised[batch.name]:
                 self.breaches.append(f"batch {batch.name} has {batch.counts.jobs_total} jobs")
         for name in self.promised:

@@ -7,11 +7,11 @@ from store.memory import AllShards
 from store.memory.ledger import MemoryLedger
 from tests.memory.attention import MemoryAttention
 from tests.memory.files import MemoryApplications, MemoryForecasts, MemoryHistory, MemoryTrickles, MemoryUploads
-from tests.memory.insight import MemoryHostLists, MemoryInsight
+from tests.memory.insight import MemoryGenerations, MemoryHostLists, MemoryInsight
 from tests.memory.notifications import MemoryNotifications
 from tests.memory.ordering import MemoryOrderingRules
 from tests.memory.people import MemoryAccess, MemoryParticipation, MemoryPeople, MemoryRestrictions, MemoryVolunteers
-from tests.memory.repeating import MemoryRepeating
+from tests.memory.repeating import MemoryRepeating, MemorySubmissions
 from tests.memory.settings import MemoryArrivals, MemoryProcessReports, MemorySamples, MemorySettings, MemorySimulations
 from tests.memory.views import MemoryListings, MemoryViews, MemoryVolunteerViews
 
@@ -23,10 +23,12 @@ class MemoryStore(store.memory.MemoryStore):
 
     applications: MemoryApplications
     forecasts: MemoryForecasts
+    generations: MemoryGenerations
     history: MemoryHistory
     insight: MemoryInsight
     people: MemoryPeople
     settings: MemorySettings
+    submissions: MemorySubmissions
     uploads: MemoryUploads
     views: MemoryViews
     volunteers: MemoryVolunteers
@@ -38,12 +40,14 @@ class MemoryStore(store.memory.MemoryStore):
         self.ledger = MemoryLedger(registry, work, self.trickles)
         self.applications = MemoryApplications(registry, work)
         self.forecasts = MemoryForecasts(registry, work)
+        self.generations = MemoryGenerations(registry, work)
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
         self.attention = MemoryAttention(work, self.forecasts)
         self.people = MemoryPeople(registry, work, book)
         self.repeating = MemoryRepeating(registry, work, book)
         self.settings = MemorySettings(registry, work)
+        self.submissions = MemorySubmissions(registry, work, book)
         self.uploads = MemoryUploads(registry, work)
         self.views = MemoryViews(registry, work)
         self.volunteers = MemoryVolunteers(registry, work)
@@ -58,7 +62,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.process_reports = MemoryProcessReports()
         self.samples = MemorySamples(work)
         self.simulations = MemorySimulations()
-        self.notifications = MemoryNotifications(self.access)
+        self.notifications = MemoryNotifications()
 
     async def close(self) -> None:
         """There is nothing to close."""

@@ -9,10 +9,11 @@ import store.memory.applications
 import store.memory.forecasts
 import store.memory.ledger
 import store.memory.sweeping
-from domain.apps import App, AppFile, VersionUse
+from domain.apps import App, AppFile, PlanClass, VersionState, VersionUse
+from domain.batches import BatchState
 from domain.dispatch import Trickle
 from domain.errors import AlreadyExistsError, NotFoundError
-from domain.forecasts import ForecastPoint, ForecastRecord
+from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.history import FinishedMonth, OutputPage, month_of
 from domain.host_lists import RecentFailures
 from domain.jobs import InstanceState
@@ -23,6 +24,18 @@ from store.memory.rows import StoredJob
 
 
 class MemoryApplications(store.memory.applications.MemoryApplications):
+    async def apps(self) -> Sequence[App]:
+        return list(self._registry.apps.values())
+
+    async def plan_classes(self) -> Mapping[str, PlanClass]:
+        return dict(sorted(self._registry.plan_classes.items()))
+
+    async def set_version_state(self, app_version_id: AppVersionId, state: VersionState) -> None:
+        versions = self._registry.versions
+        if app_version_id not in versions:
+            raise NotFoundError("app version", app_version_id)
+        versions[app_version_id] = replace(versions[app_version_id], state=state)
+
     async def set_app(self, app: App) -> None:
         """Change everything except the name, because files are named after it."""
         known = self._registry.apps.get(app.app_id)
@@ -135,6 +148,33 @@ class MemoryTrickles(store.memory.ledger.MemoryTrickles):
 
 
 class MemoryForecasts(store.memory.forecasts.MemoryForecasts):
+    async def health(self) -> Sequence[ForecastHealth]:
+        return [self._health(app) for app in sorted(self._registry.apps.values(), key=lambda app: app.app_id)]
+
+    def _health(self, app: App) -> ForecastHealth:
+        active = [
+            batch.batch_id
+            for batch in self._work.batches.values()
+            if batch.state is BatchState.ACTIVE and batch.new.app_id == app.app_id
+        ]
+        made = [self._last[batch_id][0] for batch_id in active if batch_id in self._last]
+        return ForecastHealth(
+            app.app_id,
+            app.name,
+            len(active),
+            len(active) - len(made),
+            min(made, default=None),
+            max(made, default=None),
+            self._accuracies.get(app.app_id),
+        )
+
+    async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
+        found = {batch_id: self._work.forecasts.get(batch_id) for batch_id in batch_ids}
+        return {batch_id: forecasts[-1] for batch_id, forecasts in found.items() if forecasts}
+
+    async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
+        return self._work.forecasts.get(batch_id, [])[-limit:]
+
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
         kept = self._work.forecasts.get(batch_id, [])
         if not kept:

@@ -8,7 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import exp
 
-import store.memory.insight
+import numpy as np
+
+import store.memory.percentiles
+import store.memory.waiting
 from domain.apps import App, VersionState, spread_of
 from domain.batches import BatchState
 from domain.credit import NO_CREDIT, CreditKind
@@ -31,11 +34,11 @@ from domain.host_lists import (
 from domain.hosts import Host
 from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short, WorkAhead
 from domain.jobs import InstanceState
+from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
 from domain.restrictions import pause_of
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
 from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
-from store.memory.percentiles import MemoryGenerations
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredHost, StoredInstance, StoredJob
 from store.memory.work import Work
@@ -43,7 +46,7 @@ from store.memory.work import Work
 SLOWEST = 0.1
 
 
-class MemoryInsight(store.memory.insight.MemoryInsight):
+class MemoryInsight(store.memory.waiting.MemoryInsight):
     async def recent_callers(self, limit: int) -> Sequence[Caller]:
         latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
         return [self._caller(stored) for stored in latest[:limit]]
@@ -154,6 +157,26 @@ def _key_of(host: Host, sort: HostSort) -> float:
             return host.cpu_availability_fraction
         case _:
             return 0.0
+
+
+class MemoryGenerations(store.memory.percentiles.MemoryGenerations):
+    async def percentiles_of(self, host_id: HostId) -> Sequence[StoredPercentile]:
+        return sorted(self.latest(host_id), key=lambda one: one.app_version_id)
+
+    def latest(self, of_host: HostId | None = None) -> list[StoredPercentile]:
+        """Return the last full run's rows for one host, or for all."""
+        latest = next((one for one in reversed(self._generations) if one.full), None)
+        found: list[StoredPercentile] = []
+        for table in latest.percentiles if latest is not None else []:
+            assert table.dtype.names == tuple(name for name, _ in PERCENTILE_FIELDS)
+            chosen = table if of_host is None else table[table["host_id"] == of_host]
+            for host_id, version_id, p, x, y in chosen.tolist():
+                found.append(StoredPercentile(host_id, AppVersionId(version_id), p, _known(x), _known(y)))
+        return found
+
+
+def _known(number: float) -> float | None:
+    return None if np.isnan(number) else number
 
 
 class MemoryHostLists:

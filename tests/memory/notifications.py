@@ -6,37 +6,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from domain.errors import ConflictError, NotFoundError
-from domain.notifications import MOST_SUBSCRIPTIONS, Channel, DeliveryRow, EventKind, Subscription
+from domain.notifications import MOST_SUBSCRIPTIONS, DeliveryRow, EventKind, Subscription
 from domain.units import Instant, PersonId, Seconds, SubscriptionId
-from tests.memory.people import MemoryAccess
 
 
 class MemoryNotifications:
-    def __init__(self, people: MemoryAccess) -> None:
-        self._people = people
+    def __init__(self) -> None:
         self._kept: dict[int, Subscription] = {}
         self._added = 0
 
-    async def add(
-        self,
-        person_id: PersonId,
-        channel: Channel,
-        address: str,
-        *,
-        kinds: Sequence[str],
-        project_wide: bool,
-        interval_s: Seconds,
-        confirmed_at: Instant | None,
-        now: Instant,
-    ) -> Subscription:
-        if len(await self.subscriptions(person_id=person_id, limit=MOST_SUBSCRIPTIONS)) == MOST_SUBSCRIPTIONS:
+    async def add(self, new: Subscription) -> Subscription:
+        if len(await self.subscriptions(person_id=new.person_id, limit=MOST_SUBSCRIPTIONS)) == MOST_SUBSCRIPTIONS:
             raise ConflictError("too many subscriptions")
-        [person] = [one.name for one in await self._people.people(limit=10_000) if one.person_id == person_id]
         self._added += 1
-        number, texts = SubscriptionId(self._added), tuple(kinds)
-        self._kept[number] = Subscription(
-            number, person_id, person, channel, address, texts, project_wide, interval_s, now, confirmed_at
-        )
+        number = SubscriptionId(self._added)
+        self._kept[number] = replace(new, subscription_id=number)
         return self._kept[number]
 
     async def subscription(self, subscription_id: int) -> Subscription:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
-from domain.ordered_work import Grant, LeafUsage, WindowUsage
+from domain.ordered_work import Grant
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.units import AccountId, BatchId, HostId, Instant, Seconds
 from domain.usage import Amounts, DecayedUsage, UsageRow
@@ -56,12 +56,6 @@ class MemoryOrderingRules:
         if key not in self._book.limits:
             raise NotFoundError("limit", " ".join(key).strip())
         del self._book.limits[key]
-
-    async def usage(self) -> Sequence[LeafUsage]:
-        return [self._book.usage[leaf] for leaf in sorted(self._book.usage)]
-
-    async def windows(self) -> Sequence[WindowUsage]:
-        return [self._book.windows[key] for key in sorted(self._book.windows)]
 
     async def months_until(self) -> Instant | None:
         return None

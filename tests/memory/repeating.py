@@ -1,24 +1,51 @@
-"""Retries failed jobs of a batch, and copies batches, in memory."""
+"""Aborts batches, retries failed jobs of a batch, and copies batches, in memory."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 
-from domain.batches import BatchState
+import store.memory.submissions
+from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, NotFoundError
-from domain.jobs import JobState
-from domain.submission import NewJob
+from domain.jobs import InstanceState, JobState
+from domain.submission import NewJob, SubmissionKey
 from domain.units import BatchId, InstanceId, Instant, JobClassId
 from domain.views import FailedInstance
 from lifecycle.states import JOB_ERRORS
-from priority.logical_time import notes_of_reopened
+from priority.logical_time import abort_refund, notes_of_reopened
 from store.counting import job_counts
-from store.memory.ordering import OrderBook, ordered_batch
+from store.memory.ordering import OrderBook, correct_logical_times, ordered_batch
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch, StoredInstance, StoredJob
 from store.memory.work import OnTables, Work
+
+
+class MemorySubmissions(store.memory.submissions.MemorySubmissions):
+    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
+        batch = self._work.batches.get(batch_id)
+        if batch is None:
+            raise NotFoundError("batch", batch_id)
+        if batch.state is not BatchState.ACTIVE:
+            return batch.as_batch()
+        self._work.end_batch(batch, BatchState.ABORTED, now=now)
+        refund = abort_refund(ordered_batch(batch, self._book, self._work.batches))
+        if refund is not None and not self.lock(batch.new.submitter_id).locked():
+            correct_logical_times(self.registry, self._work, [refund])
+        for job_id in batch.job_ids:
+            job = self._work.jobs[job_id - 1]
+            if job.state is JobState.OPEN:
+                self._work.end_job(job, JobState.CANCELLED, now=now)
+                for row in job.instances:
+                    if row.state is InstanceState.UNSENT:
+                        self._work.step(row, InstanceState.CANCELLED)
+        return batch.as_batch()
+
+    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
+        before, at = self.keys[key.owner, key.key]
+        self.keys[key.owner, key.key] = (replace(before, answer=json.loads(json.dumps(answer))), at)
 
 
 class MemoryRepeating(OnTables):

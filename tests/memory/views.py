@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 
-import store.memory.insight
+import store.memory.waiting
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.credit import NO_CREDIT, CreditKind
 from domain.errors import NotFoundError
@@ -38,11 +38,7 @@ from tests.memory.files import MemoryForecasts
 from tests.recount import instance_counts
 
 
-class MemoryViews(store.memory.insight.MemoryViews):
-    async def batches(self, *, limit: int, before: BatchId | None = None) -> Sequence[Batch]:
-        ids = sorted((id_ for id_ in self._work.batches if before is None or id_ < before), reverse=True)
-        return [self._work.batches[batch_id].as_batch() for batch_id in ids[:limit]]
-
+class MemoryViews(store.memory.waiting.MemoryViews):
     async def jobs(self, batch_id: BatchId, *, limit: int, after: JobId | None = None) -> Sequence[JobRow]:
         batch = self._work.batches.get(batch_id)
         if batch is None:

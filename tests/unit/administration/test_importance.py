@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from administration.ordering.importance import NewDeadline, set_importance
+from administration.ordering.importance import ImportanceBody, set_importance
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
 from domain.units import BatchId, Instant, later
@@ -45,12 +45,12 @@ async def account_of(store: MemoryStore, batch_id: BatchId) -> str:
 async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
-    await set_importance(as_postgres(store), batch_id, account="institute", user_priority=-7)
+    await set_importance(as_postgres(store), batch_id, ImportanceBody(account="institute", user_priority=-7), now=NOW)
 
     assert await account_of(store, batch_id) == "institute"
     assert (await store.views.batch(batch_id)).user_priority == -7
     with states(InvalidInputError, "account:", "submitter ada", "(institute, lab)", "'elsewhere'"):
-        await set_importance(as_postgres(store), batch_id, account="elsewhere")
+        await set_importance(as_postgres(store), batch_id, ImportanceBody(account="elsewhere"), now=NOW)
 
 
 async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -> None:
@@ -58,8 +58,8 @@ async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -
     await a_sent_instance(store, batch_id, await a_registered_host(store, last_rpc_at=NOW))
 
     with states(InvalidInputError, "without sent instances", "got '1 sent instances'"):
-        await set_importance(as_postgres(store), batch_id, account="institute")
-    await set_importance(as_postgres(store), batch_id, account="lab")  # unchanged
+        await set_importance(as_postgres(store), batch_id, ImportanceBody(account="institute"), now=NOW)
+    await set_importance(as_postgres(store), batch_id, ImportanceBody(account="lab"), now=NOW)  # unchanged
 
     assert await account_of(store, batch_id) == "lab"
 
@@ -71,8 +71,8 @@ async def test_move_needs_permissions_in_the_new_account(store: MemoryStore) -> 
 
     for batch_id, match in ((raised, "user_priority"), (expedited, "expedite")):
         with pytest.raises(InvalidInputError, match=match):
-            await set_importance(as_postgres(store), batch_id, account="institute")
-    await set_importance(as_postgres(store), raised, account="institute", user_priority=0)
+            await set_importance(as_postgres(store), batch_id, ImportanceBody(account="institute"), now=NOW)
+    await set_importance(as_postgres(store), raised, ImportanceBody(account="institute", user_priority=0), now=NOW)
 
     assert await account_of(store, raised) == "institute"
 
@@ -80,14 +80,14 @@ async def test_move_needs_permissions_in_the_new_account(store: MemoryStore) -> 
 async def test_deadline_can_move_into_the_future(store: MemoryStore) -> None:
     dated, plain = await submitted(store, qos="short_deadline", deadline_s=3600.0), await submitted(store)
 
-    await set_importance(as_postgres(store), dated, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+    await set_importance(as_postgres(store), dated, ImportanceBody(deadline_at=later(NOW, 7200.0)), now=NOW)
 
     assert (await store.views.batch(dated)).deadline_at == later(NOW, 7200.0)
     with states(InvalidInputError, "qos short_deadline"):
-        await set_importance(as_postgres(store), plain, deadline=NewDeadline(later(NOW, 7200.0), NOW))
+        await set_importance(as_postgres(store), plain, ImportanceBody(deadline_at=later(NOW, 7200.0)), now=NOW)
     for at in (NOW, Instant(1e300), Instant(float("inf")), Instant(float("nan"))):
         with states(InvalidInputError, "deadline_at:", "after now"):
-            NewDeadline(at, NOW)
+            await set_importance(as_postgres(store), dated, ImportanceBody(deadline_at=at), now=NOW)
 
 
 async def test_ended_batch_cannot_change(store: MemoryStore) -> None:
@@ -95,16 +95,18 @@ async def test_ended_batch_cannot_change(store: MemoryStore) -> None:
     await store.submissions.abort_batch(batch_id, now=NOW)
 
     with pytest.raises(NotFoundError, match="active batch"):
-        await set_importance(as_postgres(store), batch_id, account="institute")
+        await set_importance(as_postgres(store), batch_id, ImportanceBody(account="institute"), now=NOW)
     with states(InvalidInputError, "user priority", "level", "queue", "account", "deadline"):
-        await set_importance(as_postgres(store), batch_id)
+        await set_importance(as_postgres(store), batch_id, ImportanceBody(), now=NOW)
 
 
 async def test_invalid_change_changes_nothing(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
     with pytest.raises(InvalidInputError, match="user_priority"):
-        await set_importance(as_postgres(store), batch_id, account="institute", queue="express", user_priority=5)
+        await set_importance(
+            as_postgres(store), batch_id, ImportanceBody(account="institute", queue="express", user_priority=5), now=NOW
+        )
 
     batch = await store.views.batch(batch_id)
     assert (await account_of(store, batch_id), batch.queue) == ("lab", "normal")

@@ -18,9 +18,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from administration.access.who import Person
-from administration.collecting import collect
-from administration.results import CutFileError, OutputState, Result, Results, sees_results, tar_of
-from api.batches import file_headers
+from administration.collecting import collect, new_index
+from administration.results import CutFileError, OutputState, Result, Results, row_of, sees_results, tar_of
+from api.results import file_headers
 from cli.results import PatientResults
 from domain.access import Right, Role
 from domain.dispatch import Upload
@@ -37,6 +37,15 @@ from transfer.project_files import ProjectFiles
 from transfer.upload_folder import UploadFolder
 
 OUTPUTS = (Output("out", 100), Output("log", 100, optional=True), Output("plot.png", 100))
+JOB = {
+    "job_id": 7,
+    "because": "@SUM(A1)",
+    "command_line": "=cmd|' /C calc'!A0",
+    "inputs": ["+1", "b"],
+    "outputs": [{"name": "out", "state": "here"}],
+    "exit_status": -5,
+    "elapsed_s": None,
+}
 
 
 def an_instance(instance_id: int, state: InstanceState, *positions: int) -> InstanceRow:
@@ -468,3 +477,19 @@ async def test_truncated_download_is_removed(tmp_path: Path) -> None:
             await client.fetch_output(7, "out", tmp_path / "out")
 
     assert files_in(tmp_path) == {}
+
+
+def test_table_of_results_has_no_formulas(tmp_path: Path) -> None:
+    path = tmp_path / "index.csv"
+    with new_index(path) as index:
+        index.writerow(row_of(JOB, "07"))
+        index.writerow(row_of({**JOB, "command_line": "\t=1", "because": "\r=1"}, "=08"))
+    with path.open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert [first[name] for name in ("because", "command_line", "inputs")] == [
+        "'@SUM(A1)",
+        "'=cmd|' /C calc'!A0",
+        "'+1 b",
+    ]
+    assert [first[name] for name in ("i", "job_id", "exit_status", "elapsed_s")] == ["07", "7", "-5", ""]
+    assert [second[name] for name in ("command_line", "because", "files")] == ["'\t=1", "'\r=1", "'=08/out"]

@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from administration.simulations.runs import SimulationRuns
 from api.serving import Table, problems
-from api.simulations import SimulationsApi
+from api.settings import SimulationsApi
 from api.table import Ask, Route, operations_of
 from domain.units import later
 from domain.views import SILENT_S, SimulationState

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from domain.batches import Batch, BatchState, QoS
-from domain.errors import InvalidInputError, NotFoundError
+from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.jobs import Input, JobClass
 from domain.ordered_work import SubmissionOrder
 from domain.ordering_settings import OrderingSettings
-from domain.submission import NewBatch, NewJob, SubmissionKey, SubmittedBefore, SubmitterLimits
+from domain.submission import NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import AccountId, AppId, BatchId, Instant, JobClassId, SubmitterId
 from jobs.ports import BatchWriter, Submissions
 from jobs.spec import BatchSpec, parse_batch, with_rows
-from jobs.submission import SubmissionPorts, submit
+from jobs.submission import CopiedJobs, SubmissionPorts, checked, classes_to_copy, submit, write
 from tests.builders import NOW
 from tests.facts import missing, states
 from tests.memory import MemoryStore
+from tests.stores import batches_of
 from tests.unit.jobs.projects import HandClock, KnownFiles, a_project
 from tests.worlds import a_registered_app, a_registered_version, waiting_of
+
+JOBS = {
+    "jobs": {"fpops_est": 1e12, "quorum": 2},
+    "job": [{"count": 2, "command_line": "--part {i}"}, {"fpops_est": 4e12, "inputs": [{"name": "in.txt"}]}],
+}
 
 
 def a_spec(jobs: Mapping[str, object] | None = None, /, **changes: object) -> BatchSpec:
@@ -44,7 +51,7 @@ async def submitted(store: MemoryStore, spec: BatchSpec, *files: str, **options:
 
 
 async def nothing_is_written(store: MemoryStore) -> bool:
-    batches = await store.views.batches(limit=10)
+    batches = await batches_of(store, limit=10)
     return not batches and (await store.people.submitter("ada")).logical_at == 0.0
 
 
@@ -89,15 +96,6 @@ class Counted:
     async def submission(self) -> AsyncIterator[BatchWriter]:
         async with self._submissions.submission() as self._writer:
             yield self
-
-    async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:
-        return await self._submissions.submitted_before(key, now=now)
-
-    async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:
-        await self._submissions.note_answer(key, answer)
-
-    async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        return await self._submissions.abort_batch(batch_id, now=now)
 
     async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
         return await self._open().standing(submitter_id, now=now)
@@ -270,3 +268,51 @@ async def test_file_changed_during_submission_leaves_nothing(store: MemoryStore)
     with states(InvalidInputError, "jobs_csv:", "8000 jobs", "got 7999"):
         await submitted(store, with_rows(spec, rows))
     assert await nothing_is_written(store)
+
+
+async def copied(store: MemoryStore, batch_id: BatchId) -> BatchId:
+    ports = SubmissionPorts(store.submissions, store.people, store.applications, KnownFiles())
+    batch = await store.views.batch(batch_id)
+    classes = await store.views.classes_of_batch(batch_id)
+    spec = parse_batch(
+        {"app": "pi", "qos": "throughput", "submitter": "ada", "name": "copy", "jobs": {"count": 1, "fpops_est": 1}}
+    )
+    jobs = await classes_to_copy(batch_id, batch.counts.jobs_total, classes, store.repeating)
+    made = replace(
+        await checked(replace(spec, jobs=jobs), ports=ports), copied=CopiedJobs(batch_id, classes, store.repeating)
+    )
+    return await write(made, submissions=store.submissions, ordering=OrderingSettings(), clock=HandClock())
+
+
+async def a_submitted(store: MemoryStore) -> BatchId:
+    await a_registered_version(store)
+    ports = SubmissionPorts(store.submissions, store.people, store.applications, KnownFiles("in.txt"))
+    spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", **JOBS})
+    return await submit(spec, ports=ports, ordering=OrderingSettings(), clock=HandClock())
+
+
+async def test_copy_has_the_same_jobs_and_new_instances() -> None:
+    store = await a_project()
+    first = await a_submitted(store)
+
+    second = await copied(store, first)
+
+    one, other = await store.views.jobs(first, limit=9), await store.views.jobs(second, limit=9)
+    assert [(job.command_line, job.inputs) for job in one] == [(job.command_line, job.inputs) for job in other]
+    sizes = [
+        sorted((c.fpops_est_flop, c.quorum, c.inputs) for c in await store.views.classes_of_batch(id_))
+        for id_ in (first, second)
+    ]
+    assert sizes[0] == sizes[1]
+    batch = await store.views.batch(second)
+    assert (batch.name, batch.qos.value, batch.counts.unsent, batch.counts.jobs_total) == ("copy", "throughput", 6, 3)
+    whole = [(await store.views.batch(id_)).logical_end_at for id_ in (first, second)]
+    assert whole[1] > whole[0]  # the copy is charged like any batch
+
+
+async def test_copy_of_a_purged_batch_is_refused() -> None:
+    store = await a_project()
+    batch_id = await a_submitted(store)
+    classes = await store.views.classes_of_batch(batch_id)
+    with pytest.raises(ConflictError):
+        await classes_to_copy(batch_id, 99, classes, store.repeating)

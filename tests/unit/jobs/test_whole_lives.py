@@ -14,6 +14,7 @@ from jobs.build import JobsPorts, JobsServices, build
 from jobs.comparisons import Compared, Comparison
 from tests.builders import a_job_class
 from tests.memory import MemoryStore
+from tests.stores import batches_of
 from tests.unit.jobs.projects import HandClock, a_project
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report, waiting_of
 
@@ -37,7 +38,7 @@ def services(store: MemoryStore, clock: HandClock) -> JobsServices:
 async def behave(store: MemoryStore, batch_id: int, behaviour: str, clock: HandClock) -> None:
     """Send the first unsent instance to a new host, which acts as `behaviour` says."""
     host = await a_registered_host(store)
-    [batch] = await store.views.batches(limit=1)
+    [batch] = await batches_of(store, limit=1)
     assert batch.batch_id == batch_id
     now = clock.now()
     sent = await a_sent_instance(store, batch.batch_id, host, sent_at=now, due_at=later(now, 60.0))

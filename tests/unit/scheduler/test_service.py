@@ -24,6 +24,7 @@ from scheduler.selection import choose
 from scheduler.service import RequestService
 from tests.builders import NOW, a_job_class, a_plan_class, an_app_version
 from tests.facts import missing
+from tests.stores import batches_of
 from tests.unit.scheduler.project import (
     KEY,
     OLD_KEY,
@@ -1038,7 +1039,7 @@ async def rival(project: Project) -> RegisteredHost:
 async def taken_by(project: Project, host: RegisteredHost, count: int) -> RequestWrites:
     """Send the first waiting instances to another host."""
     version = await the_version(project.store)
-    candidates = (await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id))[:count]
+    candidates = (await waiting_of(project.store, (await batches_of(project.store, limit=1))[0].batch_id))[:count]
     return RequestWrites(host.host, assignments=tuple(an_assignment(c, host, version) for c in candidates))
 
 
@@ -1114,8 +1115,8 @@ async def test_slot_with_a_sibling_on_the_host_stays_for_others() -> None:
     await project.answer(a_request(cpu_req_s=Seconds(1.0), cpu_req_instances=0.0))
     forgetful = JobArray(project.clock, lambda: project.shelf.held.settings.feeder)
     project.array = forgetful  # another worker's array, which does not know of the sibling
-    [second] = await waiting_of(project.store, (await project.store.views.batches(limit=1))[0].batch_id)
-    batch = (await project.store.views.batches(limit=1))[0]
+    [second] = await waiting_of(project.store, (await batches_of(project.store, limit=1))[0].batch_id)
+    batch = (await batches_of(project.store, limit=1))[0]
     [job_class] = await project.store.views.classes_of_batch(batch.batch_id)
     forgetful.place(replace(second, sibling_hosts=(), sibling_volunteers=()), batch, job_class)
 

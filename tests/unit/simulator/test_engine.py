@@ -134,7 +134,7 @@ def test_batches_are_ordered_by_what_their_submitters_have_used() -> None:
     unfair, fair = by_turn.record.shares.gap_fraction, by_share.record.shares.gap_fraction
     assert unfair is not None and fair is not None and fair < 0.8 * unfair
     assert isinstance(by_share.store, MemoryStore)
-    usage = run_without_threads(by_share.store.ordering_rules.usage())
+    usage = run_without_threads(by_share.store.ordering.view()).usage
     assert any(one.usage.amounts.flop > 0 for one in usage)
 
 

@@ -128,7 +128,7 @@ async def test_usage_is_forgotten_by_half_in_a_half_life(project: Project) -> No
     adas = await project.submit("ada")
     await project.send(adas, 4)
     await project.order(half_life_s=1000.0)
-    [usage] = [one for one in await project.store.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.store.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == 4 * 3.6e12
     assert usage.usage.read(later(NOW, 1000.0), Seconds(1000.0)).flop == 2 * 3.6e12
 
@@ -144,7 +144,7 @@ async def test_lost_work_is_refunded_and_good_work_corrected(project: Project) -
 
     await project.order()
 
-    [usage] = [one for one in await store.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await store.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.usage.amounts.flop == pytest.approx(6 * 1.8e12)
     assert usage.accuracies == (0.5,) * 6
 
@@ -153,12 +153,12 @@ async def test_the_same_is_never_charged_twice(project: Project) -> None:
     adas = await project.submit("ada")
     await project.send(adas, 3)
     await project.order()
-    first = list(await project.store.ordering_rules.usage())
+    first = list((await project.store.ordering.view()).usage)
 
     done = await project.order()
 
     assert done.charged == 0
-    assert list(await project.store.ordering_rules.usage()) == first
+    assert list((await project.store.ordering.view()).usage) == first
 
 
 async def test_a_new_batch_stands_by_its_submitters_usage_at_once(project: Project) -> None:
@@ -308,7 +308,7 @@ async def test_a_batch_may_be_submitted_in_a_further_account(project: Project) -
     await project.send(batch_id, 1)
     await project.order()
 
-    [usage] = [one for one in await project.store.ordering_rules.usage() if one.usage.amounts.flop]
+    [usage] = [one for one in (await project.store.ordering.view()).usage if one.usage.amounts.flop]
     assert usage.leaf == ((await project.batch(batch_id)).submitter_id, (await project.batch(batch_id)).account_id)
 
 
