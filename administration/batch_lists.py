@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from administration.names import checked_text
 from domain.batches import BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.units import Instant
-from domain.views import BatchChoice, BatchSort
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from store.postgres import PostgresStore
 
 Id = TypeVar("Id", bound=int)
+
+LOOKED_AT = 20_000  # batches that one page searches for selected ones
 
 
 async def batch_choice(
@@ -53,6 +55,26 @@ async def batch_choice(
         blocked,
         checked_text(text.strip(), "q"),
     )
+
+
+async def list_page(
+    store: PostgresStore,
+    choice: BatchChoice,
+    sort: BatchSort,
+    *,
+    after: BatchPlace | None,
+    limit: int,
+    looked_at: int = LOOKED_AT,
+) -> tuple[Sequence[ListedBatch], BatchPlace | None]:
+    """Return a page of batches, and the place after which the next one starts; None on the last page.
+
+    A page of selected batches searches `looked_at` batches: it may be short, or empty.
+    """
+    by_id, end = sort.key == "id", None
+    if by_id and choice.is_sparse:
+        end = await store.listings.place_at(sort, after=after, number=looked_at)
+    found = await store.listings.batches(choice, sort, after=after, limit=limit + 1, until=end)
+    return found[:limit], BatchPlace.of(found[limit - 1].batch, sort) if len(found) > limit else end
 
 
 def _refuse(field: str, expected: str, got: object) -> None:

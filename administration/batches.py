@@ -18,6 +18,7 @@ import msgspec
 import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
+from administration.batch_lists import list_page
 from administration.forecasts.service import preview_as_json, risk_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
@@ -340,11 +341,9 @@ class Batches:
     async def listed(
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
-        """Return a page of batches as JSON, and its last place; None on the last page."""
-        found = await self._store.listings.batches(choice, sort, after=after, limit=limit + 1)
-        page = [one.batch for one in found[:limit]]
-        last = BatchPlace.of(page[-1], sort) if len(found) > limit else None
-        return await self._as_json(page, {one.batch.batch_id: one for one in found}), last
+        """Return a page of batches as JSON, and the place after which the next one starts; None on the last page."""
+        found, last = await list_page(self._store, choice, sort, after=after, limit=limit)
+        return await self._as_json([one.batch for one in found], {one.batch.batch_id: one for one in found}), last
 
     async def abort(self, batch_id: BatchId) -> None:
         """Abort a batch. Raises NotFoundError."""

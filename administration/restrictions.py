@@ -1,14 +1,18 @@
-"""Bans and limits volunteers and hosts, and pauses apps, queues and batches, on behalf of operators."""
+"""Bans and limits volunteers and hosts, and pauses apps, queues and batches. Submitters may pause their own batches."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 
+from aiohttp import web
+
+from administration.access.who import NotAllowedError, Person, admit, admit_owner
 from administration.names import checked_text
 from administration.show import shown
+from domain.access import Role
 from domain.apps import App
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
@@ -21,11 +25,51 @@ LARGEST = {Restricted.BATCH: 2**62}
 LARGEST_ID = 2**31 - 1
 
 
+async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Restricted, name: str) -> Person:
+    """Return the caller if allowed to set and lift a restriction: an operator, or the submitter of a batch.
+
+    A submitter cannot resume a batch that an operator paused. Raises NotSignedInError, NotAllowedError, NotFoundError.
+    """
+    if kind is not Restricted.BATCH:
+        return admit(request, Role.OPERATOR)
+    person = admit(request, Role.SUBMITTER)
+    if person.may(Role.OPERATOR):
+        return person
+    batch = await store.views.batch(BatchId(_id_of(kind, name)))
+    admit_owner(request, batch.submitter_id)
+    found = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+    pause = found.get((kind, str(batch.batch_id)))
+    if not await may_resume(store, person, batch, pause):
+        raise NotAllowedError(f"batch {batch.batch_id} is paused by an operator: only operators can resume it")
+    return person
+
+
+async def may_resume(store: PostgresStore, person: Person, batch: Batch, pause: Restriction | None) -> bool:
+    """Return whether a user may pause a batch, or change its pause. Pauses by operators belong to operators."""
+    if person.may(Role.OPERATOR) or not (person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)):
+        return person.may(Role.OPERATOR)
+    if pause is None or pause.set_by == person.name:
+        return True
+    with suppress(NotFoundError):
+        by = await store.access.person(pause.set_by)
+        return by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
+    return False
+
+
 async def restrict(
-    store: PostgresStore, kind: Restricted, name: str, *, max_jobs: int, why: str, by: str, now: Instant
+    store: PostgresStore,
+    kind: Restricted,
+    name: str,
+    *,
+    max_jobs: int,
+    why: str,
+    by: str,
+    now: Instant,
+    abort: bool = False,
 ) -> shapes.RestrictionShown:
     """Set a restriction, or replace it. `name` is an id, a volunteer's e-mail address, or the name of an app or queue.
 
+    `abort`: a ban ends the jobs in progress at once; the hosts are asked to drop them at their next requests.
     Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
     """
     if not why.strip():
@@ -33,11 +77,15 @@ async def restrict(
     most = 0 if kind.is_work else MOST_JOBS
     if not 0 <= max_jobs <= most:
         raise InvalidInputError("max_jobs", f"a whole number from 0 to {most}", max_jobs)
+    if abort and (kind.is_work or max_jobs):
+        raise InvalidInputError("abort", "false, because only a ban (max_jobs 0) ends jobs in progress", abort)
     key = await key_of(store, kind, name)
     if kind is Restricted.BATCH and (await store.views.batch(BatchId(int(key)))).state is not BatchState.ACTIVE:
         raise ConflictError(f"batch {key} has ended")
-    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now)
+    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now, abort)
     await store.restrictions.put(made)
+    if abort:
+        await store.restrictions.abort_jobs(kind, key)
     return restriction_as_json(made, await _apps(store) if kind is Restricted.APP else {})
 
 
@@ -60,6 +108,15 @@ async def listed(store: PostgresStore) -> list[shapes.RestrictionShown]:
     found = await store.restrictions.restrictions()
     apps = await _apps(store) if any(one.kind is Restricted.APP for one in found) else {}
     return [restriction_as_json(one, apps) for one in found]
+
+
+async def restriction(store: PostgresStore, kind: Restricted, name: str) -> shapes.RestrictionShown:
+    """Return the restriction of an object. Raises InvalidInputError, NotFoundError."""
+    named = {(one["kind"], one["name"]): one for one in await listed(store)}
+    key = name if kind is Restricted.APP or (kind, name) in named else await key_of(store, kind, name)
+    if (kind, key) not in named:
+        raise NotFoundError("restriction", f"{kind} {name}")
+    return named[kind, key]
 
 
 async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:

@@ -13,6 +13,7 @@ from administration.names import checked_text
 from administration.show import shown
 from api.paging import Page, cursor_of, key_of, page_of
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Act, ActChoice, Right, Role, Token
 from domain.units import Instant, TokenId
 from muster_client import shapes
@@ -106,7 +107,25 @@ class AccessApi:
         invited = await self._authenticator.people.add(body.name, role=Role(body.role), submitter=body.submitter)
         return shown(shapes.InvitedShown, invited)
 
-    @operation("PATCH", "/people/{name}", "Change a role, or disable the account.", right=Right.OPERATE, errors=(404,))
+    @operation(
+        "GET",
+        "/people/{name}",
+        "An operator, submitter or viewer account.",
+        right=Right.OPERATE,
+        errors=(404,),
+        edited=edited_part("role", "submitter_id", "active"),
+    )
+    async def person(self, ask: Ask[PersonParams, None]) -> shapes.PersonShown:
+        return shown(shapes.PersonShown, await self._authenticator.store.person(ask.params.name))
+
+    @operation(
+        "PATCH",
+        "/people/{name}",
+        "Change a role, or disable the account.",
+        right=Right.OPERATE,
+        errors=(404,),
+        shown_by="person",
+    )
     async def set_person(self, ask: Ask[PersonParams, PersonBody]) -> shapes.PersonShown:
         body, name = ask.body, ask.params.name
         role = None if body.role is None else Role(body.role)

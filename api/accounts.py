@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from administration.accounts import AccountKeys, add_volunteer
+from administration.accounts import AccountKeys, add_volunteer, checked_email
 from administration.names import checked_name, checked_shares, checked_text
 from administration.ordering.accounts import AccountTree
 from administration.ordering.sharing import Sharing
@@ -110,6 +110,7 @@ class AccountsApi:
         "/account-tree",
         "Add and change accounts and submitters, all rows or none; deletes nothing. Returns the rows that changed.",
         right=Right.OPERATE,
+        edits=True,
     )
     async def load_account_tree(self, ask: Ask[NoParams, TreeBody]) -> shapes.TreeShown:
         rows = [
@@ -261,6 +262,7 @@ class AccountsApi:
         "Delete an account that contains no accounts, submitters or batches.",
         right=Right.OPERATE,
         errors=(404, 409),
+        shown_by="account",
     )
     async def delete_account(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
         await self._people.drop("account", ask.params.name)
@@ -299,10 +301,25 @@ class AccountsApi:
         "Delete a submitter that has no batches.",
         right=Right.OPERATE,
         errors=(404, 409),
+        shown_by="submitter",
     )
     async def delete_submitter(self, ask: Ask[NameParams, None]) -> shapes.Deleted:
         await self._people.drop("submitter", ask.params.name)
         return {"deleted": ask.params.name}
+
+    @operation(
+        "GET",
+        "/volunteers/{email}",
+        "A volunteer with the preferences.",
+        right=Right.OPERATE,
+        errors=(404,),
+        edited=edited_part("beta", "no_cpu", "no_gpu", "max_jobs", "max_cpus", "apps"),
+    )
+    async def volunteer(self, ask: Ask[EmailParams, None]) -> shapes.VolunteerShown:
+        record = await self._store.volunteers.volunteer_by_email(checked_email(ask.params.email))
+        if record is None:
+            raise NotFoundError("volunteer", ask.params.email)
+        return volunteer_as_json(record, await self._store.applications.apps())
 
     @operation(
         "PATCH",
@@ -310,6 +327,7 @@ class AccountsApi:
         "Change a volunteer's preferences: which apps, and how much work.",
         right=Right.OPERATE,
         errors=(404, 409),
+        shown_by="volunteer",
     )
     async def set_volunteer(self, ask: Ask[EmailParams, VolunteerBody]) -> shapes.VolunteerShown:
         volunteers, applications, now = self._store.volunteers, self._store.applications, self._clock.now()

@@ -219,7 +219,22 @@ class PlanClassesApi:
             shapes.PlanClassPage, classes, ask.params, lambda one: one.name, partial(shown, shapes.PlanClassShown)
         )
 
-    @operation("PUT", "/plan-classes/{name}", "Define or change a plan class.", right=Right.OPERATE)
+    @operation(
+        "GET",
+        "/plan-classes/{name}",
+        "A plan class.",
+        errors=(404,),
+        edited=edited_part(*PlanClassBody.__struct_fields__),
+    )
+    async def plan_class(self, ask: Ask[PlanClassParams, None]) -> shapes.PlanClassShown:
+        found = (await self._applications.plan_classes()).get(ask.params.name)
+        if found is None:
+            raise NotFoundError("plan class", ask.params.name)
+        return shown(shapes.PlanClassShown, found)
+
+    @operation(
+        "PUT", "/plan-classes/{name}", "Define or change a plan class.", right=Right.OPERATE, shown_by="plan_class"
+    )
     async def set_plan_class(self, ask: Ask[PlanClassParams, PlanClassBody]) -> shapes.PlanClassShown:
         new = plan_class_of({"name": ask.params.name, **msgspec.structs.asdict(ask.body)})
         await self._applications.put_plan_class(new)

@@ -130,7 +130,12 @@ class BatchesApi:
         self._batches = batches
         self._forecasts = forecasts
 
-    @operation("GET", "/batches", "Batches, filtered and sorted; by default all, newest first.")
+    @operation(
+        "GET",
+        "/batches",
+        "Batches, filtered and sorted; by default all, newest first. A page of filtered batches searches 20,000 "
+        "batches, and may be short or empty: follow `next_cursor`.",
+    )
     async def list_batches(self, ask: Ask[BatchesParams, None]) -> shapes.BatchPage:
         asked = ask.params
         kind = f"batches {asked.sort}"
@@ -314,6 +319,7 @@ class BatchesApi:
         "Open the failed jobs of a batch again, with new instances. A complete batch becomes active again.",
         right=Right.SUBMIT,
         errors=(404, 409),
+        shown_by="batch",
     )
     async def retry_batch(self, ask: Ask[BatchParams, None]) -> shapes.Retried:
         return await self._batches.retry(await self._own(ask.request, ask.params))

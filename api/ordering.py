@@ -20,6 +20,7 @@ from api.batches import BatchParams
 from api.paging import Page, page_of_all
 from api.settings import ValuesBody, who_of
 from api.table import Ask, NoParams, operation
+from api.versions import edited_part
 from domain.access import Right
 from domain.clock import Clock
 from domain.units import BatchId
@@ -152,6 +153,7 @@ class OrderingApi:
         right=Right.OPERATE,
         errors=(404,),
         subject="{kind} {name}, account {account}",
+        edits=True,
     )
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body
@@ -185,6 +187,7 @@ class OrderingApi:
         right=Right.OPERATE,
         errors=(404,),
         subject="{kind} {name}",
+        edits=True,
     )
     async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
         body = ask.body
@@ -204,12 +207,24 @@ class OrderingApi:
         )
 
     @operation(
+        "GET",
+        "/grants/{account}",
+        "An account's grant.",
+        errors=(404,),
+        edited=edited_part("granted_su", "period_s"),
+    )
+    async def grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantShown:
+        account = ask.params.account
+        return grant_as_json(account, await self._rules.grant_of(account), self._clock.now())
+
+    @operation(
         "PUT",
         "/grants",
         "Grant an account service units per period.",
         right=Right.OPERATE,
         errors=(404,),
         subject="account {account}",
+        shown_by="grant",
     )
     async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
         account = ask.body.account
@@ -223,6 +238,7 @@ class OrderingApi:
         right=Right.OPERATE,
         errors=(404,),
         subject="account {account}",
+        shown_by="grant",
     )
     async def take_grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantTaken:
         await self._rules.take_grant(ask.params.account)
@@ -240,12 +256,24 @@ class OrderingApi:
         )
 
     @operation(
+        "GET",
+        "/limits/{scope}/{quantity}",
+        "The limit of one name, or the default.",
+        errors=(404,),
+        edited=edited_part("soft", "hard"),
+    )
+    async def limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitShown:
+        asked = ask.params
+        return limit_as_json(await self._rules.limit_of(asked.scope, asked.quantity, name=asked.name))
+
+    @operation(
         "PUT",
         "/limits",
         "Set a limit for one name, or the default for names without their own limit.",
         right=Right.OPERATE,
         errors=(404,),
         subject="limit {scope} {quantity}, {scope} {name}",
+        shown_by="limit",
     )
     async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
         return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(ask.body)))
@@ -257,6 +285,7 @@ class OrderingApi:
         right=Right.OPERATE,
         errors=(404,),
         subject="limit {scope} {quantity}, {scope} {name}",
+        shown_by="limit",
     )
     async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:
         asked = ask.params

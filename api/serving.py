@@ -18,7 +18,7 @@ from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
-from api.table import REPLAYED, Ask, Route, reply
+from api.table import REPLAYED, SUBJECT, Ask, Route, reply
 from api.versions import ChangedError, Conditions, Edits, tag_of
 from domain.access import Act, Right
 from domain.clock import Clock
@@ -51,7 +51,7 @@ class Table:
         async def handle(request: web.Request) -> web.StreamResponse:
             person = allowed(request, route.right)
             ask = Ask(request, person, read_params(request, route), await read_body(request, route))
-            if route.shown_by and self._conditions is not None:
+            if (route.shown_by or route.edits) and self._conditions is not None:
                 async with self._conditions.unchanged(route, ask):
                     answer = await route.handler(ask)
             else:
@@ -81,7 +81,7 @@ class Table:
 
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
-        target = subject_of(route, ask) or _made(answer)
+        target = ask.request.get(SUBJECT) or subject_of(route, ask) or _made(answer)
         act = Act(self._clock.now(), ask.person.name, route.name, target, _detail(ask.body), address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)

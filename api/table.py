@@ -29,6 +29,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the re
 
 
 REPLAYED = web.RequestKey("replayed", bool)  # a repeated request, which changed nothing
+SUBJECT = web.RequestKey("subject", str)  # for the audit trail, if the handler knows it better than the path
 
 
 class NoParams(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,6 +79,7 @@ class Route(Generic[Params, Body]):
     open_params: bool = False  # the handler also reads further query parameters itself
     headers: tuple[tuple[str, str], ...] = ()  # request headers: name and meaning
     shown_by: str = ""  # of an edit: name of the route that shows the edited object
+    edits: bool = False  # another edit of objects that have an ETag: it takes no If-Match, but waits for edits that do
     edited: Callable[[Any], object] | None = None  # the editable part of this route's reply, for its ETag
     leads_to: str = ""  # name of the route that shows the created object
     most_bytes: int = 4 * 1024 * 1024  # maximum size of a JSON body

@@ -52,6 +52,13 @@ def edited_part(*keys: str) -> Callable[[Any], object]:
     return lambda reply: {key: reply[key] for key in keys}
 
 
+def _named(ask: Ask[Any, Any], params: type[msgspec.Struct]) -> dict[str, Any]:
+    """Return what names the edited object: the values of `params` in the edit's path, query or body."""
+    given = [msgspec.to_builtins(one) for one in (ask.body, ask.params) if isinstance(one, msgspec.Struct)]
+    found = {name: value for one in given for name, value in one.items() if value is not None}
+    return {field.name: found[field.name] for field in msgspec.structs.fields(params) if field.name in found}
+
+
 class Conditions:
     """Checks the If-Match header of edits."""
 
@@ -62,7 +69,7 @@ class Conditions:
     @asynccontextmanager
     async def unchanged(self, route: Route[Any, Any], ask: Ask[Any, Any]) -> AsyncIterator[None]:
         """Make an edit inside the block; no conditional edit happens meanwhile. Raises ChangedError."""
-        wanted = ask.request.headers.get(hdrs.IF_MATCH)
+        wanted = ask.request.headers.get(hdrs.IF_MATCH) if route.shown_by else None
         async with self._edits.editing(alone=wanted is not None):
             if wanted is not None:
                 await self._check(self._shown_by[route.shown_by], ask, wanted)
@@ -70,7 +77,7 @@ class Conditions:
 
     async def _check(self, shown_by: Route[Any, Any], ask: Ask[Any, Any], wanted: str) -> None:
         assert shown_by.edited is not None
-        params = msgspec.convert(dict(ask.request.match_info), shown_by.params, strict=False)
+        params = msgspec.convert(_named(ask, shown_by.params), shown_by.params, strict=False)
         try:
             current = shown_by.edited(await shown_by.handler(Ask(ask.request, ask.person, params, None)))
         except NotFoundError:

@@ -11,7 +11,7 @@ WHO = click.Choice([one.value for one in Restricted if not one.is_work])
 PROJECT = "project"
 WORK = click.Choice([PROJECT, *(one.value for one in Restricted if one.is_work)])
 WHY = click.option("--why", required=True, help="Reason, for the audit trail; volunteers see it with a ban.")
-COLUMNS = ["kind", "name", "max_jobs", "why", "set_by", "set_at"]
+COLUMNS = ["kind", "name", "max_jobs", "abort", "why", "set_by", "set_at"]
 
 
 @click.command()
@@ -24,16 +24,18 @@ COLUMNS = ["kind", "name", "max_jobs", "why", "set_by", "set_at"]
     show_default=True,
     help="Maximum jobs in progress per host; 0 is a ban.",
 )
+@click.option("--abort", is_flag=True, help="End the jobs in progress at once; hosts are asked to drop them.")
 @WHY
 @command
-async def ban(run: Run, kind: str, name: str, max_jobs: int, why: str) -> None:
+async def ban(run: Run, kind: str, name: str, max_jobs: int, abort: bool, why: str) -> None:
     """Ban or limit a volunteer or a host.
 
     NAME is an id, or a volunteer's e-mail address; each host of the volunteer is banned or limited. It applies to the
-    next requests, within seconds. Results are still accepted, and jobs in progress continue.
+    next requests, within seconds. Results are still accepted, and jobs in progress continue unless --abort is given.
     """
-    shown = await run.ask(lambda client: client.restrict(kind, name, why=why, max_jobs=max_jobs))
-    run.show(shown, f"{kind} {name}: " + (f"at most {max_jobs} jobs in progress per host" if max_jobs else "banned"))
+    shown = await run.ask(lambda client: client.restrict(kind, name, why=why, max_jobs=max_jobs, abort=abort))
+    effect = f"at most {max_jobs} jobs in progress per host" if max_jobs else "banned"
+    run.show(shown, f"{kind} {name}: {effect}" + (", jobs in progress aborted" if abort else ""))
 
 
 @click.command()

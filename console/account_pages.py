@@ -87,7 +87,7 @@ class AccountTreePages(Pages[PageServices]):
     async def account(self, request: web.Request) -> RenderedPage:
         return await self._account(request, request.query, None)
 
-    @post("/accounts/account", "account_set")
+    @post("/accounts/account", "account_set", edits=True)
     async def set_account(self, request: web.Request) -> RenderedPage | web.Response:
         permissions = await _ticked(request)
 
@@ -108,7 +108,7 @@ class AccountTreePages(Pages[PageServices]):
 
         return await self._handled(request, "set", self._account, act)
 
-    @post("/accounts/account/delete", "account_delete")
+    @post("/accounts/account/delete", "account_delete", edits=True)
     async def delete_account(self, request: web.Request) -> RenderedPage | web.Response:
         async def act(fields: Fields) -> web.Response:
             await self._people.drop("account", fields.get("name", ""))
@@ -117,7 +117,7 @@ class AccountTreePages(Pages[PageServices]):
 
         return await self._handled(request, "delete", self._account, act)
 
-    @post("/accounts/grant", "account_grant")
+    @post("/accounts/grant", "account_grant", edits=True)
     async def grant(self, request: web.Request) -> RenderedPage | web.Response:
         """Set or remove the account's grant."""
 
@@ -172,7 +172,7 @@ class AccountTreePages(Pages[PageServices]):
     async def submitter(self, request: web.Request) -> RenderedPage:
         return await self._submitter(request, request.query, None)
 
-    @post("/accounts/submitter", "submitter_set")
+    @post("/accounts/submitter", "submitter_set", edits=True)
     async def set_submitter(self, request: web.Request) -> RenderedPage | web.Response:
         permissions = await _ticked(request)
 
@@ -191,7 +191,7 @@ class AccountTreePages(Pages[PageServices]):
 
         return await self._handled(request, "set", self._submitter, act)
 
-    @post("/accounts/submitter/delete", "submitter_delete")
+    @post("/accounts/submitter/delete", "submitter_delete", edits=True)
     async def delete_submitter(self, request: web.Request) -> RenderedPage | web.Response:
         async def act(fields: Fields) -> web.Response:
             await self._people.drop("submitter", fields.get("name", ""))
@@ -244,7 +244,7 @@ class AccountTreePages(Pages[PageServices]):
     async def limits(self, request: web.Request) -> RenderedPage:
         return await self._limits(request, request.query, None)
 
-    @post("/accounts/limits", "limits_set")
+    @post("/accounts/limits", "limits_set", edits=True)
     async def set_limit(self, request: web.Request) -> RenderedPage | web.Response:
         """Set or remove a limit; without a name, the default for names without their own."""
 

@@ -16,7 +16,7 @@ from domain.errors import NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
 from domain.units import AppVersionId, Instant, later
-from web.handlers import Pages, PageServices, fields_of, get, post, reason_of, whole_number
+from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, reason_of
 from web.rendering import Crumb, RenderedPage
 
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
@@ -92,7 +92,7 @@ class AppPages(Pages[PageServices]):
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
         return RenderedPage("app_version.html", version.title, "apps", crumbs, values)
 
-    @post("/apps/{name}/versions/{id}", "app_version_state")
+    @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> web.Response:
         admit(request, Role.OPERATOR)
         name, version = await self._known(request)
@@ -106,7 +106,7 @@ class AppPages(Pages[PageServices]):
     async def _known(self, request: web.Request) -> tuple[str, AppVersion]:
         """Return the app's name and the version in the address. Raises InvalidInputError, NotFoundError."""
         app = await self._services.store.applications.app(checked_app_name(request.match_info["name"]))
-        number = AppVersionId(whole_number(request.match_info["id"], "id", 1, 2**31 - 1))
+        number = AppVersionId(id_of(request, LARGEST_INT))
         version = (await self._services.store.applications.load_catalogue()).versions.get(number)
         if version is None or version.app_id != app.app_id:
             raise NotFoundError("app version", number)

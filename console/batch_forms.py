@@ -100,14 +100,14 @@ class BatchForms(Pages[PageServices]):
         crumbs = (BATCHES, Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}"))
         return RenderedPage("batch_abort.html", "End this batch?", "batches", crumbs, {"batch": batch})
 
-    @post("/batches/{id}/abort", "batch_abort")
+    @post("/batches/{id}/abort", "batch_abort", edits=True)
     async def abort(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         await self._batches.abort(batch.batch_id)
         await self._services.authenticator.note(request, "abort_batch", f"batch {batch.batch_id}")
         return self._services.go(f"batches/{batch.batch_id}", "aborted")
 
-    @post("/batches/{id}/importance", "batch_importance", form="page")
+    @post("/batches/{id}/importance", "batch_importance", form="page", edits=True)
     async def importance(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
@@ -118,7 +118,7 @@ class BatchForms(Pages[PageServices]):
         await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changes.given())
         return self._services.go(f"batches/{batch.batch_id}", "importance")
 
-    @post("/batches/{id}/deadline", "batch_deadline", form="page")
+    @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
@@ -230,7 +230,7 @@ class SelectedBatches(Pages[PageServices]):
         super().__init__(services)
         self._batches = batches
 
-    @post("/batches/selected", "batches_selected")
+    @post("/batches/selected", "batches_selected", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
         admit(request, Role.SUBMITTER)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from administration.access.who import present
 from administration.attention.service import AttentionViews
-from administration.batch_lists import batch_choice
+from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_as_json
@@ -171,8 +171,7 @@ class BatchListPage(Pages[PageServices]):
         if is_csv(query):
             return await send_csv(request, "batches", [*shapes.BatchShown.__annotations__], self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
-        found = list(await store.listings.batches(choice, sort, after=after, limit=PER_PAGE + 1))
-        more, found = len(found) > PER_PAGE, found[:PER_PAGE]
+        found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
@@ -202,8 +201,9 @@ class BatchListPage(Pages[PageServices]):
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
             "levels": [level.value for level in ServiceLevel],
-            "next": f"{number + PER_PAGE}~{cursor_of(BatchPlace.of(found[-1].batch, sort))}" if more else None,
+            "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
+            "looked_at": LOOKED_AT,
         }
         return RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
 

@@ -11,7 +11,7 @@ from administration.access.who import person_of, present
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
-from administration.restrictions import in_words
+from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
 from console.charts import Chart, bar_of
@@ -232,7 +232,7 @@ class BatchPages(Pages[PageServices]):
         person, counts = person_of(request), batch.counts
         estimator = self._settings.estimator
         restrictions = await restrictions_of(store)
-        paused = pause_of(restrictions, batch)
+        paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
@@ -261,8 +261,8 @@ class BatchPages(Pages[PageServices]):
             else None,
             "table": f"{self._api}/batches/{batch_id}/results.csv",
             "paused": None if paused is None else in_words(paused, self._services.catalogue.apps),
-            "restricted": restrictions.get((Restricted.BATCH, str(batch_id))),
-            "operates": present(request).may(Role.OPERATOR),
+            "restricted": restricted,
+            "may_pause": await may_resume(store, present(request), batch, restricted),
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),

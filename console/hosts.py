@@ -29,7 +29,7 @@ from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
 from muster_client import shapes
 from web.csv_export import is_csv, send_csv
-from web.handlers import Pages, PageServices, get, id_of, number_of
+from web.handlers import LARGEST_INT, Pages, PageServices, get, id_of, number_of
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -97,7 +97,7 @@ class HostPages(Pages[PageServices]):
 
     @get("/hosts/{id}", "host", asks=("state", "after"))
     async def host(self, request: web.Request) -> RenderedPage:
-        host_id, state = HostId(id_of(request)), state_of(request.query.get("state", ALL))
+        host_id, state = HostId(id_of(request, LARGEST_INT)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._services.store, self._services.clock.now()
         host, havs = await store.views.host(host_id)
@@ -129,7 +129,7 @@ class HostPages(Pages[PageServices]):
     @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> RenderedPage:
         """Show a dry run: the jobs that the host would get now, and the refusals."""
-        host_id = HostId(id_of(request))
+        host_id = HostId(id_of(request, LARGEST_INT))
         shown: Document = await self._explain.host(host_id)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown})

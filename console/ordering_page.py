@@ -381,7 +381,7 @@ class OrderingPages(Pages[PageServices]):
         crumbs = (Crumb("ordering", "Ordering"),)
         return RenderedPage("ordering_preview.html", "Preview", "ordering", crumbs, values, bool(charts))
 
-    @post("/ordering", "ordering_save", form="preview_of_form")
+    @post("/ordering", "ordering_save", form="preview_of_form", edits=True)
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)

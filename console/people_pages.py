@@ -18,7 +18,6 @@ from web.rendering import Crumb, RenderedPage
 PER_PAGE = 100
 SESSIONS = 20
 TOKENS = 100
-LARGEST = 2**31 - 1
 PEOPLE = Crumb("people", "People")
 ROLES = (
     (Role.VIEWER.value, "viewer: sees everything"),
@@ -57,7 +56,7 @@ class PeoplePages(Pages[PageServices]):
     async def _list(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         admit(request, Role.OPERATOR)
         text = request.query.get("after", "")
-        after = PersonId(whole_number(text, "after", 1, LARGEST)) if text else None
+        after = PersonId(whole_number(text, "after", 1, LARGEST_INT)) if text else None
         found = await self._access.people(limit=PER_PAGE + 1, after=after)
         values: dict[str, object] = {
             "people": found[:PER_PAGE],
@@ -77,7 +76,7 @@ class PeoplePages(Pages[PageServices]):
     async def one(self, request: web.Request) -> RenderedPage:
         return await self._person(request, request.query.get("name", ""), None)
 
-    @post("/people/person", "person_set")
+    @post("/people/person", "person_set", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.OPERATOR), await fields_of(request)
         name, submitter = fields.get("name", ""), _submitter(fields)

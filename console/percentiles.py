@@ -185,7 +185,7 @@ class PercentilePages(Pages[PageServices]):
         crumbs = (Crumb("percentiles", "Percentiles"),)
         return RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
 
-    @post("/percentiles", "percentiles_save", form="preview")
+    @post("/percentiles", "percentiles_save", form="preview", edits=True)
     async def save(self, request: web.Request) -> web.Response:
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)

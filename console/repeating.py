@@ -120,7 +120,7 @@ class RepeatingPages(Pages[PageServices]):
         batch, _ = await self._own(request)
         return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), {"batch": batch})
 
-    @post("/batches/{id}/retry", "batch_retry")
+    @post("/batches/{id}/retry", "batch_retry", edits=True)
     async def retry(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         done = await self._batches.retry(batch.batch_id)

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, lift, listed, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
@@ -60,11 +60,12 @@ class RestrictionPages(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage:
         return await self._page(request, None)
 
-    @post("/restrictions", "restrict")
+    @post("/restrictions", "restrict", edits=True)
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
-        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
         try:
+            await self._admit(request, kind, name)
             why = reason_of(fields)
             if kind == PROJECT:
                 await self._set_down(person.name, why, down=True)
@@ -73,16 +74,28 @@ class RestrictionPages(Pages[PageServices]):
             chosen = _kind_of(kind)
             most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
             now = self._services.clock.now()
-            made = await restrict(self._services.store, chosen, name, max_jobs=most, why=why, by=person.name, now=now)
+            made = await restrict(
+                self._services.store,
+                chosen,
+                name,
+                max_jobs=most,
+                why=why,
+                by=person.name,
+                now=now,
+                abort="abort" in fields,
+            )
         except (InvalidInputError, NotFoundError, ConflictError) as error:
+            if not person.may(Role.OPERATOR):  # the page shows its forms only to operators
+                raise
             return await self._page(request, refused(fields, error))
-        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why)
+        await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why, abort=made["abort"])
         return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
 
-    @post("/restrictions/lift", "lift_restriction")
+    @post("/restrictions/lift", "lift_restriction", edits=True)
     async def lift(self, request: web.Request) -> web.Response:
-        person, fields = admit(request, Role.OPERATOR), await fields_of(request)
+        person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "")
+        await self._admit(request, kind, name)
         if kind == PROJECT:
             await self._set_down(person.name, "resumed", down=False)
             await self._note(request, "resume_project")
@@ -90,6 +103,13 @@ class RestrictionPages(Pages[PageServices]):
             lifted = await lift(self._services.store, _kind_of(kind), name)
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         return self._services.go(address_of(fields), "lifted")
+
+    async def _admit(self, request: web.Request, kind: str, name: str) -> None:
+        """Raises NotAllowedError, InvalidInputError, NotFoundError."""
+        if kind == PROJECT:
+            admit(request, Role.OPERATOR)
+        else:
+            await admit_restrictor(request, self._services.store, _kind_of(kind), name)
 
     async def _set_down(self, who: str, why: str, *, down: bool) -> None:
         store, changes = self._services.store.settings, {"project.down": down}

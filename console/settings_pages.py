@@ -156,7 +156,7 @@ class SettingPages(Pages[PageServices]):
         }
         return RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
 
-    @post("/settings/{key}", "setting_save", form="one")
+    @post("/settings/{key}", "setting_save", form="one", edits=True)
     async def save(self, request: web.Request) -> web.Response:
         """Save the value, or reset the setting to its default."""
         person = admit(request, Role.OPERATOR)

@@ -31,7 +31,8 @@ class Restricted(StrEnum):
 class Restriction:
     """A restriction. `name` is the id in digits, or the name of a queue.
 
-    `max_jobs` is the maximum number of jobs in progress per host. 0 is a ban, and for work a pause.
+    `max_jobs` is the maximum number of jobs in progress per host. 0 is a ban, and for work a pause. `abort`: a ban that
+    also ends the jobs in progress.
     """
 
     kind: Restricted
@@ -40,6 +41,7 @@ class Restriction:
     why: str
     set_by: str
     set_at: Instant
+    abort: bool = False
 
 
 Restrictions = Mapping[tuple[Restricted, str], Restriction]
@@ -55,9 +57,17 @@ def limit_of(restrictions: Restrictions, host: Host) -> Restriction | None:
     """Return the stricter restriction of a host and its volunteer; None if there is none."""
     if not restrictions:
         return None
+    return min(_of_host(restrictions, host), key=lambda one: one.max_jobs, default=None)
+
+
+def drops_jobs(restrictions: Restrictions, host: Host) -> bool:
+    """Return whether a ban asks the host to drop its jobs in progress."""
+    return bool(restrictions) and any(one.abort and not one.max_jobs for one in _of_host(restrictions, host))
+
+
+def _of_host(restrictions: Restrictions, host: Host) -> list[Restriction]:
     keys = (Restricted.HOST, str(host.host_id)), (Restricted.VOLUNTEER, str(host.volunteer_id))
-    found = [restrictions[key] for key in keys if key in restrictions]
-    return min(found, key=lambda one: one.max_jobs, default=None)
+    return [restrictions[key] for key in keys if key in restrictions]
 
 
 def pause_of(restrictions: Restrictions, batch: Batch) -> Restriction | None:

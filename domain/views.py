@@ -158,6 +158,11 @@ class BatchChoice:
     ids: tuple[BatchId, ...] | None = None
 
     @property
+    def is_sparse(self) -> bool:
+        """Return whether few of all batches, ended ones included, may be selected."""
+        return not self.active_only and self != BatchChoice()
+
+    @property
     def active_only(self) -> bool:
         return self.state is BatchState.ACTIVE or self.at_risk_at is not None or self.blocked or self.ids is not None
 

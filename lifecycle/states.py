@@ -26,7 +26,7 @@ class Event(StrEnum):
     SUCCEEDED = "succeeded"  # reported, and all outputs are on the server
     FAILED = "failed"  # reported an error, or an output is missing
     USER_ABORTED = "user_aborted"
-    SERVER_ABORTED = "server_aborted"  # the client confirms an abort requested by the server, whose job has ended
+    SERVER_ABORTED = "server_aborted"  # the client confirms an abort of an ended job; or a ban ends it
     UNSTARTED = "unstarted"  # given up by the client at its due date, never started; or lost, and too late to resend
     DETACHED = "detached"  # the host lost all its instances
     TIMED_OUT = "timed_out"  # due date and grace period passed without a report

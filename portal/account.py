@@ -18,7 +18,7 @@ from domain.units import AppId, Instant, later
 from domain.volunteers import Volunteer
 from portal.addresses import CODE_S, MAILS_AT_ONCE, MAILS_PER_S, AddressChanges
 from portal.services import PortalServices, apps_offered, title_of, told
-from web.handlers import Fields, Pages, fields_of, get, number_of, post, whole_number
+from web.handlers import LARGEST_INT, Fields, Pages, fields_of, get, number_of, post, whole_number
 from web.rate_limit import Buckets
 from web.rendering import RenderedPage
 from web.sign_in import REFUSED, new_password, status_of
@@ -209,7 +209,7 @@ def wishes_of(fields: Fields, chosen: Sequence[str], offered: Collection[AppId])
     """
     apps: tuple[AppId, ...] = ()
     if fields.get("which") == "some":
-        apps = tuple(AppId(whole_number(one, "app", 1, 2**31)) for one in chosen)
+        apps = tuple(AppId(whole_number(one, "app", 1, LARGEST_INT)) for one in chosen)
         if not apps:
             raise InvalidInputError("apps", "at least one application, or all of them", "none")
     return {
@@ -246,7 +246,7 @@ class PreferencePages(Pages[PortalServices]):
     async def ask(self, request: web.Request) -> RenderedPage:
         return self._form(the_volunteer(request).volunteer, None)
 
-    @post("/preferences", "preferences_post")
+    @post("/preferences", "preferences_post", edits=True)
     async def save(self, request: web.Request) -> RenderedPage | web.Response:
         """Save the form, unless the preferences changed after it was loaded."""
         services, volunteer = self._services, the_volunteer(request).volunteer

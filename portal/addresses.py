@@ -31,6 +31,14 @@ the e-mail address of your account at {project} was changed. If you did not chan
 """
 
 
+def address_hash(code: str) -> bytes:
+    """Return the hash under which a code for a new address is stored.
+
+    It differs from that of the code itself, because nodes of earlier versions take every code for a new password.
+    """
+    return hash_of(f"address {code}")
+
+
 class AddressChanges:
     """Changes addresses, for the account page and for account managers."""
 
@@ -57,14 +65,16 @@ class AddressChanges:
         salt, kept = await signing.kept(hashed)
         code, now = secrets.token_urlsafe(32), self._services.clock.now()
         new = NewAddress(email, salt, kept)
-        await volunteers.add_mail_code(hash_of(code), volunteer_id, expires_at=later(now, CODE_S), now=now, new=new)
+        await volunteers.add_mail_code(
+            address_hash(code), volunteer_id, expires_at=later(now, CODE_S), now=now, new=new
+        )
         self._send(email, "confirm your address", VERIFY, code)
         return False
 
     async def verify(self, code: str) -> None:
         """Use the code in a link. Raises ConflictError for an unknown or expired one, AlreadyExistsError."""
         volunteers = self._services.store.volunteers
-        found = await volunteers.take_mail_code(hash_of(code), now=self._services.clock.now(), is_address=True)
+        found = await volunteers.take_mail_code(address_hash(code), now=self._services.clock.now(), is_address=True)
         if found is None or found.new is None:
             raise ConflictError("this link was used already or has expired: change the address again")
         old = (await volunteers.volunteer(found.volunteer_id)).email

@@ -31,7 +31,7 @@ from portal.services import (
     titles_of,
     usual_turnaround_s,
 )
-from web.handlers import Pages, get, id_of, post, whole_number
+from web.handlers import LARGEST_INT, Pages, get, id_of, post, whole_number
 from web.rate_limit import Buckets
 from web.rendering import Crumb, RenderedPage
 
@@ -92,7 +92,7 @@ class ComputerPages(Pages[PortalServices]):
     async def computers(self, request: web.Request) -> RenderedPage:
         volunteer_id = the_volunteer(request).volunteer.volunteer_id
         text = request.query.get("before")
-        before = HostId(whole_number(text, "before", 1, 2**31)) if text else None
+        before = HostId(whole_number(text, "before", 1, LARGEST_INT)) if text else None
         found = list(await self._services.store.volunteer_views.hosts(volunteer_id, before=before, limit=PER_PAGE + 1))
         more, found = len(found) > PER_PAGE, found[:PER_PAGE]
         values: dict[str, object] = {
@@ -108,7 +108,7 @@ class ComputerPages(Pages[PortalServices]):
     @get("/computers/{id}", "computer")
     async def computer(self, request: web.Request) -> RenderedPage:
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
-        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request, LARGEST_INT)))
         host_id = own.host.host_id
         (_, havs), held = await asyncio.gather(
             services.store.views.host(host_id),
@@ -130,7 +130,7 @@ class ComputerPages(Pages[PortalServices]):
     async def remove(self, request: web.Request) -> web.Response:
         """Delete the computer's record, unless it has jobs in progress."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
-        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request, LARGEST_INT)))
         await services.store.participation.drop_host(volunteer_id, own.host.host_id, now=services.clock.now())
         return services.go("computers", "computer")
 
@@ -138,7 +138,7 @@ class ComputerPages(Pages[PortalServices]):
     async def why(self, request: web.Request) -> RenderedPage:
         """Show a dry run for this computer. The number of concurrent dry runs is limited."""
         services, volunteer_id = self._services, the_volunteer(request).volunteer.volunteer_id
-        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request)))
+        own = await services.store.volunteer_views.host(volunteer_id, HostId(id_of(request, LARGEST_INT)))
         wait_s = self._asked.wait_s(volunteer_id, per_s=DRY_RUNS_PER_S, burst=DRY_RUNS_AT_ONCE)
         if wait_s:
             raise TooManyAttemptsError(wait_s, "this dry run was requested")
@@ -198,6 +198,6 @@ def _chosen(request: web.Request) -> tuple[Outcome | None, HostId | None, Result
     outcome, computer, after = query.get("outcome", ""), query.get("computer", ""), query.get("after", "")
     return (
         chosen(Outcome, outcome, "outcome") if outcome else None,
-        HostId(whole_number(computer, "computer", 1, 2**31)) if computer else None,
+        HostId(whole_number(computer, "computer", 1, LARGEST_INT)) if computer else None,
         place_of(ResultPlace, after),
     )

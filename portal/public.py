@@ -11,18 +11,21 @@ from aiohttp import hdrs, web
 
 from administration.access.sign_in import PASSWORD_HASH
 from administration.accounts import ACCOUNT_KEY, NAME, authenticator_hash, checked_email
+from administration.volunteers import choice_of, offered, preferring
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, MusterError, NotFoundError
 from domain.participation import ExportedVolunteer, ProjectFigures
-from domain.units import Instant, Seconds, TeamId, VolunteerId, later
-from domain.volunteers import VolunteerRecord
+from domain.units import AppId, Instant, Seconds, TeamId, VolunteerId, later
+from domain.volunteers import Volunteer, VolunteerRecord
 from portal.addresses import AddressChanges
 from portal.services import PortalServices, title_of
 from scheduler.reply import preferences_of
 from transfer.downloads import OwnBytes
 from web.guard import HEADERS
-from web.handlers import whole_number
+from web.handlers import LARGEST_INT, whole_number
 from web.rendering import RenderedPage
 from wire import attach, web_rpc
+from wire.client import decode_preferences
+from wire.messages import ProtocolError
 
 log = structlog.get_logger()
 
@@ -32,6 +35,7 @@ HOSTS = 200
 FIGURES_FOR_S = Seconds(600.0)  # they are counted over whole tables
 SILENT_S = Seconds(60.0)  # a process without a heartbeat for this long does not run
 FORGOTTEN_S = Seconds(3600.0)  # and is not listed after this
+MOST_PREFERENCES = 65_536  # characters
 Query = Mapping[str, str]
 
 KINDS = {
@@ -115,7 +119,8 @@ class PublicPages:
         """Change an account's name, team (0: none) and password hash; a new address requires a new password hash.
 
         If the project sends mail, the new address replaces the old one when its owner opens the link sent to it.
-        Other fields of the original are ignored: this project does not have them.
+        `project_prefs` replaces the preferences for the project. Other fields of the original are ignored: this project
+        does not have them.
         """
         record, store = await self._record(query), self._services.store
         volunteer = record.volunteer
@@ -127,21 +132,45 @@ class PublicPages:
             raise InvalidInputError("password_hash", "32 hexadecimal digits", hashed[:40])
         if email != record.email and not hashed:
             raise InvalidInputError("password_hash", "the hash of the password and the new address", "none")
+        wanted_prefs = self._preferring(volunteer, query.get("project_prefs", ""))
         if team_id:
-            number = whole_number(team_id, "teamid", 0, 2**31 - 1)
+            number = whole_number(team_id, "teamid", 0, LARGEST_INT)
             wanted = TeamId(number) if number else None
             await store.participation.join_team(volunteer.volunteer_id, wanted, now=self._services.clock.now())
         if name and name != volunteer.name:
             await store.volunteers.rename(volunteer.volunteer_id, name)
+        if wanted_prefs is not volunteer:
+            async with store.settings.editing(alone=False):
+                await store.volunteers.set_volunteer(wanted_prefs, instead_of=volunteer)
         if hashed:
             await self._addresses.change(record, email, hashed)
         return web_rpc.account_changed()
+
+    def _preferring(self, volunteer: Volunteer, text: str) -> Volunteer:
+        """Return the volunteer with the preferences of an XML document, as am_get_info.php shows them.
+
+        Raises InvalidInputError.
+        """
+        if not text:
+            return volunteer
+        try:
+            found = decode_preferences(text[: MOST_PREFERENCES + 1].encode("utf-8", "replace"))
+        except ProtocolError as error:
+            raise InvalidInputError("project_prefs", "preferences as in am_get_info.php", str(error)) from None
+        if found is None or len(text) > MOST_PREFERENCES:
+            expected = f"an element project_preferences, in at most {MOST_PREFERENCES} characters"
+            raise InvalidInputError("project_prefs", expected, text[:40])
+        catalogue = self._services.catalogue
+        apps = choice_of([AppId(one) for one in found.app_ids], {one.app_id for one in offered(catalogue)})
+        wishes = {name: getattr(found, name) for name in ("no_cpu", "no_gpu", "beta", "max_jobs", "max_cpus")}
+        now = self._services.clock.now()
+        return preferring(volunteer, now=now, known=catalogue.apps, apps=apps, **wishes)
 
     async def find_teams(self, query: Query) -> bytes:
         """Return the team with the given number, or the teams with the given text in their names."""
         participation, now = self._services.store.participation, self._services.clock.now()
         if number := query.get("team_id"):
-            team_id = TeamId(whole_number(number, "team_id", 1, 2**31 - 1))
+            team_id = TeamId(whole_number(number, "team_id", 1, LARGEST_INT))
             return web_rpc.one_team(await participation.team(team_id), now)
         name = query.get("team_name", "").strip()
         if not 1 <= len(name) <= 100 or "\x00" in name:
@@ -179,7 +208,7 @@ class PublicPages:
         if is_owner:
             record = await self._record({"account_key": query["auth"]})
         else:
-            volunteer_id = VolunteerId(whole_number(query.get("userid", ""), "userid", 1, 2**31 - 1))
+            volunteer_id = VolunteerId(whole_number(query.get("userid", ""), "userid", 1, LARGEST_INT))
             record = await store.volunteers.volunteer(volunteer_id)
         one = record.volunteer
         own = await store.participation.participation(one.volunteer_id)

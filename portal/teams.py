@@ -92,7 +92,7 @@ class TeamPages(Pages[PortalServices]):
     async def hand_over(self, request: web.Request) -> web.Response:
         """Make another member the founder."""
         team_id = TeamId(id_of(request, LARGEST_INT))
-        member_id = whole_number((await fields_of(request)).get("member", ""), "member", 1, 2**31 - 1)
+        member_id = whole_number((await fields_of(request)).get("member", ""), "member", 1, LARGEST_INT)
         await self._services.store.participation.name_founder(team_id, _who(request), VolunteerId(member_id))
         return self._services.go(f"teams/{team_id}", "team")
 

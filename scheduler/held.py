@@ -98,6 +98,7 @@ def review_held(
     runnable: Collection[AppVersionId],
     aborted: Collection[AppVersionId],
     hold_back: bool,
+    drop_all: bool = False,
     now: Instant,
 ) -> HeldReview:
     """Compare the results that the client lists and reports with the host's jobs in progress (`held`).
@@ -108,7 +109,7 @@ def review_held(
     there. A lost job that is no longer needed does not count. `strays` are the instances of `stray_ids` as stored, None
     for those never sent to this host (`host_id`); instances of another host are taken over. `hold_back`: the server may
     not send anything now, so lost jobs wait for the next request. Listed jobs of `aborted` versions are
-    aborted, and end when the client reports that.
+    aborted, and end when the client reports that. `drop_all`: the host is banned and aborts every listed job.
     """
     listed, reported, held = frozenset(listed), frozenset(reported), tuple(held)
     if not listed and not held:
@@ -128,6 +129,10 @@ def review_held(
         else:
             resend.append(entry)
             kept.append(entry)
+    if drop_all:
+        ours = {entry.name for entry in kept if entry.name in listed}
+        ours.update(name for name in listed - reported if instance_id_of(name) in strays)
+        return HeldReview(ended=tuple(ended), abort=tuple(sorted(ours)), kept=tuple(kept))
     useless = [entry.name for entry in kept if entry.name in listed and entry.no_longer_needed]
     broken = [entry.name for entry in kept if entry.name in listed and entry.app_version_id in aborted]
     names = sorted(listed - reported - {entry.name for entry in kept})

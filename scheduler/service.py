@@ -17,6 +17,7 @@ from domain.dispatch import Reported, RequestView, RequestWrites, TrickleFate
 from domain.errors import TooManyHostsError
 from domain.jobs import InstanceInProgress
 from domain.refusals import Refusal
+from domain.restrictions import drops_jobs
 from domain.units import HostId, InstanceId, Seconds, later
 from domain.volunteers import Volunteer
 from scheduler import messages, reply
@@ -209,6 +210,7 @@ class RequestService:
             aborted=aborted_versions(contact.catalogue),
             hold_back=(refusal is not None and refusal.code.traits.keeps_lost_jobs)
             or len(request.results) >= MAX_RESULTS,
+            drop_all=drops_jobs(contact.catalogue.restrictions, admission.host),
             now=contact.now,
         )
 

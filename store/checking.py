@@ -26,6 +26,7 @@ QUESTIONS = {  # name of the check -> query
     "outputs of results": "check_outputs",
     "rows without an owner": "check_orphans",
     "logical times and usage": "check_times",
+    "credit": "check_credit",
     COUNTERS: "counters_that_differ",
 }
 

@@ -415,9 +415,14 @@ class PostgresAccess(OnDatabase):
         self, choice: ActChoice = ALL_ACTS, *, limit: int, before: int | None = None, first: int = 0
     ) -> Sequence[Act]:
         """Return acts by who, what and subject, newest first, with act_ids from `first` to below `before`."""
-        asked = (choice.who, choice.what, choice.targets)
-        end = LAST_ID if before is None else before
-        return [_act(row) for row in await self._database.fetch("list_acts", limit, end, first, *asked)]
+        asked = (limit, LAST_ID if before is None else before, first, choice.what, choice.targets)
+        query = ("list_acts_of", *asked, choice.who) if choice.who else ("list_acts", *asked)
+        return [_act(row) for row in await self._database.fetch(*query)]
+
+    async def first_act(self, who: str, *, before: int, among: int) -> int:
+        """Return the lowest act_id `among` so many acts of a user before an act_id; 0 if there are fewer."""
+        row = await self._database.fetch_one("act_before", who, before, among - 1)
+        return 0 if row is None else int(row["act_id"])
 
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         """Return the first act_id of the chosen time, and the first one after it."""

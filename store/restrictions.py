@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from domain.dispatch import InstanceStep
 from domain.errors import NotFoundError
+from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, VolunteerId
 from domain.volunteers import ListedVolunteer
+from lifecycle.states import Event, advance
+from store.counters import CountChanges, StatisticsChanges, count_steps, step_columns
 from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import mapper, values_of
 
 LAST_ID = 2**31 - 1
+CHUNK = 500  # instances per transaction
+BANNED = "an operator banned the host or its volunteer"  # reason of the instances that a ban ends
 
 restriction_of = mapper(Restriction)
-_values = values_of("kind name max_jobs why set_by set_at")
+_values = values_of("kind name max_jobs why set_by set_at abort")
 _listed = mapper(ListedVolunteer)
 
 
@@ -33,6 +39,34 @@ class PostgresRestrictions(OnDatabase):
         """Raises NotFoundError."""
         if await self._database.fetch_one("drop_restriction", kind, name) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
+
+    async def abort_jobs(self, kind: Restricted, name: str) -> int:
+        """End all instances in progress of a host or volunteer, in small transactions, and return their number.
+
+        Their jobs are marked, so that the validator replaces the instances. It is not held against the hosts.
+        """
+        number, is_host = int(name), kind is Restricted.HOST
+        ended = advance(InstanceState.IN_PROGRESS, Event.SERVER_ABORTED).state
+
+        async def abort_some(connection: Connection) -> int:
+            of = (number, None) if is_host else (None, number)
+            found = [row["instance_id"] for row in await connection.fetch(load("lock_in_progress"), *of, CHUNK)]
+            if not found:
+                return 0
+            steps = {one: InstanceStep(one, InstanceState.IN_PROGRESS, ended, reason=BANNED) for one in found}
+            made = await connection.fetch(
+                load("step_instances"), *step_columns(steps), [BANNED] * len(found), [None] * len(found)
+            )
+            counts, statistics = CountChanges(), StatisticsChanges()
+            count_steps(made, steps, counts, statistics)
+            await connection.execute(load("mark_jobs"), sorted({row["job_id"] for row in made}))
+            await counts.write(connection)
+            return len(found)
+
+        total = 0
+        while some := await self._database.in_transaction(abort_some):
+            total += some
+        return total
 
     async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]:
         """Return volunteers, newest first: all, or those with a text in their e-mail, name or a host's name, or with a

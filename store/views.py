@@ -84,13 +84,29 @@ _own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
 _own_totals = mapper(OwnTotals, credit=_credit)
 
 
+def _by_id(sort: BatchSort, after: BatchPlace | None) -> tuple[BatchId, bool]:
+    """Return the id after which a list by id continues, and whether it descends."""
+    newest = sort is BatchSort.NEWEST
+    start = BatchId(LAST_ID if newest else 0)
+    return start if after is None else after.batch_id, newest
+
+
 class PostgresListings(OnDatabase):
     """Implements the console's Listings."""
 
     async def batches(
-        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+        self,
+        choice: BatchChoice,
+        sort: BatchSort,
+        *,
+        after: BatchPlace | None,
+        limit: int,
+        until: BatchPlace | None = None,
     ) -> Sequence[ListedBatch]:
-        """Return a page of batches. Orders other than by id contain only active batches."""
+        """Return a page of batches. Orders other than by id contain only active batches.
+
+        `until`: the place of the last batch to look at, in a list by id.
+        """
         place = BatchPlace(BatchId(0), -inf, -inf) if after is None else after
         chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower())
         if sort.key != "id" or choice.active_only:
@@ -99,10 +115,15 @@ class PostgresListings(OnDatabase):
                 "active_batches_sorted", *keys, limit, *chosen, choice.at_risk_at, choice.blocked, choice.ids
             )
         else:
-            first = LAST_ID if after is None and sort is BatchSort.NEWEST else place.batch_id
-            asked = (first, sort is BatchSort.NEWEST, limit, choice.state, *chosen)
+            last = None if until is None else until.batch_id
+            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last)
             found = await self._database.fetch("batches_by_id", *asked)
         return await self.listed([row["batch_id"] for row in found])
+
+    async def place_at(self, sort: BatchSort, *, after: BatchPlace | None, number: int) -> BatchPlace | None:
+        """Return the place of the batch that is this `number` after a place, in a list of all batches by id."""
+        row = await self._database.fetch_one("batch_at", *_by_id(sort, after), number - 1)
+        return None if row is None else BatchPlace(BatchId(row["batch_id"]))
 
     async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
         """Return batches in the given order, without missing ones."""

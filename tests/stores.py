@@ -103,10 +103,18 @@ class Listings(Protocol):
     """Paged lists. Each reads at most its page, or the counters of active batches."""
 
     async def batches(
-        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+        self,
+        choice: BatchChoice,
+        sort: BatchSort,
+        *,
+        after: BatchPlace | None,
+        limit: int,
+        until: BatchPlace | None = None,
     ) -> Sequence[ListedBatch]:
         """Return all batches by id, or active batches in another order."""
         ...
+
+    async def place_at(self, sort: BatchSort, *, after: BatchPlace | None, number: int) -> BatchPlace | None: ...
 
     async def counts(self, now: Instant) -> ActiveCounts: ...
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from administration.access.authentication import Authenticator
+from administration.access.who import person_of, volunteer_of
 from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
@@ -68,7 +69,8 @@ class PageServices:
 class Address:
     """A handler's route: method, path, name, and accepted query parameters.
 
-    `form`: the method that shows the handler's form, which is shown again if the input is refused.
+    `form`: the method that shows the handler's form, which is shown again if the input is refused. `edits`: the handler
+    changes an object that the API can change with If-Match, so it waits for such changes.
     """
 
     route: Callable[..., web.RouteDef]
@@ -76,6 +78,7 @@ class Address:
     name: str
     asks: Collection[str] = ()
     form: str = ""
+    edits: bool = False
 
 
 ADDRESS = "page_address"  # attribute of a handler that contains its Address
@@ -88,9 +91,9 @@ def get(path: str, name: str, *, asks: Collection[str] = (), form: str = "") -> 
     return _marked(Address(web.get, path, name, asks, form))
 
 
-def post(path: str, name: str, *, form: str = "") -> Callable[[H], H]:
+def post(path: str, name: str, *, form: str = "", edits: bool = False) -> Callable[[H], H]:
     """Mark a method of Pages as the handler of forms posted to `path`."""
-    return _marked(Address(web.post, path, name, form=form))
+    return _marked(Address(web.post, path, name, form=form, edits=edits))
 
 
 def _marked(address: Address) -> Callable[[H], H]:
@@ -116,12 +119,19 @@ class Pages(Generic[D]):
     def _rendering(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse | RenderedPage]]) -> Handler:
         """Return a handler that renders a returned page for the signed-in user."""
 
+        at: Address = getattr(handler, ADDRESS)
+
         @functools.wraps(handler)
         async def respond(request: web.Request) -> web.StreamResponse:
             try:
-                answer = await handler(request)
+                if at.edits and (person_of(request) or volunteer_of(request)):
+                    await request.post()  # before the lock, because clients may be slow
+                    async with self._services.store.settings.editing(alone=False):
+                        answer = await handler(request)
+                else:
+                    answer = await handler(request)
             except (InvalidInputError, ConflictError) as error:
-                answer = await self._again(request, getattr(handler, ADDRESS), error)
+                answer = await self._again(request, at, error)
             return self._services.renderer.response(request, answer) if isinstance(answer, RenderedPage) else answer
 
         return respond

@@ -275,7 +275,7 @@ def decode_reply(body: bytes) -> SchedulerReply:
         next_rpc_delay_s=_seconds(reply, "next_rpc_delay"),
         send_full_workload=_flag(reply, "send_full_workload"),
         dont_use_dcf=_flag(reply, "dont_use_dcf"),
-        preferences=_project_preferences(reply),
+        preferences=decode_preferences(reply),
         code_sign_key=_block(reply, "code_sign_key"),
         code_sign_key_signature=_block(reply, "code_sign_key_signature"),
         acks=_names(reply, "result_ack"),
@@ -305,8 +305,9 @@ def _message(found: re.Match[bytes]) -> Message:
     return Message(text.plain(found[2]), priority)
 
 
-def _project_preferences(reply: bytes) -> ProjectPreferences | None:
-    found = next(iter(_all(reply, "project_preferences")), None)
+def decode_preferences(document: bytes) -> ProjectPreferences | None:
+    """Decode the first `<project_preferences>` in a document; None without one. Raises ProtocolError."""
+    found = next(iter(_all(document, "project_preferences")), None)
     if found is None:
         return None
     return ProjectPreferences(

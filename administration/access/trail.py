@@ -20,10 +20,16 @@ class TrailPage:
 
 
 async def trail_page(store: PostgresAccess, choice: ActChoice, *, before: int | None, limit: int) -> TrailPage:
-    """Return up to `limit` entries from the LOOKED_AT entries before `before`; None starts at the newest one."""
+    """Return up to `limit` entries from the LOOKED_AT entries before `before`; None starts at the newest one.
+
+    With `who`, only the entries of this user count.
+    """
     first, end = await store.act_range(choice)
     newest = end if before is None else min(before, end)
-    lowest = max(first, newest - LOOKED_AT)
+    if choice.who:
+        lowest = max(first, await store.first_act(choice.who, before=newest, among=LOOKED_AT))
+    else:
+        lowest = max(first, newest - LOOKED_AT)
     found = await store.acts(choice, limit=limit + 1, before=newest, first=lowest)
     if len(found) > limit:
         return TrailPage(found[:limit], found[limit - 1].act_id)

@@ -44,14 +44,26 @@ class Rules:
 
     async def take_grant(self, account: str) -> None:
         """Remove an account's grant, so that its usage is no longer charged. Raises NotFoundError without a grant."""
+        await self._store.ordering_rules.drop_grant((await self.grant_of(account)).account_id)
+
+    async def grant_of(self, account: str) -> Grant:
+        """Raises NotFoundError without a grant."""
         known = (await self.grants()).get(account)
         if known is None:
             raise NotFoundError("grant of account", account)
-        await self._store.ordering_rules.drop_grant(known.account_id)
+        return known
 
     async def limits(self) -> Sequence[Limit]:
         """Return all limits."""
         return await self._store.ordering_rules.limits()
+
+    async def limit_of(self, scope: str, quantity: str, *, name: str | None = None) -> Limit:
+        """Return the limit of one name, or the default. Raises InvalidInputError, NotFoundError."""
+        key = chosen(Scope, scope, "scope"), _quantity(quantity), name
+        found = next((one for one in await self.limits() if (one.scope, one.quantity, one.name) == key), None)
+        if found is None:
+            raise NotFoundError("limit", f"{scope} {quantity} {name or ''}".rstrip())
+        return found
 
     async def limit(
         self,

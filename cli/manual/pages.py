@@ -290,7 +290,7 @@ RULE = "-- " + "-" * 20
 
 
 def schema_page(sql: str) -> str:
-    """Return the page for the migrations `sql`, in order, by following CREATE TABLE and ADD COLUMN. Pure."""
+    """Return the page for the migrations `sql`, in order, by following CREATE TABLE, ADD and DROP COLUMN. Pure."""
     parts, about, body = [_SCHEMA_HEAD, "## version\n"], list[str](), list[str]()
     rows = dict[str, list[list[str]]]()
     name, inside = "", False
@@ -311,6 +311,9 @@ def schema_page(sql: str) -> str:
                 parts += [f"### {name}\n", *([cell(" ".join(about)) + "\n"] if about else []), name]
         if not inside and "ADD COLUMN " in line:
             rows[name] += _columns([line.partition("ADD COLUMN ")[2]])
+        elif not inside and "DROP COLUMN " in line:
+            dropped = code(line.partition("DROP COLUMN ")[2].rstrip(",;"))
+            rows[name] = [row for row in rows[name] if row[0] != dropped]
         about = []
     head = ["column", "is", "meaning"]
     return "\n".join(table(head, rows[part]) + "\n" if part in rows else part for part in parts)

@@ -8,11 +8,12 @@
 from muster_client import shapes
 from muster_client.blocking import SyncClient
 from muster_client.client import Client
-from muster_client.transport import ApiError, MusterClientError, UnreachableError
+from muster_client.transport import ApiError, ChangedError, MusterClientError, UnreachableError
 from muster_client.work import ExplainedKind, HostListKind
 
 __all__ = [
     "ApiError",
+    "ChangedError",
     "Client",
     "ExplainedKind",
     "HostListKind",

@@ -10,7 +10,7 @@ from typing import Any, Literal, overload
 
 from muster_client import shapes
 from muster_client.loop_thread import LoopThread
-from muster_client.transport import StrPath
+from muster_client.transport import IfMatch, StrPath
 from muster_client.work import ExplainedKind, HostListKind
 
 
@@ -47,9 +47,9 @@ class SyncClient(LoopThread):
         """
         return self._run(self._client.batches(limit=limit, **chosen))
 
-    def abort(self, batch_id: int) -> shapes.BatchShown:
+    def abort(self, batch_id: int, *, if_match: IfMatch = None) -> shapes.BatchShown:
         """Abort a batch and return it."""
-        return self._run(self._client.abort(batch_id))
+        return self._run(self._client.abort(batch_id, if_match=if_match))
 
     def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
         """Submit the jobs of a batch again, in a new batch, and return it with its forecast.
@@ -63,9 +63,9 @@ class SyncClient(LoopThread):
         """Return the forecast for a clone with these changes. Nothing is stored."""
         return self._run(self._client.preview_clone(batch_id, **changes))
 
-    def retry_batch(self, batch_id: int) -> shapes.Retried:
+    def retry_batch(self, batch_id: int, *, if_match: IfMatch = None) -> shapes.Retried:
         """Open the failed jobs of a batch again, with new instances."""
-        return self._run(self._client.retry_batch(batch_id))
+        return self._run(self._client.retry_batch(batch_id, if_match=if_match))
 
     def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
         """Return the errors of a batch, grouped by exit status and the end of standard error."""
@@ -81,6 +81,7 @@ class SyncClient(LoopThread):
         account: str | None = None,
         deadline_at: float | None = None,
         release: bool = False,
+        if_match: IfMatch = None,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
@@ -96,6 +97,7 @@ class SyncClient(LoopThread):
                 account=account,
                 deadline_at=deadline_at,
                 release=release,
+                if_match=if_match,
             )
         )
 
@@ -202,9 +204,9 @@ class SyncClient(LoopThread):
         """Return a host with its statistics per app version."""
         return self._run(self._client.host(host_id))
 
-    def set_host_labels(self, host_id: int, labels: Sequence[str]) -> shapes.HostLabels:
+    def set_host_labels(self, host_id: int, labels: Sequence[str], *, if_match: IfMatch = None) -> shapes.HostLabels:
         """Replace the labels of a host, for queues bound to hosts."""
-        return self._run(self._client.set_host_labels(host_id, labels))
+        return self._run(self._client.set_host_labels(host_id, labels, if_match=if_match))
 
     def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
         """Return the instances in progress on a host."""
@@ -257,9 +259,9 @@ class SyncClient(LoopThread):
         """Add an application. `more`: user_friendly_name, beta, adaptive_copies, one_per_host, one_per_volunteer."""
         return self._run(self._client.add_app(name, **more))
 
-    def set_app(self, name: str, **more: Any) -> shapes.AppShown:
+    def set_app(self, name: str, *, if_match: IfMatch = None, **more: Any) -> shapes.AppShown:
         """Change an application. `more` has the fields of `add_app`, and deprecated."""
-        return self._run(self._client.set_app(name, **more))
+        return self._run(self._client.set_app(name, if_match=if_match, **more))
 
     def app_versions(self, app: str, *, limit: int | None = 1000) -> list[shapes.VersionShown]:
         """Return all versions of an application, newest first."""
@@ -273,17 +275,21 @@ class SyncClient(LoopThread):
         """Return an app version with its files."""
         return self._run(self._client.app_version(app_version_id))
 
-    def set_app_version(self, app_version_id: int, *, state: str) -> shapes.OneVersion:
+    def set_app_version(self, app_version_id: int, *, state: str, if_match: IfMatch = None) -> shapes.OneVersion:
         """Deprecate, withdraw or offer a version; `state`: offered, deprecated, withdrawn or aborted."""
-        return self._run(self._client.set_app_version(app_version_id, state=state))
+        return self._run(self._client.set_app_version(app_version_id, state=state, if_match=if_match))
 
     def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
         """Return plan classes by name."""
         return self._run(self._client.plan_classes(limit=limit))
 
-    def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
+    def plan_class(self, name: str) -> shapes.PlanClassShown:
+        """Return a plan class."""
+        return self._run(self._client.plan_class(name))
+
+    def set_plan_class(self, name: str, *, if_match: IfMatch = None, **more: Any) -> shapes.PlanClassShown:
         """Define or change a plan class. `more`: the keys of `plan_classes`, which have defaults."""
-        return self._run(self._client.set_plan_class(name, **more))
+        return self._run(self._client.set_plan_class(name, if_match=if_match, **more))
 
     def add_version(
         self,
@@ -333,11 +339,13 @@ class SyncClient(LoopThread):
         """Preview the batch order under these settings. Nothing is changed."""
         return self._run(self._client.preview_ordering(values, limit=limit))
 
-    def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
+    def set_ordering(
+        self, values: Mapping[str, object], *, why: str, by: str = "api", if_match: IfMatch = None
+    ) -> list[shapes.ChangeMade]:
         """Set the ordering policy and its weights; the audit trail records author and reason. Returns old and new
         values.
         """
-        return self._run(self._client.set_ordering(values, why=why, by=by))
+        return self._run(self._client.set_ordering(values, why=why, by=by, if_match=if_match))
 
     def fairshare(self) -> list[shapes.ShareShown]:
         """Return the tree of accounts and submitters with shares and decayed usage."""
@@ -388,17 +396,27 @@ class SyncClient(LoopThread):
         """Return the service units of accounts: granted, used, reserved and left in this period."""
         return self._run(self._client.grants(limit=limit))
 
-    def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
-        """Set an account's service units per period. Units already used in this period still count."""
-        return self._run(self._client.set_grant(account, granted_su=granted_su, period_s=period_s))
+    def grant(self, account: str) -> shapes.GrantShown:
+        """Return an account's grant."""
+        return self._run(self._client.grant(account))
 
-    def take_grant(self, account: str) -> None:
+    def set_grant(
+        self, account: str, *, granted_su: float, period_s: float, if_match: IfMatch = None
+    ) -> shapes.GrantShown:
+        """Set an account's service units per period. Units already used in this period still count."""
+        return self._run(self._client.set_grant(account, granted_su=granted_su, period_s=period_s, if_match=if_match))
+
+    def take_grant(self, account: str, *, if_match: IfMatch = None) -> None:
         """Remove an account's grant, so that it no longer limits the account."""
-        self._run(self._client.take_grant(account))
+        self._run(self._client.take_grant(account, if_match=if_match))
 
     def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
         """Return the limits on submitters, accounts, apps and queues."""
         return self._run(self._client.limits(limit=limit))
+
+    def limit(self, scope: str, quantity: str, *, name: str | None = None) -> shapes.LimitShown:
+        """Return the limit of one name, or the default limit."""
+        return self._run(self._client.limit(scope, quantity, name=name))
 
     def set_limit(
         self,
@@ -408,13 +426,14 @@ class SyncClient(LoopThread):
         name: str | None = None,
         soft: float | None = None,
         hard: float | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.LimitShown:
         """Set a limit for one name, or the default for all names that have no limit of their own."""
-        return self._run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard))
+        return self._run(self._client.set_limit(scope, quantity, name=name, soft=soft, hard=hard, if_match=if_match))
 
-    def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
+    def lift_limit(self, scope: str, quantity: str, *, name: str | None = None, if_match: IfMatch = None) -> None:
         """Remove the limit for one name, or the default limit."""
-        self._run(self._client.lift_limit(scope, quantity, name=name))
+        self._run(self._client.lift_limit(scope, quantity, name=name, if_match=if_match))
 
     def settings(self) -> dict[str, Any]:
         """Return the values of all settings by key."""
@@ -428,13 +447,13 @@ class SyncClient(LoopThread):
         """Return all settings with their defaults and meanings."""
         return self._run(self._client.setting_details())
 
-    def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
+    def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api", if_match: IfMatch = None) -> Any:
         """Change a setting and return the stored value. Services apply it within seconds. Thresholds need a reason."""
-        return self._run(self._client.set_setting(key, value, why=why, by=by))
+        return self._run(self._client.set_setting(key, value, why=why, by=by, if_match=if_match))
 
-    def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
+    def reset_setting(self, key: str, *, why: str = "", by: str = "api", if_match: IfMatch = None) -> Any:
         """Reset a setting to its default and return the default. Thresholds need a reason."""
-        return self._run(self._client.reset_setting(key, why=why, by=by))
+        return self._run(self._client.reset_setting(key, why=why, by=by, if_match=if_match))
 
     def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
         """Return setting changes with author, time and reason, newest first."""
@@ -448,9 +467,11 @@ class SyncClient(LoopThread):
         """Preview the effect of these values on hosts as of `hosts_read_at` and on waiting jobs; nothing is changed."""
         return self._run(self._client.preview_thresholds(values))
 
-    def set_thresholds(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
+    def set_thresholds(
+        self, values: Mapping[str, object], *, why: str, by: str = "api", if_match: IfMatch = None
+    ) -> list[shapes.ChangeMade]:
         """Change thresholds; the audit trail records author and reason. Returns old and new values."""
-        return self._run(self._client.set_thresholds(values, why=why, by=by))
+        return self._run(self._client.set_thresholds(values, why=why, by=by, if_match=if_match))
 
     def simulate_thresholds(
         self, values: Mapping[str, object], *, seeds: int = 3, hosts: int = 500, days: float = 14.0
@@ -470,17 +491,30 @@ class SyncClient(LoopThread):
         """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
         return self._run(self._client.restrictions(limit=limit))
 
-    def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
-        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
-        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs))
+    def restriction(self, kind: str, name: str) -> shapes.RestrictionShown:
+        """Return the ban or limit of a `volunteer` or `host`, or the pause of an `app`, `queue` or `batch`."""
+        return self._run(self._client.restriction(kind, name))
 
-    def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+    def restrict(
+        self, kind: str, name: str, *, why: str, max_jobs: int = 0, abort: bool = False, if_match: IfMatch = None
+    ) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`.
+
+        `abort`: a ban ends the jobs in progress at once.
+        """
+        return self._run(self._client.restrict(kind, name, why=why, max_jobs=max_jobs, abort=abort, if_match=if_match))
+
+    def lift_restriction(self, kind: str, name: str, *, if_match: IfMatch = None) -> shapes.RestrictionLifted:
         """Lift a ban or limit, or resume paused work."""
-        return self._run(self._client.lift_restriction(kind, name))
+        return self._run(self._client.lift_restriction(kind, name, if_match=if_match))
 
     def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return self._run(self._client.accounts(limit=limit))
+
+    def account(self, name: str) -> shapes.AccountShown:
+        """Return an account."""
+        return self._run(self._client.account(name))
 
     def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
         """Add an account."""
@@ -494,17 +528,24 @@ class SyncClient(LoopThread):
         permissions: Sequence[str] | None = None,
         parent: str | None = None,
         new_name: str | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.AccountStanding:
         """Change an account's shares, name, parent (empty: the top level), and the permissions of all submitters at or
         below it; None keeps a value.
         """
         return self._run(
-            self._client.set_account(name, shares=shares, permissions=permissions, parent=parent, new_name=new_name)
+            self._client.set_account(
+                name, shares=shares, permissions=permissions, parent=parent, new_name=new_name, if_match=if_match
+            )
         )
 
     def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
         """Return submitters by id."""
         return self._run(self._client.submitters(limit=limit))
+
+    def submitter(self, name: str) -> shapes.SubmitterShown:
+        """Return a submitter."""
+        return self._run(self._client.submitter(name))
 
     def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
         """Add a submitter."""
@@ -518,10 +559,13 @@ class SyncClient(LoopThread):
         account: str | None = None,
         permissions: Sequence[str] | None = None,
         new_name: str | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.SubmitterStanding:
         """Change a submitter's shares (in `account` if given), permissions and name; None keeps a value."""
         return self._run(
-            self._client.set_submitter(name, shares=shares, account=account, permissions=permissions, new_name=new_name)
+            self._client.set_submitter(
+                name, shares=shares, account=account, permissions=permissions, new_name=new_name, if_match=if_match
+            )
         )
 
     def account_tree(self) -> list[shapes.TreeRowShown]:
@@ -534,13 +578,13 @@ class SyncClient(LoopThread):
         """Add and change accounts and submitters, all rows or none, and return the rows that differed."""
         return self._run(self._client.load_account_tree(rows, dry_run=dry_run))
 
-    def delete_account(self, name: str) -> None:
+    def delete_account(self, name: str, *, if_match: IfMatch = None) -> None:
         """Delete an account that has no accounts, submitters or batches."""
-        self._run(self._client.delete_account(name))
+        self._run(self._client.delete_account(name, if_match=if_match))
 
-    def delete_submitter(self, name: str) -> None:
+    def delete_submitter(self, name: str, *, if_match: IfMatch = None) -> None:
         """Delete a submitter that has no batches."""
-        self._run(self._client.delete_submitter(name))
+        self._run(self._client.delete_submitter(name, if_match=if_match))
 
     def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""
@@ -549,6 +593,10 @@ class SyncClient(LoopThread):
     def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
         """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
         return self._run(self._client.find_volunteers(text, limit=limit))
+
+    def volunteer(self, email: str) -> shapes.VolunteerShown:
+        """Return a volunteer with the preferences."""
+        return self._run(self._client.volunteer(email))
 
     def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""
@@ -564,11 +612,12 @@ class SyncClient(LoopThread):
         max_jobs: int | None = None,
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.VolunteerShown:
         """Change a volunteer's preferences. None keeps a value; an empty `apps` selects all apps."""
         return self._run(
             self._client.set_volunteer(
-                email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=apps
+                email, beta=beta, cpu=cpu, gpu=gpu, max_jobs=max_jobs, max_cpus=max_cpus, apps=apps, if_match=if_match
             )
         )
 
@@ -580,15 +629,27 @@ class SyncClient(LoopThread):
         """Return the users who may sign in: operators, submitters and viewers."""
         return self._run(self._client.people(limit=limit))
 
+    def person(self, name: str) -> shapes.PersonShown:
+        """Return a user who may sign in."""
+        return self._run(self._client.person(name))
+
     def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
         """Add a sign-in for an operator, submitter or viewer. The one-time password is shown only once."""
         return self._run(self._client.add_person(name, role=role, submitter=submitter))
 
     def set_person(
-        self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
+        self,
+        name: str,
+        *,
+        role: str | None = None,
+        submitter: str | None = None,
+        active: bool | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.PersonShown:
         """Change a user's role, or disable the account (`active` False)."""
-        return self._run(self._client.set_person(name, role=role, submitter=submitter, active=active))
+        return self._run(
+            self._client.set_person(name, role=role, submitter=submitter, active=active, if_match=if_match)
+        )
 
     def invite_again(self, name: str) -> shapes.InvitedShown:
         """Issue a new one-time password for a user who has forgotten the password."""

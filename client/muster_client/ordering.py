@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from muster_client import shapes
-from muster_client.transport import Transport, part
+from muster_client.transport import IfMatch, Transport, part
 
 
 class Ordering(Transport):
@@ -35,12 +35,14 @@ class Ordering(Transport):
         found: shapes.OrderPreviewed = await self._call("POST", "priority/preview", body)
         return found
 
-    async def set_ordering(self, values: Mapping[str, object], *, why: str, by: str = "api") -> list[shapes.ChangeMade]:
+    async def set_ordering(
+        self, values: Mapping[str, object], *, why: str, by: str = "api", if_match: IfMatch = None
+    ) -> list[shapes.ChangeMade]:
         """Set the ordering policy and its weights; the audit trail records author and reason. Returns old and new
         values.
         """
         body = {"values": values, "why": why, "by": by}
-        changed: list[shapes.ChangeMade] = (await self._call("PUT", "priority", body))["changed"]
+        changed: list[shapes.ChangeMade] = (await self._call("PUT", "priority", body, if_match=if_match))["changed"]
         return changed
 
     async def fairshare(self) -> list[shapes.ShareShown]:
@@ -97,19 +99,32 @@ class Ordering(Transport):
         """Return the service units of accounts: granted, used, reserved and left in this period."""
         return await self._list("grants", "grants", limit=limit)
 
-    async def set_grant(self, account: str, *, granted_su: float, period_s: float) -> shapes.GrantShown:
-        """Set an account's service units per period. Units already used in this period still count."""
-        body = {"account": account, "granted_su": granted_su, "period_s": period_s}
-        found: shapes.GrantShown = await self._call("PUT", "grants", body)
+    async def grant(self, account: str) -> shapes.GrantShown:
+        """Return an account's grant."""
+        found: shapes.GrantShown = await self._call("GET", f"grants/{part(account)}")
         return found
 
-    async def take_grant(self, account: str) -> None:
+    async def set_grant(
+        self, account: str, *, granted_su: float, period_s: float, if_match: IfMatch = None
+    ) -> shapes.GrantShown:
+        """Set an account's service units per period. Units already used in this period still count."""
+        body = {"account": account, "granted_su": granted_su, "period_s": period_s}
+        found: shapes.GrantShown = await self._call("PUT", "grants", body, if_match=if_match)
+        return found
+
+    async def take_grant(self, account: str, *, if_match: IfMatch = None) -> None:
         """Remove an account's grant, so that it no longer limits the account."""
-        await self._call("DELETE", f"grants/{part(account)}")
+        await self._call("DELETE", f"grants/{part(account)}", if_match=if_match)
 
     async def limits(self, *, limit: int | None = 1000) -> list[shapes.LimitShown]:
         """Return the limits on submitters, accounts, apps and queues."""
         return await self._list("limits", "limits", limit=limit)
+
+    async def limit(self, scope: str, quantity: str, *, name: str | None = None) -> shapes.LimitShown:
+        """Return the limit of one name, or the default limit."""
+        path = f"limits/{part(scope)}/{part(quantity)}"
+        found: shapes.LimitShown = await self._call("GET", path, query={"name": name})
+        return found
 
     async def set_limit(
         self,
@@ -119,12 +134,13 @@ class Ordering(Transport):
         name: str | None = None,
         soft: float | None = None,
         hard: float | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.LimitShown:
         """Set a limit for one name, or the default for all names that have no limit of their own."""
         body = {"scope": scope, "quantity": quantity, "name": name, "soft": soft, "hard": hard}
-        found: shapes.LimitShown = await self._call("PUT", "limits", body)
+        found: shapes.LimitShown = await self._call("PUT", "limits", body, if_match=if_match)
         return found
 
-    async def lift_limit(self, scope: str, quantity: str, *, name: str | None = None) -> None:
+    async def lift_limit(self, scope: str, quantity: str, *, name: str | None = None, if_match: IfMatch = None) -> None:
         """Remove the limit for one name, or the default limit."""
-        await self._call("DELETE", f"limits/{part(scope)}/{part(quantity)}", query={"name": name})
+        await self._call("DELETE", f"limits/{part(scope)}/{part(quantity)}", query={"name": name}, if_match=if_match)

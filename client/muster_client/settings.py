@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from muster_client import shapes
-from muster_client.transport import Transport, part
+from muster_client.transport import IfMatch, Transport, etag_of, part, tagged
 
 
 class Administration(Transport):
     async def settings(self) -> dict[str, Any]:
         """Return the values of all settings by key."""
-        found: dict[str, Any] = (await self._call("GET", "settings"))["settings"]
-        return found
+        found = await self._call("GET", "settings")
+        return tagged(found["settings"], etag_of(found))
 
     async def setting(self, key: str) -> shapes.SettingShown:
         """Return a setting with its default and meaning."""
@@ -25,13 +25,19 @@ class Administration(Transport):
         found: list[shapes.SettingShown] = (await self._call("GET", "settings"))["details"]
         return found
 
-    async def set_setting(self, key: str, value: object, *, why: str = "", by: str = "api") -> Any:
+    async def set_setting(
+        self, key: str, value: object, *, why: str = "", by: str = "api", if_match: IfMatch = None
+    ) -> Any:
         """Change a setting and return the stored value. Services apply it within seconds. Thresholds need a reason."""
-        return (await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}))["value"]
+        return (
+            await self._call("PUT", f"settings/{part(key)}", {"value": value, "why": why, "by": by}, if_match=if_match)
+        )["value"]
 
-    async def reset_setting(self, key: str, *, why: str = "", by: str = "api") -> Any:
+    async def reset_setting(self, key: str, *, why: str = "", by: str = "api", if_match: IfMatch = None) -> Any:
         """Reset a setting to its default and return the default. Thresholds need a reason."""
-        return (await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}))["value"]
+        return (
+            await self._call("DELETE", f"settings/{part(key)}", query={"why": why or None, "by": by}, if_match=if_match)
+        )["value"]
 
     async def setting_changes(self, *, limit: int | None = 100) -> list[shapes.SettingChangeShown]:
         """Return setting changes with author, time and reason, newest first."""
@@ -48,11 +54,11 @@ class Administration(Transport):
         return found
 
     async def set_thresholds(
-        self, values: Mapping[str, object], *, why: str, by: str = "api"
+        self, values: Mapping[str, object], *, why: str, by: str = "api", if_match: IfMatch = None
     ) -> list[shapes.ChangeMade]:
         """Change thresholds; the audit trail records author and reason. Returns old and new values."""
         body = {"values": values, "why": why, "by": by}
-        changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body))["changed"]
+        changed: list[shapes.ChangeMade] = (await self._call("PUT", "thresholds", body, if_match=if_match))["changed"]
         return changed
 
     async def simulate_thresholds(
@@ -77,20 +83,39 @@ class Administration(Transport):
         """Return bans and limits of volunteers and hosts, and paused work, by kind and name."""
         return await self._list("restrictions", "restrictions", limit=limit)
 
-    async def restrict(self, kind: str, name: str, *, why: str, max_jobs: int = 0) -> shapes.RestrictionShown:
-        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`."""
-        body = {"why": why, "max_jobs": max_jobs}
-        found: shapes.RestrictionShown = await self._call("PUT", f"restrictions/{part(kind)}/{part(name)}", body)
+    async def restriction(self, kind: str, name: str) -> shapes.RestrictionShown:
+        """Return the ban or limit of a `volunteer` or `host`, or the pause of an `app`, `queue` or `batch`."""
+        found: shapes.RestrictionShown = await self._call("GET", f"restrictions/{part(kind)}/{part(name)}")
         return found
 
-    async def lift_restriction(self, kind: str, name: str) -> shapes.RestrictionLifted:
+    async def restrict(
+        self, kind: str, name: str, *, why: str, max_jobs: int = 0, abort: bool = False, if_match: IfMatch = None
+    ) -> shapes.RestrictionShown:
+        """Ban a `volunteer` or `host`, or limit its jobs in progress per host; pause an `app`, `queue` or `batch`.
+
+        `abort`: a ban ends the jobs in progress at once.
+        """
+        body = {"why": why, "max_jobs": max_jobs, "abort": abort}
+        found: shapes.RestrictionShown = await self._call(
+            "PUT", f"restrictions/{part(kind)}/{part(name)}", body, if_match=if_match
+        )
+        return found
+
+    async def lift_restriction(self, kind: str, name: str, *, if_match: IfMatch = None) -> shapes.RestrictionLifted:
         """Lift a ban or limit, or resume paused work."""
-        found: shapes.RestrictionLifted = await self._call("DELETE", f"restrictions/{part(kind)}/{part(name)}")
+        found: shapes.RestrictionLifted = await self._call(
+            "DELETE", f"restrictions/{part(kind)}/{part(name)}", if_match=if_match
+        )
         return found
 
     async def accounts(self, *, limit: int | None = 1000) -> list[shapes.AccountShown]:
         """Return accounts by id."""
         return await self._list("accounts", "accounts", limit=limit)
+
+    async def account(self, name: str) -> shapes.AccountShown:
+        """Return an account."""
+        found: shapes.AccountShown = await self._call("GET", f"accounts/{part(name)}")
+        return found
 
     async def add_account(self, name: str, *, parent: str | None = None, shares: float = 1.0) -> shapes.NewAccount:
         """Add an account."""
@@ -106,17 +131,23 @@ class Administration(Transport):
         permissions: Sequence[str] | None = None,
         parent: str | None = None,
         new_name: str | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.AccountStanding:
         """Change an account's shares, name, parent (empty: the top level), and the permissions of all submitters at or
         below it; None keeps a value.
         """
         body = {"shares": shares, "permissions": permissions, "parent": parent, "name": new_name}
-        found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body)
+        found: shapes.AccountStanding = await self._call("PATCH", f"accounts/{part(name)}", body, if_match=if_match)
         return found
 
     async def submitters(self, *, limit: int | None = 1000) -> list[shapes.SubmitterShown]:
         """Return submitters by id."""
         return await self._list("submitters", "submitters", limit=limit)
+
+    async def submitter(self, name: str) -> shapes.SubmitterShown:
+        """Return a submitter."""
+        found: shapes.SubmitterShown = await self._call("GET", f"submitters/{part(name)}")
+        return found
 
     async def add_submitter(self, name: str, *, account: str = "default", shares: float = 1.0) -> shapes.NewSubmitter:
         """Add a submitter."""
@@ -132,10 +163,11 @@ class Administration(Transport):
         account: str | None = None,
         permissions: Sequence[str] | None = None,
         new_name: str | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.SubmitterStanding:
         """Change a submitter's shares (in `account` if given), permissions and name; None keeps a value."""
         body = {"shares": shares, "account": account, "permissions": permissions, "name": new_name}
-        found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body)
+        found: shapes.SubmitterStanding = await self._call("PATCH", f"submitters/{part(name)}", body, if_match=if_match)
         return found
 
     async def account_tree(self) -> list[shapes.TreeRowShown]:
@@ -151,13 +183,13 @@ class Administration(Transport):
         changed: list[shapes.TreeRowShown] = (await self._call("PUT", "account-tree", body))["rows"]
         return changed
 
-    async def delete_account(self, name: str) -> None:
+    async def delete_account(self, name: str, *, if_match: IfMatch = None) -> None:
         """Delete an account that has no accounts, submitters or batches."""
-        await self._call("DELETE", f"accounts/{part(name)}")
+        await self._call("DELETE", f"accounts/{part(name)}", if_match=if_match)
 
-    async def delete_submitter(self, name: str) -> None:
+    async def delete_submitter(self, name: str, *, if_match: IfMatch = None) -> None:
         """Delete a submitter that has no batches."""
-        await self._call("DELETE", f"submitters/{part(name)}")
+        await self._call("DELETE", f"submitters/{part(name)}", if_match=if_match)
 
     async def volunteers(self, *, limit: int | None = 1000) -> list[shapes.VolunteerShown]:
         """Return volunteers by id."""
@@ -166,6 +198,11 @@ class Administration(Transport):
     async def find_volunteers(self, text: str, *, limit: int | None = 1000) -> list[shapes.FoundVolunteer]:
         """Return volunteers with a text in their name, e-mail or a host's name, or with a host at this address."""
         return await self._list("volunteers/found", "volunteers", limit=limit, query={"q": text})
+
+    async def volunteer(self, email: str) -> shapes.VolunteerShown:
+        """Return a volunteer with the preferences."""
+        found: shapes.VolunteerShown = await self._call("GET", f"volunteers/{part(email)}")
+        return found
 
     async def add_volunteer(self, email: str, *, name: str = "", password: str | None = None) -> shapes.NewVolunteer:
         """Add a volunteer. The account key is shown only once."""
@@ -183,10 +220,11 @@ class Administration(Transport):
         max_jobs: int | None = None,
         max_cpus: int | None = None,
         apps: Sequence[str] | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.VolunteerShown:
         """Change a volunteer's preferences. None keeps a value; an empty `apps` selects all apps."""
         body = {"beta": beta, "cpu": cpu, "gpu": gpu, "max_jobs": max_jobs, "max_cpus": max_cpus, "apps": apps}
-        found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body)
+        found: shapes.VolunteerShown = await self._call("PATCH", f"volunteers/{part(email)}", body, if_match=if_match)
         return found
 
     async def me(self) -> shapes.WhoShown:
@@ -198,6 +236,11 @@ class Administration(Transport):
         """Return the users who may sign in: operators, submitters and viewers."""
         return await self._list("people", "people", limit=limit)
 
+    async def person(self, name: str) -> shapes.PersonShown:
+        """Return a user who may sign in."""
+        found: shapes.PersonShown = await self._call("GET", f"people/{part(name)}")
+        return found
+
     async def add_person(self, name: str, *, role: str = "viewer", submitter: str | None = None) -> shapes.InvitedShown:
         """Add a sign-in for an operator, submitter or viewer. The one-time password is shown only once."""
         body = {"name": name, "role": role, "submitter": submitter}
@@ -205,11 +248,17 @@ class Administration(Transport):
         return found
 
     async def set_person(
-        self, name: str, *, role: str | None = None, submitter: str | None = None, active: bool | None = None
+        self,
+        name: str,
+        *,
+        role: str | None = None,
+        submitter: str | None = None,
+        active: bool | None = None,
+        if_match: IfMatch = None,
     ) -> shapes.PersonShown:
         """Change a user's role, or disable the account (`active` False)."""
         body = {"role": role, "submitter": submitter, "active": active}
-        found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body)
+        found: shapes.PersonShown = await self._call("PATCH", f"people/{part(name)}", body, if_match=if_match)
         return found
 
     async def invite_again(self, name: str) -> shapes.InvitedShown:

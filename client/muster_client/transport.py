@@ -52,8 +52,48 @@ class ApiError(MusterClientError):
         return found if isinstance(found, str) else None
 
 
+class ChangedError(ApiError):
+    """An edit with `if_match` was refused, because the object has changed since it was read. Nothing was changed."""
+
+    @property
+    def current(self) -> Any:
+        """Return what can be edited of the object, as it is now; None if it is gone."""
+        return self.problem.get("current")
+
+
 class UnreachableError(MusterClientError):
     """The server does not reply."""
+
+
+class Read(dict[str, Any]):
+    """A reply that shows an object which can be edited, with its entity tag for `if_match`."""
+
+    etag: str
+
+
+IfMatch = Mapping[str, object] | str | None  # an object as read, or an entity tag
+
+
+def tagged(values: dict[str, Any], etag: str | None) -> dict[str, Any]:
+    """Return an object with its entity tag; without one, the object itself."""
+    if etag is None:
+        return values
+    read = Read(values)
+    read.etag = etag
+    return read
+
+
+def etag_of(read: IfMatch) -> str | None:
+    """Return the entity tag of an object as read. Raises ValueError if it was not read from its own address.
+
+    >>> etag_of(tagged({"level": "normal"}, '"17"')), etag_of('"17"'), etag_of(None)
+    ('"17"', '"17"', None)
+    """
+    if read is None or isinstance(read, str):
+        return read
+    if isinstance(read, Read):
+        return read.etag
+    raise ValueError("if_match: an object as its own method returns it, such as client.batch(7), or an entity tag")
 
 
 class Connector(aiohttp.TCPConnector):
@@ -116,8 +156,11 @@ class Transport:
         query: Mapping[str, object] | None = None,
         data: object = None,
         headers: Mapping[str, str] | None = None,
+        if_match: IfMatch = None,
     ) -> Any:
-        """Return the reply's JSON."""
+        """Return the reply's JSON. `if_match`: only if the object is as it was read. Raises ChangedError."""
+        if (tag := etag_of(if_match)) is not None:
+            headers = {**(headers or {}), "If-Match": tag}
         sent = msgspec.json.encode(body) if body is not None else data
         url = f"{self._url}/{path}{query_of(query)}"
         try:
@@ -126,9 +169,11 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise UnreachableError(f"{self._url} does not reply: {str(error) or 'timed out'}") from error
         if response.status >= 400:
-            raise ApiError(response.status, _document(content), _retry_s(response))
+            kind = ChangedError if response.status == 412 else ApiError
+            raise kind(response.status, _document(content), _retry_s(response))
         try:
-            return msgspec.json.decode(content)
+            found = msgspec.json.decode(content)
+            return tagged(found, response.headers.get("ETag")) if isinstance(found, dict) else found
         except msgspec.DecodeError:
             raise UnreachableError(f"the reply of {self._url} is not from Muster: check the project's URL") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from muster_client import shapes
-from muster_client.transport import StrPath, Transport, UnreachableError, part, query_of
+from muster_client.transport import IfMatch, StrPath, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
 HostListKind = Literal["slow", "failing", "silent"]  # kinds of host lists
@@ -45,9 +45,9 @@ class Work(Transport):
         """
         return await self._list("batches", "batches", limit=limit, query=chosen)
 
-    async def abort(self, batch_id: int) -> shapes.BatchShown:
+    async def abort(self, batch_id: int, *, if_match: IfMatch = None) -> shapes.BatchShown:
         """Abort a batch and return it."""
-        found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort")
+        found: shapes.BatchShown = await self._call("POST", f"batches/{batch_id}/abort", if_match=if_match)
         return found
 
     async def clone_batch(self, batch_id: int, **changes: Any) -> shapes.Submitted:
@@ -65,9 +65,9 @@ class Work(Transport):
         found: shapes.PreviewShown = (await self._call("POST", path, changes))["forecast"]
         return found
 
-    async def retry_batch(self, batch_id: int) -> shapes.Retried:
+    async def retry_batch(self, batch_id: int, *, if_match: IfMatch = None) -> shapes.Retried:
         """Open the failed jobs of a batch again, with new instances."""
-        found: shapes.Retried = await self._call("POST", f"batches/{batch_id}/retry")
+        found: shapes.Retried = await self._call("POST", f"batches/{batch_id}/retry", if_match=if_match)
         return found
 
     async def batch_errors(self, batch_id: int) -> shapes.BatchErrors:
@@ -85,6 +85,7 @@ class Work(Transport):
         account: str | None = None,
         deadline_at: float | None = None,
         release: bool = False,
+        if_match: IfMatch = None,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
@@ -99,7 +100,7 @@ class Work(Transport):
             "deadline_at": deadline_at,
             "release": release,
         }
-        found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body)
+        found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body, if_match=if_match)
         return found
 
     async def watch(self, batch_id: int) -> AsyncIterator[shapes.ProgressShown]:
@@ -225,9 +226,13 @@ class Work(Transport):
         found: shapes.HostDetail = await self._call("GET", f"hosts/{host_id}")
         return found
 
-    async def set_host_labels(self, host_id: int, labels: Sequence[str]) -> shapes.HostLabels:
+    async def set_host_labels(
+        self, host_id: int, labels: Sequence[str], *, if_match: IfMatch = None
+    ) -> shapes.HostLabels:
         """Replace the labels of a host, for queues bound to hosts."""
-        found: shapes.HostLabels = await self._call("PUT", f"hosts/{host_id}/labels", {"labels": list(labels)})
+        found: shapes.HostLabels = await self._call(
+            "PUT", f"hosts/{host_id}/labels", {"labels": list(labels)}, if_match=if_match
+        )
         return found
 
     async def host_instances(self, host_id: int, *, limit: int | None = 1000) -> list[shapes.HeldShown]:
@@ -293,9 +298,9 @@ class Work(Transport):
         found: shapes.NewApp = await self._call("POST", "apps", {"name": name, **more})
         return found
 
-    async def set_app(self, name: str, **more: Any) -> shapes.AppShown:
+    async def set_app(self, name: str, *, if_match: IfMatch = None, **more: Any) -> shapes.AppShown:
         """Change an application. `more` has the fields of `add_app`, and deprecated."""
-        found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more)
+        found: shapes.AppShown = await self._call("PATCH", f"apps/{part(name)}", more, if_match=if_match)
         return found
 
     async def app_versions(self, app: str, *, limit: int | None = 1000) -> list[shapes.VersionShown]:
@@ -312,18 +317,25 @@ class Work(Transport):
         found: shapes.OneVersion = await self._call("GET", f"app-versions/{app_version_id}")
         return found
 
-    async def set_app_version(self, app_version_id: int, *, state: str) -> shapes.OneVersion:
+    async def set_app_version(self, app_version_id: int, *, state: str, if_match: IfMatch = None) -> shapes.OneVersion:
         """Deprecate, withdraw or offer a version; `state`: offered, deprecated, withdrawn or aborted."""
-        found: shapes.OneVersion = await self._call("PATCH", f"app-versions/{app_version_id}", {"state": state})
+        found: shapes.OneVersion = await self._call(
+            "PATCH", f"app-versions/{app_version_id}", {"state": state}, if_match=if_match
+        )
         return found
 
     async def plan_classes(self, *, limit: int | None = 1000) -> list[shapes.PlanClassShown]:
         """Return plan classes by name."""
         return await self._list("plan-classes", "plan_classes", limit=limit)
 
-    async def set_plan_class(self, name: str, **more: Any) -> shapes.PlanClassShown:
+    async def plan_class(self, name: str) -> shapes.PlanClassShown:
+        """Return a plan class."""
+        found: shapes.PlanClassShown = await self._call("GET", f"plan-classes/{part(name)}")
+        return found
+
+    async def set_plan_class(self, name: str, *, if_match: IfMatch = None, **more: Any) -> shapes.PlanClassShown:
         """Define or change a plan class. `more`: the keys of `plan_classes`, which have defaults."""
-        found: shapes.PlanClassShown = await self._call("PUT", f"plan-classes/{part(name)}", more)
+        found: shapes.PlanClassShown = await self._call("PUT", f"plan-classes/{part(name)}", more, if_match=if_match)
         return found
 
     async def add_version(

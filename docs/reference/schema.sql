@@ -575,7 +575,6 @@ CREATE TABLE forecast (
     jobs_validated bigint NOT NULL,
     jobs_failed bigint NOT NULL,
     checkpoint_fraction double precision,
-    at_risk text,
     flag text,
     terms jsonb,
     holds jsonb DEFAULT '[]'::jsonb NOT NULL,
@@ -1057,6 +1056,7 @@ CREATE TABLE restriction (
     why text NOT NULL,
     set_by text NOT NULL,
     set_at double precision NOT NULL,
+    abort boolean DEFAULT false NOT NULL,
     CONSTRAINT restriction_kind_check CHECK ((kind = ANY (ARRAY['volunteer'::text, 'host'::text, 'app'::text, 'queue'::text, 'batch'::text]))),
     CONSTRAINT restriction_max_jobs_check CHECK ((max_jobs >= 0))
 );
@@ -1593,6 +1593,8 @@ ALTER TABLE ONLY withdrawn
 
 ALTER TABLE ONLY work_limit
     ADD CONSTRAINT work_limit_pkey PRIMARY KEY (scope, quantity, name);
+
+CREATE INDEX act_by_who ON act USING btree (who, act_id);
 
 CREATE INDEX batch_by_deadline ON batch USING btree (deadline_at, batch_id) WHERE ((state = 'active'::text) AND (deadline_at IS NOT NULL));
 

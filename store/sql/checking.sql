@@ -62,6 +62,55 @@ ORDER BY batch.batch_id
 LIMIT $1;
 
 
+-- name: check_credit
+-- Purpose: find hosts and volunteers whose credit differs from the sum over their results, and teams with less than
+--   their members earned since they joined. Once a month of the history is purged, only too little is found. Credit of
+--   deleted hosts is ignored. Reads every instance, including the history.
+-- Arguments: $1 limit.
+-- Result: thing, because; by kind and id.
+WITH every_result AS (
+    SELECT host_id, volunteer_id, credit, reported_at FROM instance WHERE credit IS NOT NULL
+    UNION ALL
+    SELECT host_id, volunteer_id, credit, reported_at FROM finished_instance WHERE credit IS NOT NULL
+),
+granted AS MATERIALIZED (
+    SELECT
+        every_result.host_id, every_result.volunteer_id, participation.team_id, sum(credit) AS credit,
+        sum(credit) FILTER (WHERE reported_at >= participation.joined_at) AS in_team
+    FROM every_result
+    LEFT JOIN participation ON participation.volunteer_id = every_result.volunteer_id
+    GROUP BY every_result.host_id, every_result.volunteer_id, participation.team_id
+),
+recounted AS (
+    SELECT 'host' AS kind, host.host_id AS id, sum(credit) AS total
+    FROM granted
+    JOIN host ON host.host_id = granted.host_id
+    GROUP BY host.host_id
+    UNION ALL
+    SELECT 'volunteer', volunteer_id, sum(credit) FROM granted GROUP BY volunteer_id
+    UNION ALL
+    SELECT 'team', team_id, sum(in_team) FROM granted WHERE in_team IS NOT NULL GROUP BY team_id
+),
+compared AS (
+    SELECT
+        kind, id, coalesce(credit.total, 0) AS total, coalesce(recounted.total, 0) AS expected,
+        kind = 'team' OR EXISTS (SELECT FROM finished_month WHERE purged_at IS NOT NULL) AS may_have_more
+    FROM credit
+    FULL JOIN recounted USING (kind, id)
+)
+SELECT
+    kind || ' ' || id AS thing,
+    format(
+        'its credit is %s, and its results earned %s%s', round(total::numeric, 3), CASE WHEN may_have_more THEN 'at least ' END,
+        round(expected::numeric, 3)
+    ) AS because
+FROM compared
+WHERE abs(total - expected) > 1e-6 * (1 + expected)  -- sums in another order differ slightly
+    AND (total < expected OR NOT may_have_more)
+ORDER BY kind, id
+LIMIT $1;
+
+
 -- name: check_doubled
 -- Purpose: find duplicates: jobs and instances both in the busy tables and in the history, canonical instances of two
 --   jobs, hosts with two instances of a job in progress, which no app setting allows. Reads every job and instance,

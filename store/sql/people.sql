@@ -374,15 +374,33 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 SELECT at FROM known_network WHERE who = $1 AND network = $2;
 
 
+-- name: act_before
+-- Purpose: return how far a page searches the audit trail of a user.
+-- Arguments: $1 who, $2 act_id before which to start, $3 how many to skip.
+-- Result: act_id; no row when the user has fewer.
+SELECT act_id FROM act WHERE who = $1 AND act_id < $2 ORDER BY act_id DESC OFFSET $3 LIMIT 1;
+
+
 -- name: list_acts
 -- Purpose: return a part of the audit trail.
--- Arguments: $1 limit, $2 act_id before which to continue, $3 lowest act_id to read, $4 who or '' for all, $5 what or
---   '' for all, $6 targets or null for all.
+-- Arguments: $1 limit, $2 act_id before which to continue, $3 lowest act_id to read, $4 what or '' for all, $5 targets or
+--   null for all.
 -- Result: acts, newest first.
 SELECT * FROM act
 WHERE act_id < $2 AND act_id >= $3
-    AND ($4::text = '' OR who = $4) AND ($5::text = '' OR what = $5)
-    AND ($6::text[] IS NULL OR target = ANY($6) OR string_to_array(target, ', ') && $6)
+    AND ($4::text = '' OR what = $4)
+    AND ($5::text[] IS NULL OR target = ANY($5) OR string_to_array(target, ', ') && $5)
+ORDER BY act_id DESC LIMIT $1;
+
+
+-- name: list_acts_of
+-- Purpose: return a part of the audit trail of one user.
+-- Arguments: as list_acts, and $6 who.
+-- Result: acts, newest first.
+SELECT * FROM act
+WHERE who = $6 AND act_id < $2 AND act_id >= $3
+    AND ($4::text = '' OR what = $4)
+    AND ($5::text[] IS NULL OR target = ANY($5) OR string_to_array(target, ', ') && $5)
 ORDER BY act_id DESC LIMIT $1;
 
 

@@ -21,11 +21,28 @@ ORDER BY volunteer_id DESC
 LIMIT $4;
 
 
+-- name: lock_in_progress
+-- Purpose: lock some instances in progress on a host, or on the hosts of a volunteer.
+-- Arguments: $1 host_id or null, $2 volunteer_id or null, $3 limit.
+-- Result: instance_id, ascending.
+SELECT instance_id
+FROM instance
+WHERE state = 'in_progress'
+    AND host_id = ANY(ARRAY(
+        SELECT $1::int WHERE $1 IS NOT NULL
+        UNION ALL
+        SELECT host_id FROM host WHERE volunteer_id = $2
+    ))
+ORDER BY instance_id
+LIMIT $3
+FOR UPDATE;
+
+
 -- name: list_restrictions
 -- Purpose: return every restriction; pauses of batches only while these are active.
 -- Arguments: none.
 -- Result: restrictions, latest first.
-SELECT kind, restriction.name, max_jobs, why, set_by, set_at
+SELECT kind, restriction.name, max_jobs, why, set_by, set_at, abort
 FROM restriction
 LEFT JOIN batch ON batch.batch_id = CASE WHEN kind = 'batch' THEN restriction.name::bigint END
 WHERE kind <> 'batch' OR batch.state = 'active'
@@ -48,12 +65,13 @@ SELECT name FROM restriction WHERE kind = 'batch' AND name = ANY($1::bigint[]::t
 
 -- name: put_restriction
 -- Purpose: insert or replace a restriction.
--- Arguments: $1 kind, $2 name, $3 max_jobs, $4 why, $5 set_by, $6 set_at.
+-- Arguments: $1 kind, $2 name, $3 max_jobs, $4 why, $5 set_by, $6 set_at, $7 abort.
 -- Result: none.
-INSERT INTO restriction (kind, name, max_jobs, why, set_by, set_at)
-VALUES ($1, $2, $3, $4, $5, $6)
+INSERT INTO restriction (kind, name, max_jobs, why, set_by, set_at, abort)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (kind, name) DO UPDATE SET
-    max_jobs = excluded.max_jobs, why = excluded.why, set_by = excluded.set_by, set_at = excluded.set_at;
+    max_jobs = excluded.max_jobs, why = excluded.why, set_by = excluded.set_by, set_at = excluded.set_at,
+    abort = excluded.abort;
 
 
 -- name: volunteers_with

@@ -310,16 +310,29 @@ FROM batch
 WHERE state = 'active';
 
 
+-- name: batch_at
+-- Purpose: return the batch that is a number of batches after another.
+-- Arguments: $1 batch_id, $2 whether in descending order, $3 how many to skip.
+-- Result: batch_id; no row when there are fewer.
+(
+    SELECT batch_id FROM batch WHERE $2::boolean AND batch_id < $1 ORDER BY batch_id DESC OFFSET $3 LIMIT 1
+)
+UNION ALL
+(
+    SELECT batch_id FROM batch WHERE NOT $2::boolean AND batch_id > $1 ORDER BY batch_id OFFSET $3 LIMIT 1
+);
+
+
 -- name: batches_by_id
 -- Purpose: return selected batches in order of id.
 -- Arguments: $1 batch_id after which to continue, $2 whether in descending order, $3 limit, $4 state, $5 qos, $6 app_id, $7 submitter_id,
---   $8 account_id, $9 queue (null: any), $10 text.
+--   $8 account_id, $9 queue (null: any), $10 text, $11 the last batch_id to look at (null: none).
 -- Result: batch_id in order.
 (
     SELECT batch_id
     FROM batch
     WHERE
-        $2::boolean AND batch_id < $1
+        $2::boolean AND batch_id < $1 AND batch_id >= coalesce($11::bigint, 0)
         AND ($4::text IS NULL OR state = $4)
         AND ($5::text IS NULL OR qos = $5)
         AND ($6::int IS NULL OR app_id = $6)
@@ -335,7 +348,7 @@ UNION ALL
     SELECT batch_id
     FROM batch
     WHERE
-        NOT $2::boolean AND batch_id > $1
+        NOT $2::boolean AND batch_id > $1 AND batch_id <= coalesce($11::bigint, 9223372036854775807)
         AND ($4::text IS NULL OR state = $4)
         AND ($5::text IS NULL OR qos = $5)
         AND ($6::int IS NULL OR app_id = $6)

@@ -157,6 +157,7 @@ host show 1
 host instances 1
 host instances 99
 attention
+ban host 1 --why slow --abort
 ban host 1 --why slow --max-jobs 3
 ban host 99 --why slow
 = ban volunteer none@example.org --why spam

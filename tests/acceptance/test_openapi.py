@@ -24,6 +24,7 @@ OF_OTHERS = frozenset({"revoke_token"})
 OF_OTHER_SUBMITTERS = OF_OTHERS | {"set_batch", "abort_batch", "clone_batch", "retry_batch"}
 OF_OTHER_SUBMITTERS |= {"fetch_outputs", "batch_results", "results_table", "job_outputs"}
 OF_OTHER_SUBMITTERS |= {"set_subscription", "delete_subscription", "rotate_secret", "test_subscription"}
+OF_OTHER_SUBMITTERS |= {"restrict", "lift_restriction"}
 KNOWN_IDS = {"app_version_id": 1, "batch_id": 1, "job_id": 1, "instance_id": 1, "host_id": 1, "token_id": 1, "id": 1}
 KNOWN_IDS |= {"subscription_id": 1}
 KNOWN_NAMES = {

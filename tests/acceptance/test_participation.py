@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
 
 import aiohttp
+import asyncpg
 
 from administration.statistics import StatisticsExport
 from domain.credit import credit_of
@@ -137,6 +139,7 @@ async def test_changed_address_keeps_the_account_and_tells_the_old_one(server: L
         assert await key_of(ada, new) == ""
         await ada.page(link)  # by a program that checks links
         code = link.partition("=")[2]
+        assert await codes_like_an_old_node(server, code) == 0
         await ada.send("/reset", form=f"/reset?code={code}", status=422, code=code, new="another", again="another")
         await ada.send("/verify", form=link, code=code)
 
@@ -144,6 +147,17 @@ async def test_changed_address_keeps_the_account_and_tells_the_old_one(server: L
         assert (await ada.xml("lookup_account.php", email_addr=ADA, passwd_hash="0" * 32)).tag == "error"
         assert (await inbox.next())["To"] == ADA
         await ada.send("/verify", form=link, status=422, code=code)
+
+
+async def codes_like_an_old_node(server: LiveServer, code: str) -> int:
+    """Count the codes that a node would accept for a new password if it does not know codes for addresses."""
+    connection = await asyncpg.connect(server.store.ledger.writes.dsn)
+    hashed = hashlib.sha256(code.encode()).digest()
+    known = await connection.fetchval("SELECT count(*) FROM mail_code")
+    found = await connection.fetchval("SELECT count(*) FROM mail_code WHERE code_hash = $1", hashed)
+    await connection.close()
+    assert known == 1
+    return int(found)
 
 
 async def test_changed_password_ends_the_link_to_a_new_address(server: LiveServer) -> None:
@@ -260,6 +274,41 @@ async def test_team_earns_the_credit_of_its_members(server: LiveServer) -> None:
         await ada.send("/teams/1/delete", form="/teams/1")
         await host.call()
         assert (await server.store.volunteer_views.totals(VolunteerId(1))).credit.total == one.credit.total
+
+
+async def test_account_managers_set_preferences_for_the_project(server: LiveServer) -> None:
+    await server.add_app("pi")
+    await server.add_app("rho")
+    await server.feed()  # loads the catalogue
+    async with a_visitor(server, ADA) as ada:
+        key = await key_of(ada, ADA)
+        shown = "<project_preferences><mod_time>1</mod_time><no_cuda>1</no_cuda>{}</project_preferences>"
+        wanted = shown.format(
+            "<no_ati>1</no_ati><no_intel_gpu>1</no_intel_gpu><project_specific><max_jobs>3</max_jobs>"
+            "<apps_selected><app_id>2</app_id></apps_selected></project_specific>"
+        )
+        posted = {"account_key": key, "project_prefs": f"<project_prefs>{wanted}</project_prefs>"}
+        async with ada.http.post(f"{server.url}am_set_info.php", data=posted) as response:
+            assert "<success/>" in await response.text()
+
+        host = Host(server.http, f"{server.url}scheduler", key, "attic")
+        sent = (await host.call()).preferences
+        assert sent is not None
+        assert (sent.no_gpu, sent.no_cpu, sent.max_jobs, sent.app_ids) == (True, False, 3, (2,))
+        told = await ada.xml("am_get_info.php", account_key=key)
+        again = ET.tostring(told.find("project_prefs/project_preferences") or ET.Element("none"), "unicode")
+        assert (await ada.xml("am_set_info.php", account_key=key, project_prefs=again)).find("success") is not None
+        assert (await host.call()).preferences == sent  # unchanged, also in time
+
+        for wrong in ("<venue>home</venue>", shown.format("<max_jobs>many</max_jobs>"), wanted + " " * 65_536):
+            posted["project_prefs"] = wrong
+            async with ada.http.post(f"{server.url}am_set_info.php", data=posted) as response:
+                assert "<error_num>-1</error_num>" in await response.text(), wrong[:40]
+        for refused in ("<app_id>99</app_id>", "<max_jobs>-1</max_jobs>", "<no_cpu>1</no_cpu><no_ati/><no_intel_gpu/>"):
+            text = shown.format(refused)
+            reply = await ada.xml("am_set_info.php", account_key=key, project_prefs=text)
+            assert reply.findtext("error_num") == "-1", text
+        assert (await host.call()).preferences == sent
 
 
 async def test_account_managers_read_and_change_an_account(server: LiveServer) -> None:

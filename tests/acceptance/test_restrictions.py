@@ -54,6 +54,26 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
 
 
+async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    banned, other = await server.add_host("ada"), await server.add_host("bob")
+    batch_id = await server.submit()
+    [task] = await banned.ask(1)
+    fields = {"kind": "host", "name": str(banned.host_id), "why": "wrong results", "abort": "1"}
+    async with a_browser(server, OPERATOR) as grace:
+        assert (await grace.post("/restrictions", {**fields, "max_jobs": "3"}))[0] == 422
+        await grace.post("/restrictions", fields)
+        _, page = await grace.get("/restrictions")
+        assert "jobs aborted" in page
+    await server.validate()
+    await server.feed()
+
+    assert len(await other.ask(1)) == 1
+    assert task.result.name in (await banned.call()).aborts
+    assert [one.state for one in (await server.jobs(batch_id))[0].instances] == ["aborted", "in_progress"]
+
+
 async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
     await add_operator(server)
     await (await server.add_host()).ask(1)
@@ -92,12 +112,15 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
         for kind, name in (("app", "pi"), ("volunteer", email)):
             await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x"})
             await grace.post("/restrictions/lift", {"kind": kind, "name": name})
-    await server.create("PUT", "/restrictions/host/1", json={"why": "wrong results"})
-    await server.create("DELETE", "/restrictions/host/1")
+    for path in ("host/1", f"volunteer/{email}"):
+        await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})
+        await server.create("DELETE", f"/restrictions/{path}")
 
     acts = [one for one in await server.store.access.acts(limit=9) if "restrict" in one.what]
     assert [(one.what, one.target) for one in reversed(acts)] == [
-        (what, target) for target in ("app pi", "volunteer 1", "host 1") for what in ("restrict", "lift_restriction")
+        (what, target)
+        for target in ("app pi", "volunteer 1", "host 1", "volunteer 1")
+        for what in ("restrict", "lift_restriction")
     ]
 
 
@@ -143,6 +166,58 @@ async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: s
     await server.create("DELETE", f"/restrictions/{kind}/{name}")
     await server.feed()
     assert len(await host.ask(1)) == 1
+
+
+async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.create("POST", "/submitters", json={"name": "lab"})
+    await add_person(server, "sue", Role.SUBMITTER, submitter="lab")
+    await add_person(server, "tom", Role.SUBMITTER, submitter="lab")
+    own, others = await server.submit(submitter="lab"), await server.submit()
+
+    def pause(name: object, kind: str = "batch") -> dict[str, str]:
+        return {"kind": kind, "name": str(name), "why": "wrong input", **BACK}
+
+    page = f"/batches/{own}"
+    async with a_browser(server, "sue") as sue, a_browser(server, "tom") as tom, a_browser(server, OPERATOR) as grace:
+        for form in (pause(others), pause("pi", "app"), pause("normal", "queue"), pause("", "project")):
+            assert (await sue.post("/restrictions", form, form=page))[0] == 403, form
+        assert (await sue.post("/restrictions", {**pause(own), "why": " "}, form=page))[0] == 422
+        for lifts in (sue, tom):
+            assert f"{page}?said=paused" in (await sue.post("/restrictions", pause(own), form=page))[1]
+            assert f"{page}?said=lifted" in (await lifts.post("/restrictions/lift", pause(own), form=page))[1]
+
+        await grace.post("/restrictions", pause(own), form=page)
+        for path in ("/restrictions", "/restrictions/lift"):
+            assert (await sue.post(path, pause(own), form=page))[0] == 403
+        _, shown = await sue.get(page)
+        assert ("wrong input" in shown, "/restrictions/lift" in shown) == (True, False)
+        assert "/restrictions/lift" in (await grace.get(page))[1]
+
+
+async def test_a_submitters_token_pauses_its_batches(server: LiveServer) -> None:
+    await server.add_app()
+    await server.create("POST", "/submitters", json={"name": "lab"})
+    await add_person(server, "sue", Role.SUBMITTER, submitter="lab")
+    token = (await server.create("POST", "/tokens", json={"name": "t", "person": "sue"}))["value"]
+    own, others = await server.submit(submitter="lab"), await server.submit()
+
+    async def ask(method: str, path: str, body: object = None) -> int:
+        head = {"Authorization": f"Bearer {token}"}
+        async with server.http.request(
+            method, f"{server.url}api/v1/restrictions/{path}", json=body, headers=head
+        ) as it:
+            return it.status
+
+    why = {"why": "wrong input"}
+    assert await ask("PUT", f"batch/{own}", why) == 200
+    assert await ask("DELETE", f"batch/{own}") == 200
+    for path in (f"batch/{others}", "app/pi", "queue/normal", "host/1"):
+        assert (await ask("PUT", path, why), await ask("DELETE", path)) == (403, 403), path
+    assert await ask("PUT", "batch/99", why) == 404
+    await server.create("PUT", f"/restrictions/batch/{own}", json=why)
+    assert (await ask("PUT", f"batch/{own}", why), await ask("DELETE", f"batch/{own}")) == (403, 403)
 
 
 async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveServer) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import pytest
 
+from administration.access.trail import trail_page
 from domain.access import (
     KNOWN_FOR_S,
     AccessSettings,
@@ -20,6 +22,7 @@ from domain.access import (
 )
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.units import Instant, PersonId, SubmitterId, TokenId, VolunteerId, later
+from store.people import PostgresAccess
 from tests.builders import NOW
 from tests.stores import Store
 from tests.worlds import a_registered_host
@@ -269,6 +272,20 @@ async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> Non
         shown = [one.acted_at for one in await store.access.acts(asked, limit=99, before=end, first=first)]
         assert all(asked.since <= at < asked.until for at in shown) and len(shown) == end - first
     assert await store.access.person_names([PersonId(99)]) == {}
+
+
+async def test_the_trail_of_a_user_is_searched_by_its_own_entries(store: Store) -> None:
+    for number in range(30):
+        act = Act(NOW, "ada" if number % 10 == 0 else "bob", "abort", f"batch {number}")
+        await store.access.note_act(act)
+    first, end = await store.access.act_range(ActChoice())
+
+    assert await store.access.first_act("ada", before=end, among=2) == first + 10
+    assert await store.access.first_act("ada", before=first + 20, among=2) == first
+    assert await store.access.first_act("ada", before=end, among=4) == 0
+    access = cast(PostgresAccess, store.access)
+    page = await trail_page(access, ActChoice(who="ada"), before=None, limit=2)
+    assert ([one.target for one in page.acts], page.next_before) == (["batch 20", "batch 10"], first + 10)
 
 
 async def test_empty_trail_has_an_empty_range(store: Store) -> None:

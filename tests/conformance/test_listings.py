@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from administration.batch_lists import list_page
 from domain.batches import BatchState, QoS
 from domain.errors import NotFoundError
 from domain.history import START
@@ -22,6 +23,7 @@ from domain.views import (
     ListedInstance,
     SimulationState,
 )
+from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
 from tests.conformance.to_settle import valid
@@ -104,6 +106,22 @@ async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store
         (BatchChoice(app_id=ruled.app_id, submitter_id=ruled.submitter_id), [other, ruled]),
     ):
         assert await pages(store, BatchSort.NEWEST, choice) == [batch.batch_id for batch in chosen], choice
+
+
+async def test_a_selected_list_looks_at_few_batches_per_page(store: Store) -> None:
+    batches = [await a_submitted_batch(store, jobs=1, name=f"run {number}") for number in range(7)]
+    listed = cast(PostgresStore, store)
+    for sort, matching in ((BatchSort.NEWEST, batches[1]), (BatchSort.OLDEST, batches[5])):
+        choice, place, seen = BatchChoice(text=matching.name), None, list[list[int]]()
+        while place is not None or not seen:
+            found, place = await list_page(listed, choice, sort, after=place, limit=2, looked_at=3)
+            seen.append(ids(list(found)))
+        assert seen == [[], [matching.batch_id], []], sort
+        everything, place = await list_page(listed, ALL, sort, after=None, limit=5, looked_at=3)
+        assert (len(everything), place is None) == (5, False)
+        active = BatchChoice(BatchState.ACTIVE, text=matching.name)
+        found, place = await list_page(listed, active, sort, after=None, limit=5, looked_at=3)
+        assert (ids(list(found)), place) == ([matching.batch_id], None)
 
 
 async def test_a_listed_batch_has_its_names_and_counters(store: Store) -> None:

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
+from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
 from domain.units import Instant, later
 from tests.builders import NOW
 from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store
-from tests.worlds import a_registered_app, a_registered_host, a_submitted_batch
+from tests.worlds import a_registered_app, a_registered_host, a_report, a_sent_instance, a_submitted_batch, read
 
 
 def a_restriction(kind: Restricted, name: object, max_jobs: int = 0, at: Instant = NOW) -> Restriction:
@@ -70,6 +72,29 @@ async def test_a_pause_ends_with_its_batch(store: Store, how: str) -> None:
     await store.restrictions.put(a_restriction(Restricted.BATCH, facts.batch_id))  # by a request that saw it active
     assert {(one.kind, one.name) for one in await store.restrictions.restrictions()} == left
     assert set((await store.applications.load_catalogue()).restrictions) == left
+
+
+@pytest.mark.parametrize("kind", [Restricted.HOST, Restricted.VOLUNTEER])
+async def test_an_aborting_ban_ends_only_its_own_jobs(store: Store, kind: Restricted) -> None:
+    banned, other = await a_registered_host(store), await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=4)
+    ended = [await a_sent_instance(store, batch.batch_id, banned) for _ in range(2)]
+    kept = await a_sent_instance(store, batch.batch_id, other)
+    key = str(banned.host_id if kind is Restricted.HOST else banned.volunteer_id)
+    await store.restrictions.put(replace(a_restriction(kind, key), abort=True))
+
+    assert [await store.restrictions.abort_jobs(kind, key) for _ in range(2)] == [2, 0]
+
+    assert [one.instance_id for one in (await read(store, other)).held] == [kept.instance_id]
+    assert (await read(store, banned)).held == ()
+    assert (await store.views.batch(batch.batch_id)).counts.in_progress == 1
+    unsettled = await store.unsettled.unsettled(10, now=NOW)
+    assert {one.job_id for one in unsettled} == {one.job_id for one in ended}
+    host_rows = (await read(store, banned)).havs.values()
+    assert [(one.n_error, one.n_timeout) for one in host_rows] == [(0, 0)] * len(host_rows)
+    late = await store.ledger.write(RequestWrites(banned.host, (a_report(ended[0], from_state=InstanceState.ABORTED),)))
+    assert late.left_out == frozenset()  # a result is still accepted
+    assert (await store.applications.load_catalogue()).restrictions[kind, key].abort
 
 
 async def test_bans_do_not_pause_work(store: Store) -> None:

@@ -28,6 +28,14 @@ FINISHED = """
     )
     SELECT job_id, batch_id, job_class_id, 'cancelled', '', 0, 0, 1.8e9, 1.8e9 FROM job WHERE job_id = 2;
 """
+CREDIT = """
+    UPDATE instance SET credit = 5 WHERE instance_id = 1;
+    INSERT INTO team (name, founder_id, created_at) VALUES ('owls', 1, 0);
+    INSERT INTO participation (volunteer_id, team_id, joined_at) VALUES (1, 1, 0);
+    INSERT INTO credit (kind, id, total, average, at)
+    VALUES ('host', 1, 5, 0, 0), ('volunteer', 1, 5.0000001, 0, 0), ('team', 1, 7, 0, 0);
+"""
+PURGED = "INSERT INTO finished_month (month, starts_at, ends_at, purged_at) VALUES ('2026-01', 1, 2, 3);"
 DAMAGE = [  # damage, check, finding
     (
         "UPDATE job SET state = 'cancelled', ended_at = 1 WHERE job_id = 2",
@@ -99,6 +107,22 @@ DAMAGE = [  # damage, check, finding
         "logical times and usage",
         "submitter 1: its logical time is Infinity",
     ),
+    (
+        f"{CREDIT} UPDATE credit SET total = 6 WHERE kind = 'host'",
+        "credit",
+        "host 1: its credit is 6.000, and its results",
+    ),
+    (f"{CREDIT} DELETE FROM credit WHERE kind = 'volunteer'", "credit", "volunteer 1: its credit is 0.000, and its"),
+    (
+        f"{CREDIT} UPDATE credit SET total = 4 WHERE kind = 'team'",
+        "credit",
+        "team 1: its credit is 4.000, and its results",
+    ),
+    (
+        f"{CREDIT} {PURGED} UPDATE credit SET total = 4",
+        "credit",
+        "host 1: its credit is 4.000, and its results earned at",
+    ),
     ("UPDATE batch_count SET sent = sent + 1", "counters", "batch 1: counted"),
 ]
 
@@ -121,6 +145,25 @@ async def project(dsn: str) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]
 
 async def findings(session: CheckingSession) -> dict[str, list[str]]:
     return {question: [str(one) for one in await session.ask(question, limit=10)] for question in session.questions}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("", id="as granted"),
+        pytest.param(f"{PURGED} UPDATE credit SET total = 9", id="of purged results"),
+        pytest.param(
+            "UPDATE participation SET joined_at = 1e12; UPDATE credit SET total = 0 WHERE kind = 'team'", id="new"
+        ),
+        pytest.param("DELETE FROM host; DELETE FROM credit WHERE kind = 'host'", id="of a deleted host"),
+    ],
+)
+async def test_credit_that_results_explain_is_no_finding(
+    project: asyncpg.Connection[asyncpg.Record], change: str
+) -> None:
+    await project.execute("SET session_replication_role = replica")
+    await project.execute(f"{CREDIT} {change}")
+    assert await CheckingSession(project).ask("credit", limit=10) == []
 
 
 async def test_an_inspection_finds_what_was_damaged(project: asyncpg.Connection[asyncpg.Record]) -> None:

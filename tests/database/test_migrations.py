@@ -16,8 +16,10 @@ from store.migrate import InUseError, NodesRunningError, SchemaVersionError, che
 from store.pool import connect
 from store.postgres import open_store
 from tests.builders import NOW
+from tests.conformance.test_forecasts import a_record
 from tests.facts import missing, states
 from tests.pg import database, empty_database
+from tests.worlds import a_submitted_batch
 
 ROOT = Path(__file__).parents[2]
 VERSION_1 = {
@@ -116,6 +118,29 @@ async def test_old_nodes_run_until_the_post_step(folder: Folder) -> None:
             await runs(dsn, old)
         assert await columns(dsn) == ["app_id", "title", "size"]
         assert await migrate(dsn, now=NOW, folder=new) == []
+
+
+async def test_running_nodes_read_forecasts_after_the_drop() -> None:
+    """Their statements were prepared while the table had the column."""
+    [drop] = [one for one in migrations() if one.version == 16]
+    async with database() as dsn:
+        connection = await asyncpg.connect(dsn)
+        await connection.execute("ALTER TABLE forecast ADD COLUMN at_risk text")
+        store = await open_store(dsn, min_size=1, max_size=1)
+        batch = await a_submitted_batch(store, jobs=1)
+        await store.forecasts.publish(a_record(batch))
+        before = [
+            await store.forecasts.series(batch.batch_id, limit=9),
+            await store.forecasts.last([batch.batch_id]),
+        ]
+
+        await connection.execute(drop.sql())
+
+        after = [await store.forecasts.series(batch.batch_id, limit=9), await store.forecasts.last([batch.batch_id])]
+        assert after == before
+        assert len(before[0]) == 1
+        await store.close()
+        await connection.close()
 
 
 async def test_pre_only_installs_a_new_database_whole(folder: Folder) -> None:

@@ -80,6 +80,9 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_known_networks": {"known_network_by_time", "known_network_pkey"},
     "drop_old_attempts": {"sign_in_attempt_by_time", "sign_in_attempt_pkey"},
     "list_acts": {"act_pkey"},
+    "list_acts_of": {"act_by_who"},
+    "act_before": {"act_by_who"},
+    "batch_at": {"batch_pkey"},
     "act_range": {"act_pkey"},
     "person_names": {"person_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
@@ -120,6 +123,7 @@ BY_KEY = {  # query -> the indexes it must use
     "move_instances": {"instance_pkey", "instance_job_volunteer", "host_pkey"},
     "lock_claimed": {"host_pkey", "instance_pkey", "instance_on_host"},
     "abort_lost": {"instance_on_host"},
+    "lock_in_progress": {"instance_on_host", "host_by_volunteer"},
     "write_group": {
         "host_pkey",
         "instance_pkey",
@@ -364,6 +368,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "count_web_sessions": "occasionally for the metrics: signed-in users",
     "counters_that_differ": "a recount, for inspections and tests",
     "check_batches": "an inspection reads whole tables, on a separate connection",
+    "check_credit": "an inspection reads whole tables, on a separate connection",
     "check_doubled": "an inspection reads whole tables, on a separate connection",
     "check_ended_jobs": "an inspection reads whole tables, on a separate connection",
     "sessions_that_lock": "run once after a restore, while no node serves",
@@ -669,7 +674,8 @@ SIGNED_IN = """
     FROM generate_series(1, 5000) AS id;
     INSERT INTO notification (subscription_id, event_id, delivery_id)
     SELECT id % 100 + 1, id, CASE WHEN id % 100 > 0 THEN id END FROM generate_series(1, 5000) AS id;
-    INSERT INTO act (acted_at, who, what) SELECT id, 'ada', 'abort_batch' FROM generate_series(1, 5000) AS id;
+    INSERT INTO act (acted_at, who, what)
+    SELECT id, 'person ' || id % 500, 'abort_batch' FROM generate_series(1, 5000) AS id;
 """
 
 
@@ -754,6 +760,25 @@ async def test_marks_that_are_dead_do_not_slow_the_look_for_jobs(dsn: str) -> No
     assert {node["Relation Name"]: node["Actual Rows"] for node in walk(plan) if node.get("Alias") == "job_todo"} == {
         "job_todo": 100
     }
+
+
+async def test_a_search_for_batches_reads_one_stretch(dsn: str) -> None:
+    store = await open_store(dsn, min_size=1, max_size=2)
+    await a_submitted_batch(store, jobs=1)
+    await store.close()
+    connection = await asyncpg.connect(dsn, server_settings=SESSION)
+    await connection.execute(OTHER_BATCHES)
+    await connection.execute("ANALYZE batch")
+    values = ["1500", "true", "50", *["NULL"] * 6, "'no such name'", "1401"]
+    query = load("batches_by_id")
+    for number in range(len(values), 0, -1):
+        query = query.replace(f"${number}", values[number - 1])
+    plan = (await explained(connection, query))["Plan"]
+    await connection.close()
+
+    looked_at = [node.get("Rows Removed by Filter", 0) for node in walk(plan)]
+    assert sum(looked_at) == 99
+    assert blocks(plan) < 50
 
 
 async def test_abort_reads_only_its_own_instances(dsn: str) -> None:

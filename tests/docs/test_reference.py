@@ -40,15 +40,14 @@ def test_tables_of_the_page_equal_the_database() -> None:
     assert "| `due_at` | `double precision` |" in page
 
 
-def test_page_follows_added_columns() -> None:
+def test_page_follows_added_and_dropped_columns() -> None:
     sql = "CREATE TABLE t (\n    a int\n);\nALTER TABLE t ADD COLUMN b text NOT NULL;  -- of a\nALTER TABLE t\n"
-    sql += "    ADD COLUMN c int,\n    ADD COLUMN d int;\n"
+    sql += "    ADD COLUMN c int,\n    ADD COLUMN d int;\nALTER TABLE t DROP COLUMN c;\n"
 
     rows = re.findall(r"^\| (.*) \| (.*) \| (.*) \|$", schema_page(sql), flags=re.MULTILINE)
 
     assert rows[1:] == [
         ("`a`", "`int`", ""),
         ("`b`", "`text NOT NULL`", "of a"),
-        ("`c`", "`int`", ""),
         ("`d`", "`int`", ""),
     ]

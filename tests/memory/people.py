@@ -26,6 +26,7 @@ from domain.access import (
 from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.hosts import Host
+from domain.jobs import InstanceState
 from domain.ordered_work import Permission
 from domain.participation import Participation
 from domain.restrictions import Restricted, Restriction
@@ -35,6 +36,7 @@ from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
 from store.memory.work import OnTables, Work
 from store.people import ALL_ACTS, Kind
+from store.restrictions import BANNED
 
 
 def _chosen(act: Act, choice: ActChoice) -> bool:
@@ -249,6 +251,18 @@ class MemoryRestrictions(OnTables):
         if self._registry.restrictions.pop((kind, name), None) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
 
+    async def abort_jobs(self, kind: Restricted, name: str) -> int:
+        stored = self._work.hosts.values()
+        hosts = [
+            one for one in stored if name == str(one.host.host_id if kind is Restricted.HOST else one.host.volunteer_id)
+        ]
+        ended = [row for one in hosts for row in list(one.held.values())]
+        for row in ended:
+            self._work.step(row, InstanceState.ABORTED)
+            row.reason = BANNED
+        self._work.mark({row.job.job_id for row in ended})
+        return len(ended)
+
     async def volunteers(self, text: str, *, before: VolunteerId | None, limit: int) -> Sequence[ListedVolunteer]:
         text, found = text.lower(), []
         for one in self._registry.volunteers.values():
@@ -442,6 +456,10 @@ class MemoryAccess:
     ) -> Sequence[Act]:
         found = self._acts if before is None else self._acts[: max(0, before - 1)]
         return [one for one in reversed(found) if one.act_id >= first and _chosen(one, choice)][:limit]
+
+    async def first_act(self, who: str, *, before: int, among: int) -> int:
+        own = [one.act_id for one in reversed(self._acts) if one.who == who and one.act_id < before]
+        return own[among - 1] if len(own) >= among else 0
 
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         first, end = (sum(one.acted_at < at for one in self._acts) + 1 for at in (choice.since, choice.until))

@@ -128,7 +128,13 @@ class MemoryListings:
         self._forecasts = forecasts
 
     async def batches(
-        self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
+        self,
+        choice: BatchChoice,
+        sort: BatchSort,
+        *,
+        after: BatchPlace | None,
+        limit: int,
+        until: BatchPlace | None = None,
     ) -> Sequence[ListedBatch]:
         chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
         if sort.key != "id" or choice.active_only:
@@ -141,7 +147,13 @@ class MemoryListings:
 
         placed = sorted((key(BatchPlace.of(one.as_batch(), sort)), one.batch_id) for one in chosen)
         found = [batch_id for place, batch_id in placed if after is None or place > key(after)]
+        if until is not None:
+            found = [one for one in found if sort.sign * one <= sort.sign * until.batch_id]
         return await self.listed(found[:limit])
+
+    async def place_at(self, sort: BatchSort, *, after: BatchPlace | None, number: int) -> BatchPlace | None:
+        found = await self.batches(BatchChoice(), sort, after=after, limit=number)
+        return BatchPlace.of(found[-1].batch, sort) if len(found) == number else None
 
     async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
         return [self._listed(self._work.batches[one]) for one in batch_ids if one in self._work.batches]

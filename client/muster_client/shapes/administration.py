@@ -283,7 +283,7 @@ class FoundVolunteerPage(TypedDict):
 class RestrictionShown(TypedDict):
     """A ban or limit of a volunteer or host, or a pause of an app, a queue or a batch. `max_jobs` 0: a ban, or paused.
 
-    `name`: the id, or the name of an app or queue.
+    `name`: the id, or the name of an app or queue. `abort`: the ban also ended the jobs in progress.
     """
 
     kind: str
@@ -292,6 +292,7 @@ class RestrictionShown(TypedDict):
     why: str
     set_by: str
     set_at: float
+    abort: bool
 
 
 class RestrictionPage(TypedDict):

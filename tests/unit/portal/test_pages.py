@@ -468,6 +468,20 @@ async def test_all_applications_ticked_are_all_also_those_to_come() -> None:
         assert (await place.record()).volunteer.apps == ()
 
 
+@pytest.mark.parametrize("number", [2**31 - 1, 2**31, 2**62])
+async def test_ids_above_those_of_the_database_are_refused(number: int) -> None:
+    """The tables have ids up to 2^31 - 1, which no row has."""
+    async with a_place() as place:
+        await place.join()
+        refused = 200 if number == 2**31 - 1 else 422
+        await place.page(f"/computers/{number}", status=404)
+        await place.page(f"/computers?before={number}", status=refused)
+        await place.page(f"/results?computer={number}", status=refused)
+        fields = {"which": "some", "app": str(number), "cpu": "on"}
+        told = await place.form("/preferences", status=422, **fields)
+        assert ("applications of this project" in told) == (refused == 200)
+
+
 def test_every_outcome_has_words_for_volunteers() -> None:
     assert set(OUTCOME_WORDS) == set(Outcome)
 

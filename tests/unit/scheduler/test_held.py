@@ -49,6 +49,18 @@ def test_jobs_of_an_aborted_version_are_aborted_while_listed() -> None:
     assert (found.abort, found.kept, found.ended) == ((listed.name,), (listed, other), ())
 
 
+def test_a_banned_host_drops_listed_jobs() -> None:
+    listed, reported, lost = numbered(1), numbered(2), numbered(3)
+    ended = a_reported(held=numbered(4), state=InstanceState.ABORTED)
+    names = {listed.name, reported.name, "pi_1_4_4", "pi_1_9_9"}
+    strays = {InstanceId(4): ended}
+
+    found = review([listed, reported, lost], names, {reported.name}, strays=strays, drop_all=True, runnable=())
+
+    assert (found.abort, found.kept, found.taken_over) == ((listed.name, "pi_1_4_4"), (listed,), ())
+    assert [one.instance_id for one in found.ended] == [lost.instance_id]
+
+
 def test_withdrawn_versions_are_not_sent_again() -> None:
     states = {AppVersionId(number): state for number, state in enumerate(VersionState, start=1)}
     versions = {one: an_app_version(app_version_id=one, state=state) for one, state in states.items()}
