@@ -11,12 +11,11 @@ from typing import Any
 import asyncpg
 import pytest
 from aiohttp import web
-from console.batch_selection import SelectedBatches
 
 from administration.accounts import AccountKeys
 from console.account_pages import AccountTreePages
 from console.apps import AppPages
-from console.batch_forms import BatchForms
+from console.batch_forms import BatchForms, SelectedBatches
 from console.people_pages import PeoplePages
 from console.restrictions import RestrictionPages
 from console.settings_pages import SettingPages

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Browser
 
 from administration.accounts import AccountKeys
-from domain.notifications import KINDS, Channel, DeliveryState, EventKind
+from domain.notifications import KINDS, Channel, DeliveryState, EventKind, Subscription
 from domain.restrictions import Restricted, Restriction
-from domain.units import BatchId, Seconds
+from domain.units import BatchId, Seconds, SubscriptionId
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.routes import pages_left_out
@@ -106,9 +106,22 @@ async def subscribe(server: LiveServer) -> str:
     store, now = server.store.notifications, server.clock.now()
     person_id = (await server.store.access.person(OPERATOR)).person_id
     hook = f"https://hooks.example.org/services/{'T0123456789/' * 4}secret"
-    options: dict[str, Any] = {"project_wide": True, "interval_s": Seconds(300.0), "now": now}
-    first = await store.add(person_id, Channel.WEBHOOK, hook, kinds=KINDS, confirmed_at=now, **options)
-    mail = await store.add(person_id, Channel.EMAIL, "grace@example.org", kinds=KINDS[:2], confirmed_at=None, **options)
+    web = Subscription(
+        SubscriptionId(0),
+        person_id,
+        OPERATOR,
+        Channel.WEBHOOK,
+        hook,
+        KINDS,
+        True,
+        Seconds(300.0),
+        now,
+        confirmed_at=now,
+    )
+    first = await store.add(web)
+    mail = await store.add(
+        replace(web, channel=Channel.EMAIL, address="grace@example.org", kinds=KINDS[:2], confirmed_at=None)
+    )
     for one in (first, mail):
         await store.send(one.subscription_id, EventKind.TEST, f"test {one.subscription_id}", now=now)
     for delivery, subscription, _ in await store.due_deliveries(now, 2, mails=1):
