@@ -106,22 +106,11 @@ async def subscribe(server: LiveServer) -> str:
     store, now = server.store.notifications, server.clock.now()
     person_id = (await server.store.access.person(OPERATOR)).person_id
     hook = f"https://hooks.example.org/services/{'T0123456789/' * 4}secret"
-    web = Subscription(
-        SubscriptionId(0),
-        person_id,
-        OPERATOR,
-        Channel.WEBHOOK,
-        hook,
-        KINDS,
-        True,
-        Seconds(300.0),
-        now,
-        confirmed_at=now,
+    new = Subscription(
+        SubscriptionId(0), person_id, OPERATOR, Channel.WEBHOOK, hook, tuple(KINDS), True, Seconds(300.0), now, now
     )
-    first = await store.add(web)
-    mail = await store.add(
-        replace(web, channel=Channel.EMAIL, address="grace@example.org", kinds=KINDS[:2], confirmed_at=None)
-    )
+    mail = replace(new, channel=Channel.EMAIL, address="grace@example.org", kinds=tuple(KINDS[:2]), confirmed_at=None)
+    first, mail = await store.add(new), await store.add(mail)
     for one in (first, mail):
         await store.send(one.subscription_id, EventKind.TEST, f"test {one.subscription_id}", now=now)
     for delivery, subscription, _ in await store.due_deliveries(now, 2, mails=1):
