@@ -401,7 +401,7 @@ ORDER BY act_id DESC LIMIT $1;
 
 -- name: list_acts_of
 -- Purpose: return a part of the audit trail of one user.
--- Arguments: as list_acts, and $6 who.
+-- Arguments: $1 to $5 as in list_acts, $6 who.
 -- Result: acts, newest first.
 SELECT * FROM act
 WHERE (who, act_id) >= ($6::text, $3::bigint) AND (who, act_id) < ($6::text, $2::bigint)  -- as act_before

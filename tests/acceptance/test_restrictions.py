@@ -97,7 +97,7 @@ async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> N
                 for form, part in (("pause", pause), ("ban", ban))
                 if 'role="alert"' in part
             }
-            assert (status, at, page.count('id="wrong"')) == (
+            assert (status, at, page.count('role="alert"')) == (
                 expected[0],
                 {expected[1]: [expected[2]] if expected[2] else []},
                 1,
