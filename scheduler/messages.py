@@ -41,15 +41,15 @@ def request_delay_s(
     After jobs were sent, or lost to other hosts, this is the time until the host has finished its work (`work_s`),
     between one sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the
     client wanted work and got none, it is `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the
-    project (`unrunnable`) or is banned. With jobs in progress, the last of which was sent `held_s` ago, the host returns
+    project (`unrunnable`) or is banned. With jobs in progress, the last of them sent `held_s` ago, the host returns
     sooner to report them: when they should end, but not before the time since then has doubled.
 
-    >>> def delay_s(work_s, *, sent, held_s):
+    >>> def delay_s(work_s, sent, held_s):
     ...     return request_delay_s((), sent=sent, wanted=True, work_s=work_s, unrunnable=False, held_s=held_s,
     ...                            settings=SchedulerSettings())
-    >>> delay_s(2.0, sent=True, held_s=0.0), delay_s(45.0, sent=True, held_s=0.0), delay_s(3600.0, sent=True, held_s=0.0)
+    >>> delay_s(2.0, True, 0.0), delay_s(45.0, True, 0.0), delay_s(3600.0, True, 0.0)
     (10.0, 45.0, 60.0)
-    >>> delay_s(2.0, sent=False, held_s=20.0), delay_s(2.0, sent=False, held_s=4000.0), delay_s(0.0, sent=False, held_s=None)
+    >>> delay_s(2.0, False, 20.0), delay_s(2.0, False, 4000.0), delay_s(0.0, False, None)
     (20.0, 300.0, 300.0)
     """
     longest_s = settings.request_delay_s
