@@ -182,10 +182,10 @@ class PageStyle:
     first: tuple[str, str] = ("", "Overview")
     above: bool = False
     sections: Sequence[tuple[str, str, str]] = SECTIONS
-    for_operators: frozenset[str] = frozenset({"volunteers"})
     project: Sequence[tuple[str, str, str, Role]] = PROJECT  # sections that administer the project
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
+    for_operators: frozenset[str] = frozenset({"volunteers"})
 
 
 class Renderer:
