@@ -95,6 +95,14 @@ class PostgresInsight(OnDatabase):
         async with self._looking() as connection:
             return [_caller(row) for row in await connection.fetch(load("recent_callers"), limit, timeout=MOST_S)]
 
+    async def active_callers(self, limit: int, *, active_since: Instant) -> tuple[Sequence[Caller], int]:
+        """Return at most `limit` recently active hosts, in an order independent of their properties, and the number of
+        all.
+        """
+        async with self._looking() as connection:
+            found = await connection.fetch(load("active_callers"), active_since, limit, timeout=MOST_S)
+        return [_caller(row) for row in found], found[0]["active"] if found else 0
+
     async def caller(self, host_id: HostId) -> Caller:
         """Raises NotFoundError."""
         return _caller(await self._database.fetch_known("caller_of_host", host_id, kind="host"))

@@ -9,7 +9,7 @@ from typing import Any
 
 from administration.forecasts.words import risk_in_words
 from administration.show import shown
-from administration.unschedulable import RefusedByAll
+from administration.unschedulable import RefusedByAll, by_batch
 from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, risk_of
@@ -72,8 +72,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `refused` the work that hosts refused, `processes` the reports of running processes, `deadlines` those of the
-    periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
+    `refused` the work that no active host can run, `processes` the reports of running processes, `deadlines` those of
+    the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
     """
 
     now: Instant
@@ -177,20 +177,14 @@ def _stuck(facts: AttentionFacts) -> Iterator[Item]:
 
 def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
     """Yield one item per batch: its class with the most waiting slots."""
-    worst: dict[BatchId, RefusedByAll] = {}
-    for one in facts.refused:
-        if one.is_certain and (one.batch_id not in worst or one.waiting > worst[one.batch_id].waiting):
-            worst[one.batch_id] = one
-    for batch_id, one in worst.items():
-        code = f", most for {one.codes[0][0]}" if one.codes else ""
-        hosts = f"{'at least ' if one.at_least else ''}{one.hosts} hosts"
+    for batch_id, one in by_batch(facts.refused).items():
         yield Item(
             AttentionKind.UNSCHEDULABLE,
             True,
             _titled(batch_id, facts.names.get(batch_id, "")),
             "unschedulable",
             f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"all {hosts} that asked refused them{code}",
+            f"none of {one.judged} can run them: {one.reasons}",
             one.advice or "See the reasons of the hosts.",
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},

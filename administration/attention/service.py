@@ -17,7 +17,7 @@ from administration.attention.items import (
     items_of,
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from administration.unschedulable import refused_of
+from administration.unschedulable import RefusedByAll, by_batch, unschedulable_of
 from domain.attention import FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
@@ -35,11 +35,14 @@ ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The items, worst first. `left_out` batches that are late or failing are not among them."""
+    """The items, worst first. `left_out` batches that are late or failing are not among them. `unschedulable` batches
+    have work that no active host can run.
+    """
 
     computed_at: Instant
     items: Sequence[Item]
     left_out: int
+    unschedulable: Mapping[BatchId, RefusedByAll]
 
     @property
     def batch_ids(self) -> frozenset[BatchId]:
@@ -78,7 +81,7 @@ class AttentionViews:
         batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
         slow = await self._of_hosts(now)
         processes = await store.process_reports.since(later(now, -SILENT_S))
-        refused = refused_of([one for one in processes if one.kind == "worker"], now=now)
+        refused = unschedulable_of(processes)
         facts = AttentionFacts(
             now,
             batches,
@@ -93,7 +96,7 @@ class AttentionViews:
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
         )
-        return Attention(now, items_of(facts), need.found - len(need.batch_ids))
+        return Attention(now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused))
 
     async def shown(self) -> shapes.AttentionShown:
         """Return it as JSON."""

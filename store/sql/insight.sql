@@ -1,3 +1,17 @@
+-- name: active_callers
+-- Purpose: return the look-up keys of recently active hosts, and their number.
+-- Arguments: $1 since when a host has called, $2 limit.
+-- Result: callers, in an order independent of their properties, each with active, the number of hosts that called since.
+SELECT
+    host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash,
+    (count(*) OVER ())::int AS active
+FROM host
+JOIN volunteer USING (volunteer_id)
+WHERE host.last_rpc_at >= $1::double precision
+ORDER BY hashint8(host.host_id), host.host_id
+LIMIT $2::int;
+
+
 -- name: active_hosts
 -- Purpose: return recently active hosts: their equipment (sql/equipment_of_hosts.sql) and their request rate. In any
 --   order.

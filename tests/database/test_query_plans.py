@@ -404,6 +404,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",
+    "active_callers": "once a minute while hosts refuse work: active hosts, on a separate connection",
 }
 
 SMALL = {  # reads no large table

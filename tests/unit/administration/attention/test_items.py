@@ -102,18 +102,17 @@ def test_stuck_batch_names_the_hosts_it_waits_for() -> None:
 
 
 def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
-    small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True)
+    small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True, active_hosts=40)
     large = replace(small, job_class_id=2, waiting=7, codes=(("too_slow", 8), ("disk", 1)))
-    uncertain = replace(small, batch_id=BatchId(2), more_hosts=3, more_s=60.0)
 
-    found = only(refused=[small, large, uncertain])
+    found = only(refused=[small, large])
 
     assert (found.kind, found.link, found.figures) == (
         AttentionKind.UNSCHEDULABLE,
         "unschedulable",
         {"waiting": 7, "hosts": 9},
     )
-    assert not missing(found.sentence, "7 instances", "9 hosts", "too_slow")
+    assert not missing(found.sentence, "7 instances", "9 of the 40", "8 cannot finish", "1 have too little disk")
 
 
 @pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])
