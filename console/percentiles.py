@@ -67,7 +67,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
     gates = gates_of(catalogue.settings.deadline)
-    lowered = gates | {one.gate: one.threshold for one in cuts.relaxed}
+    lowered = {**gates, **{one.gate: one.threshold for one in cuts.relaxed}}
     named_gates = named(gates, lowered, "set", "in force") if moved is None else named(gates, gates_of(moved))
     lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named_gates]
     marks = [
