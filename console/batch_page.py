@@ -8,12 +8,14 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import person_of, present
+from administration.batches import without_end
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
+from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
@@ -211,6 +213,10 @@ class BatchPages(Pages[PageServices]):
         store = self._services.store
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
+        refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
+        if refused is not None:
+            batch = without_end(batch)
+            shown = {**shown, "completion_q50_at": None, "forecast_state": ForecastState.UNSCHEDULABLE}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
@@ -239,6 +245,7 @@ class BatchPages(Pages[PageServices]):
             "shown": shown,
             "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
             "stuck": short.reason if short is not None else "",
+            "refused": refused,
             "last": last,
             "over": progress_chart(shown, told, now, axis),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),

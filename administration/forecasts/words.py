@@ -159,6 +159,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.FIRST_RESULTS: "first estimate after the first results",
     ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds ahead",
     ForecastState.FAILED: "no forecast: the model gave no answer",
+    ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
 }
 
 

@@ -260,6 +260,7 @@ BY_KEY = {  # query -> the indexes it must use
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
     "batches_in_need": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
+    "hosts_that_fail": {"instance_failed", "instance_of_volunteer", "host_pkey"},
     "failing_versions": {"instance_failed", "host_app_version_by_version"},
     "upkeep": {"job_todo_in_order"},
     "instances_of_batch": {"instance_of_batch", "instance_fresh", "instance_pkey"},
@@ -404,6 +405,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",
+    "active_callers": "once a minute while hosts refuse work: active hosts, on a separate connection",
 }
 
 SMALL = {  # reads no large table

@@ -51,6 +51,10 @@ class MemoryInsight(store.memory.waiting.MemoryInsight):
         latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
         return [self._caller(stored) for stored in latest[:limit]]
 
+    async def active_callers(self, limit: int, *, active_since: Instant) -> tuple[Sequence[Caller], int]:
+        active = [one for one in self._work.hosts.values() if one.host.last_rpc_at >= active_since]
+        return [self._caller(stored) for stored in active[:limit]], len(active)
+
     async def caller(self, host_id: HostId) -> Caller:
         stored = self._work.hosts.get(host_id)
         if stored is None:
