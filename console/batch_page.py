@@ -15,6 +15,7 @@ from administration.forecasts.words import holds_in_words, not_shown, risk_in_wo
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
+from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
@@ -299,6 +300,11 @@ class BatchPages(Pages[PageServices]):
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
+        catalogue, app_id = self._services.catalogue, (await self._services.store.views.batch(batch_id)).app_id
+        values |= {
+            "lowered": lowered_gates(catalogue, [app_id]),
+            "gates": gates_in_words(gate_values(catalogue, app_id)),
+        }
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))

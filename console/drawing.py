@@ -17,6 +17,7 @@ from domain.units import DAY_S, utc
 from web.moments import number
 
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
+LABEL_CHARACTERS = 18  # in a line of a mark's label
 CHARACTER = 7.3  # pixels, of an average character
 EDGE = 2  # pixels above and below the stretched picture
 WIDE = 1000  # units across the stretched picture
@@ -344,14 +345,31 @@ class Plot:
 
     def _marks(self, x: Scale) -> str:
         """Return vertical lines. Each label is lower than the one before, so that they do not overlap."""
-        drawn = []
-        for place, mark in enumerate(one for one in self.marks if -0.001 <= x.at(one.x) <= 1.001):
-            at, y = _across(x.at(mark.x)), TOP + LINE * (place + 1) - 4
+        drawn, y = [], TOP - 4
+        for mark in (one for one in self.marks if -0.001 <= x.at(one.x) <= 1.001):
+            at = _across(x.at(mark.x))
             is_right = x.at(mark.x) > 0.6
             drawn.append(tag("line", x1=at, x2=at, y1=TOP, y2=TOP + self.height, class_=f"mark {mark.hue}"))
             side = {"text_anchor": "end", "dx": -4} if is_right else {"text_anchor": "start", "dx": 4}
-            drawn.append(tag("text", escape(mark.name), x=at, y=y, class_=f"named {mark.hue}", **side))
+            for line in label_lines(mark.name):
+                y += LINE
+                drawn.append(tag("text", escape(line), x=at, y=y, class_=f"named {mark.hue}", **side))
         return "".join(drawn)
+
+
+def label_lines(name: str) -> list[str]:
+    """Return the lines of a label that lists names, so that it fits beside its mark on a phone.
+
+    >>> label_lines("p_afap, p_late, p_retry 0.5"), label_lines("p_tight 0.9")
+    (['p_afap, p_late,', 'p_retry 0.5'], ['p_tight 0.9'])
+    """
+    lines: list[str] = []
+    for part in name.split(", "):
+        if lines and len(lines[-1]) + len(part) + 2 <= LABEL_CHARACTERS:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return [f"{line}," for line in lines[:-1]] + lines[-1:]
 
 
 def _read(axis: Axis, value: float) -> str:

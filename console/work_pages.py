@@ -16,6 +16,7 @@ from administration.heartbeats import SILENT_S
 from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.show import shown
+from administration.thresholds.in_force import lowered_gates
 from administration.unschedulable import all_refused_of, conclusion_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
@@ -61,7 +62,9 @@ class WorkPages(Pages[PageServices]):
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
+        batch = await self._services.store.views.batch(shown["batch_id"])
+        values = {"shown": shown, "lowered": lowered_gates(self._services.catalogue, [batch.app_id])}
+        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, values)
 
     @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> RenderedPage:

@@ -96,7 +96,7 @@ SECTIONS = (  # address, name, description
     ("", "Overview", "State of the project"),
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
-    ("volunteers", "Volunteers", "Volunteers and their hosts, for operators"),
+    ("volunteers", "Volunteers", "Volunteers and their hosts"),
     ("apps", "Apps", "Applications and their versions"),
     ("restrictions", "Pauses and bans", "Paused work, and banned or limited hosts and volunteers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
@@ -174,6 +174,7 @@ class PageStyle:
     """Common parts of a set of pages: templates, sections, form messages, and the signed-in user.
 
     `first` is the address and name of the start page. `above`: the page above the root belongs to the set.
+    `for_operators`: addresses of sections that only operators may see.
     """
 
     package: str = "console"
@@ -184,6 +185,7 @@ class PageStyle:
     project: Sequence[tuple[str, str, str, Role]] = PROJECT  # sections that administer the project
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
+    for_operators: frozenset[str] = frozenset({"volunteers"})
 
 
 class Renderer:

@@ -41,7 +41,7 @@ async def sample_of(
             asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
         )
         answers += answered
-    return await asyncio.to_thread(calling_hosts, answers)
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
 
 
 async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
@@ -163,3 +164,11 @@ def test_instants_are_few_and_inside(low: float, span: float) -> None:
 
     assert len(ticks) <= TICKS + 1
     assert all(low <= at <= low + span for at, _ in ticks)
+
+
+def test_long_label_of_a_mark_has_several_lines() -> None:
+    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=[MarkLine(5.0, "p_afap, p_late, p_retry 0.5", "c1")])
+
+    labels = re.findall(r">([^<>]+)</text>", plot.markup())
+
+    assert [one for one in labels if "p_" in one] == ["p_afap, p_late,", "p_retry 0.5"]
