@@ -120,12 +120,10 @@ class RestrictionPages(Pages[PageServices]):
 
     async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         catalogue = self._services.catalogue
-        down = (await self._services.store.settings.settings()).get("project.down", False)
         values: dict[str, object] = {
             "found": await listed(self._services.store),
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
-            "down": down,
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
             "apps": sorted(app.name for app in catalogue.apps.values()),
             "queues": sorted(queues(catalogue.settings.ordering.queues)),

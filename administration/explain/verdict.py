@@ -255,7 +255,10 @@ def host_conclusion(
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
         return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
     if answer.refusals:
-        return f"Host {host_id} gets no work: {answer.refusals[0].detail}."
+        first_of_all = answer.refusals[0]
+        if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
+            return f"Host {host_id} is banned: {first_of_all.terms[-1]}."
+        return f"Host {host_id} gets no work: {first_of_all.detail}."
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host_id} would get nothing: {why}."

@@ -37,6 +37,10 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         assert await host.ask(1) == []
         explained = await server.create("GET", f"/explain/host/{host.host_id}")
         assert explained["refused"]["code"] == "banned"
+        assert explained["verdict"].count("no work") == 0 and "wrong results" in explained["verdict"]
+        _, page = await grace.get(f"{form}/why")
+        heading = re.findall(r'id="h-get">([^<]*)<', page)[0]
+        assert ("ban" in heading, "1 job" in heading) == (True, True)
         _, page = await vera.get(form)
         assert "wrong results" in page and "ada@example.org" not in page
         assert (await vera.post("/restrictions/lift", fields, form=form))[0] == 403
@@ -52,6 +56,24 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
     assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_every_page_says_that_the_project_is_paused(server: LiveServer) -> None:
+    await add_operator(server)
+    await add_person(server, "vera", Role.VIEWER)
+    await server.add_app()
+    batch = f"/batches/{await server.submit()}"
+    pages = ("/", "/attention", "/batches", batch, "/hosts", "/restrictions")
+    async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
+        assert "restricted" not in (await vera.get("/"))[1]
+        await grace.post("/restrictions", {"kind": "project", "why": "disk swap"})
+        for path in pages:
+            for browser, resumes in ((grace, True), (vera, False)):
+                banner = re.findall(r'id="pause".*', (await browser.get(path))[1])[0]
+                told = (OPERATOR in banner, "disk swap" in banner, "/restrictions/lift" in banner)
+                assert told == (True, True, resumes), path
+        await grace.post("/restrictions/lift", {"kind": "project"}, form="/batches")
+        assert "disk swap" not in (await grace.get("/"))[1]
 
 
 async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> None:
@@ -231,7 +253,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/batches/1")
-            assert ("full disk" in page) == (fields["kind"] == "batch")
+            assert "full disk" in page
             await grace.post("/restrictions/lift", fields)
             await server.feed()
             assert len(await host.ask(1)) == 1, fields

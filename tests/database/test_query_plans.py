@@ -583,6 +583,7 @@ SMALL = {  # reads no large table
     "update_submitter_shares",
     "upsert_app_forecast",
     "upsert_plan_class",
+    "project_pause",
     "upsert_setting",
     "write_sample",
     "add_percentile_table",
