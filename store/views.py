@@ -295,10 +295,10 @@ class PostgresHostLists(OnDatabase):
     async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
-        if choice.sort is not HostSort.NEWEST:
+        if choice.text or choice.sort is not HostSort.NEWEST:
             start = (-inf, 0) if after is None else (after.key, after.host_id)
             asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, choice.platform, choice.label)
-            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower())
+            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower(), choice.text.lower())
             return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
         before, having = LAST_HOST_ID if after is None else after.host_id, (choice.platform, choice.label)
         last, is_end = HostId(0), True

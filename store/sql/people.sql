@@ -395,7 +395,7 @@ ORDER BY act_id DESC LIMIT $1;
 
 -- name: list_acts_of
 -- Purpose: return a part of the audit trail of one user.
--- Arguments: as list_acts, and $6 who.
+-- Arguments: $1 to $5 as list_acts, $6 who.
 -- Result: acts, newest first.
 SELECT * FROM act
 WHERE who = $6 AND act_id < $2 AND act_id >= $3

@@ -605,7 +605,8 @@ LIMIT $4;
 -- Purpose: return selected hosts in some order. It reads all hosts.
 -- Arguments: $1 sort key (id, last_contact, cpus, memory, availability), $2 1 or -1 for descending, $3 key and $4 host_id after which to
 --   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 platform, $8 label,
---   $9 e-mail of the volunteer in lower case (empty: any).
+--   $9 e-mail of the volunteer in lower case (empty: any), $10 text in lower case (empty: any): the host's or the volunteer's
+--   name contains it, or it is the host's address or the volunteer's e-mail address.
 -- Result: host_id and key, in order.
 SELECT keyed.host_id, keyed.key
 FROM (
@@ -624,6 +625,13 @@ FROM (
         AND ($7::text = '' OR $7 = ANY(platforms))
         AND ($8::text = '' OR $8 = ANY(labels))
         AND ($9::text = '' OR volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $9))
+        AND (
+            $10::text = '' OR strpos(lower(domain_name), $10) > 0 OR network = $10
+            OR volunteer_id = ANY(ARRAY(
+                SELECT volunteer.volunteer_id FROM volunteer
+                WHERE $10 <> '' AND (volunteer.email = $10 OR strpos(lower(volunteer.name), $10) > 0)
+            ))
+        )
 ) AS keyed
 WHERE (keyed.key, $2::int * keyed.host_id) > ($3::double precision, $2::int * $4::int)
 ORDER BY keyed.key, $2::int * keyed.host_id
