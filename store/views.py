@@ -111,12 +111,11 @@ class PostgresListings(OnDatabase):
         chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower())
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
-            found = await self._database.fetch(
-                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk_at, choice.blocked, choice.ids
-            )
+            more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
+            found = await self._database.fetch("active_batches_sorted", *keys, limit, *chosen, *more)
         else:
             last = None if until is None else until.batch_id
-            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last)
+            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last, choice.failed)
             found = await self._database.fetch("batches_by_id", *asked)
         return await self.listed([row["batch_id"] for row in found])
 

@@ -152,9 +152,12 @@ class Pages(Generic[D]):
         try:
             page: RenderedPage = await shows(bare)
         except (InvalidInputError, ConflictError):  # the form is on a page that the input cannot make
-            return await self._again(request, getattr(shows, ADDRESS), error)
+            if (outer := getattr(shows, ADDRESS, None)) is None:
+                raise error from None
+            return await self._again(request, outer, error)
         status = 422 if isinstance(error, InvalidInputError) else 409
-        return replace(page, values={**page.values, "mistake": error, "fields": fields}, status=status)
+        values = {**page.values, "mistake": error, "fields": fields}
+        return replace(page, values=values, status=status, every_s=0)  # the form's own address is no page to refresh
 
 
 Fields = Mapping[str, str]
