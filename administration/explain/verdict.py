@@ -47,7 +47,7 @@ OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.MEMORY: NamedBound(False, _SIZE, "this host offers {} of memory"),
     RefusalCode.DISK: NamedBound(False, _SIZE, "this host offers {} of disk space"),
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
-    RefusalCode.BELOW_GATE: NamedBound(False, _COUNT, "this host has a P of {}"),
+    RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
 }
 KEYS = {
     RefusalCode.MEMORY: "memory_bytes",
@@ -203,10 +203,10 @@ def _in_words(bound: NamedBound, present: float, options: Sequence[Option], one:
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number of things.
 
-    >>> counted(1, "host"), counted(2, "batch", "batches")
-    ('1 host', '2 batches')
+    >>> counted(1, "host"), counted(2, "batch", "batches"), counted(16523, "job")
+    ('1 host', '2 batches', '16\u202f523 jobs')
     """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}".replace(",", "\u202f")
 
 
 # ------------------------------------------------------------------ one host
