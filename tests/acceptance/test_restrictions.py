@@ -105,9 +105,9 @@ async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> N
         ("host", "seven", "x", "0"): (422, "ban", "name"),
         ("volunteer", "1", " ", "0"): (422, "ban", "why"),
         ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
-        ("queue", "none", "x", "0"): (422, "pause", "name"),
+        ("queue", "none", "x", "0"): (422, "pause", "target"),
         ("project", "", " ", "0"): (422, "pause", "why"),
-        ("batch", "9", "x", "0"): (404, "pause", "name"),
+        ("batch", "9", "x", "0"): (404, "pause", "target"),
         ("queue", "normal", "x", "5"): (422, "pause", ""),
     }
     async with a_browser(server, OPERATOR) as grace:
@@ -258,6 +258,28 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             await grace.post("/restrictions/lift", fields)
             await server.feed()
             assert len(await host.ask(1)) == 1, fields
+
+
+async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.feed()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/restrictions")
+        targets = re.findall(r'<option value="(\w+:[^"]*)"', page)
+        assert set(targets) >= {"project:", "app:pi", "queue:normal"}
+        status, _, page = await grace.post("/restrictions", {"target": "app:pi", "why": " "})
+        assert (status, 'value="app:pi" selected' in page) == (422, True)
+        for target in targets:
+            assert (await grace.post("/restrictions", {"target": target, "why": "full disk"}))[0] == 200
+
+    paused = {f"{one.kind}:{'pi' if one.kind == 'app' else one.name}" for one in await restricted(server)}
+    assert {"project:", *paused} == set(targets)
+    assert (await server.store.settings.settings())["project.down"] is True
+
+
+async def restricted(server: LiveServer) -> list[Restriction]:
+    return list(await server.store.restrictions.restrictions())
 
 
 async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveServer) -> None:
