@@ -230,7 +230,7 @@ class AccountTreePages(Pages[PageServices]):
             why = reason_of(fields)
             if not fields.get("sure"):
                 tree = await account_tree(self._services.store, self._services.clock)
-                known = {"kind": kind, "name": name, "why": why, "accounts": tree.accounts}
+                known: dict[str, object] = {"kind": kind, "name": name, "why": why, "accounts": tree.accounts}
                 return self._page(request, "usage_reset.html", "Reset the usage?", None, known, ACCOUNTS)
             whose = {"submitter": name if kind == "submitter" else None, "account": name if kind == "account" else None}
             count = await self._sharing.reset(**whose)

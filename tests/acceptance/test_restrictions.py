@@ -14,6 +14,7 @@ from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
 from tests.builders import NOW
+from tests.facts import missing
 from tests.worlds import a_registered_host
 
 BACK = {"back": "page"}
@@ -289,8 +290,10 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     await server.submit(jobs={"count": 4})
     path = "/apps/pi/versions/1"
     async with a_browser(server, OPERATOR) as grace:
-        _, where, _ = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version" in where
+        _, page = await grace.get(path)
+        assert missing(page, "only version of pi", "4 unsent instances of 1 active batch") == []
+        _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
+        assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
         await server.feed()
         assert await host.ask(1) == []
         assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422
