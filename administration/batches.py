@@ -34,7 +34,7 @@ from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
-from jobs.requirements import InputSpec
+from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, write
 from jobs.table import Row
@@ -245,6 +245,12 @@ class Batches:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
         async with self._checked(values, await self._settings(), copy_of) as batch:
             return await self._preview(batch)
+
+    async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
+        """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
+        async with self._checked(values, await self._settings(), None) as batch:
+            first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
+            return await self._preview(batch), batch, first
 
     async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.

@@ -53,9 +53,11 @@ SORTS = {
     BatchSort.LATEST_END_DOWN: "latest end, latest first",
     BatchSort.DEADLINE: "deadline",
     BatchSort.DEADLINE_DOWN: "deadline, latest first",
+    BatchSort.FAILED_DOWN: "failed jobs, most first",
+    BatchSort.FAILED: "failed jobs, fewest first",
 }
-ATTENTION, AT_RISK, BLOCKED = "attention", "at_risk", "blocked"
-TABS = ("", BatchState.ACTIVE.value, ATTENTION, AT_RISK, BLOCKED, BatchState.COMPLETE.value, BatchState.ABORTED.value)
+ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
+TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
 FILTERS = ("state", "q", "qos", "app", "submitter", "account", "queue", "sort")
 
 
@@ -95,10 +97,11 @@ async def asked_of(query: Mapping[str, str], store: PostgresStore, now: Instant)
     choice = await batch_choice(
         store,
         sort,
-        state=BatchState(tab) if tab not in ("", ATTENTION, AT_RISK, BLOCKED) else None,
+        state=BatchState(tab) if tab in list(BatchState) else None,
         qos=chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
         at_risk_at=now if tab == AT_RISK else None,
         blocked=tab == BLOCKED,
+        failed=tab == FAILED,
         text=query.get("q", ""),
         **{name: query.get(name, "") for name in ("app", "submitter", "account", "queue")},
     )

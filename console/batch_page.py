@@ -11,7 +11,7 @@ from administration.access.who import person_of, present
 from administration.batches import without_end
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
+from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
@@ -23,14 +23,14 @@ from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import sentence, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
-from domain.settings import Settings
+from domain.settings import EstimatorSettings, Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
 from muster_client import shapes
 from priority.charging import queues
@@ -139,6 +139,15 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
         f"No forecast {length(waited_s)} after the submission. {looks}; check the estimator on the overview, "
         "under Periodic tasks."
     )
+
+
+def next_forecast(last: shapes.ForecastShown, batch: Batch, now: float, settings: EstimatorSettings) -> str:
+    """Return, in words, when the next forecast is made if jobs have ended since the last one."""
+    counts, made_at = batch.counts, Instant(last["made_at"])
+    over_then, over = last["jobs_validated"] + last["jobs_failed"], counts.jobs_validated + counts.jobs_failed
+    wait_s = ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over).wait_s(settings)
+    left_s = made_at + wait_s - now
+    return f"next in {length(left_s)}" if left_s > 0.0 else "the next within seconds"
 
 
 def _over(counts: Document) -> float:
@@ -255,7 +264,7 @@ class BatchPages(Pages[PageServices]):
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],
-            "hold_words": list(holds_in_words(last["holds"])) if last else [],
+            "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
             "submitter": submitter,
             "account": account,
             "ahead": ahead,

@@ -20,6 +20,7 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.views import SettingChange
 from web import moments
 from web.manual import help_address
 
@@ -167,6 +168,7 @@ class RenderedPage:
     charts: bool = False
     every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
+    pause: SettingChange | None = None  # the change that paused the project
 
 
 @dataclass(frozen=True, slots=True)

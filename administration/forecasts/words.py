@@ -277,7 +277,9 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
     if holds:
         yield "What delays it:"
     for hold in holds:
-        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}"
+        hosts = ", ".join(map(str, hold["host_ids"]))
+        mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
+        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}{mostly}"
 
 
 def terms_in_words(terms: Document | None) -> Iterator[str]:

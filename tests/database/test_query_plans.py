@@ -254,8 +254,8 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     "batch_names": {"batch_pkey"},
     "whose_batches": {"batch_pkey"},
-    "batches_by_id": {"batch_pkey"},
-    "active_batches_sorted": {"batch_in_order"},
+    "batches_by_id": {"batch_pkey", "batch_count_pkey"},
+    "active_batches_sorted": {"batch_in_order", "batch_count_pkey"},
     "active_counts": {"batch_in_order"},
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
@@ -585,6 +585,7 @@ SMALL = {  # reads no large table
     "update_submitter_shares",
     "upsert_app_forecast",
     "upsert_plan_class",
+    "project_pause",
     "upsert_setting",
     "write_sample",
     "add_percentile_table",
@@ -771,7 +772,7 @@ async def test_a_search_for_batches_reads_one_stretch(dsn: str) -> None:
     connection = await asyncpg.connect(dsn, server_settings=SESSION)
     await connection.execute(OTHER_BATCHES)
     await connection.execute("ANALYZE batch")
-    values = ["1500", "true", "50", *["NULL"] * 6, "'no such name'", "1401"]
+    values = ["1500", "true", "50", *["NULL"] * 6, "'no such name'", "1401", "false"]
     query = load("batches_by_id")
     for number in range(len(values), 0, -1):
         query = query.replace(f"${number}", values[number - 1])
