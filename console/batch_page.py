@@ -11,20 +11,21 @@ from administration.access.who import person_of, present
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
+from administration.ordering.importance import choices_of
+from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import sentence, standings
+from console.places import moves, sentence, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
-from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -204,6 +205,7 @@ class BatchPages(Pages[PageServices]):
         self._api = api
         self._forecasts = ForecastViews(services.store, services.clock)
         self._explain = Explain(services.store, services.clock)
+        self._priorities = Priorities(services.store, services.clock)
 
     @get("/batches/{id}", "batch", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage:
@@ -264,9 +266,15 @@ class BatchPages(Pages[PageServices]):
             "restricted": restricted,
             "may_pause": await may_resume(store, present(request), batch, restricted),
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
-            "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),
+            "moved": "",
+            "first_factor": self._settings.deadline.first_factor,
         }
+        if values["may"] and batch.state is BatchState.ACTIVE:
+            values["choices"] = await choices_of(store, batch, self._settings.ordering)
+            if request.query.get("said") in ("importance", "deadline"):
+                then = await self._priorities.foreseen([batch_id])
+                values["moved"] = moves(standing.at, then.get(batch_id), self._settings.ordering.interval_s)
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",

@@ -115,6 +115,24 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
     return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), tier)
 
 
+def moves(present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float) -> str:
+    """Say where the next ordering puts a batch.
+
+    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0)
+    'position 1 of 12 from the next ordering on, within 1 min; now 11 of 12'
+    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(11, 12), 60.0)
+    'the position stays 11 of 12'
+    """
+    if then is None:
+        return "it has ended"
+    if present == then:
+        return f"the position stays {number(then.place)} of {number(then.of)}"
+    was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
+    return (
+        f"position {number(then.place)} of {number(then.of)} from the next ordering on, within {length(every_s)}{was}"
+    )
+
+
 def term(part: Contribution) -> str:
     """Explain the points given by a term.
 

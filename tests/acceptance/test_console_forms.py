@@ -7,7 +7,10 @@ import re
 import pytest
 
 from domain.access import Role
+from domain.ordered_work import Permission
+from domain.units import BatchId
 from domain.views import SimulationState
+from tests.acceptance.faces import run_duty
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person, until_over
 from tests.browser.scene import OPERATOR, add_operator, work_off
@@ -105,3 +108,28 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
     assert status == 200 and "as changed" in page and "deadline.p_tight" in page
     assert list(await grace_server.store.settings.settings()) == ["project.url"]
     assert (OPERATOR, "simulate") in [(one.who, one.what) for one in await grace_server.store.access.acts(limit=9)]
+
+
+async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for name in ("ahead", "between", "urgent"):
+        await server.submit(name=name, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    change = {"level": "expedite", "queue": "normal", "user_priority": "0"}
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/3")
+        assert "<option>expedite" not in page and "/accounts/account?name=default" in page
+        assert (await grace.post("/batches/3/importance", change, form="/batches/3"))[0] == 422
+        await server.store.people.permit_account("default", [Permission.EXPEDITE])
+        _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
+        assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
+        _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
+        assert "said=unchanged" in where
+        _, _, page = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
+        assert "position 3 of 3" in page and "now 1 of 3" in page
+    await run_duty(server, "ordering")
+    places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
+    assert [one.place for one in places.values()] == [3, 2, 1]
+    [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
+    assert act.detail == {"level": "expedite", "was": {"level": "normal"}}

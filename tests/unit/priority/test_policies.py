@@ -76,7 +76,7 @@ def test_expedite_beats_a_long_wait_and_standby_loses_to_all() -> None:
     assert keys[0] < placed("multifactor", waited) < keys[1]
 
 
-UNWEIGHED = {  # policies that give the service level no weight, with their settings
+UNWEIGHED: dict[str, dict[str, object]] = {  # policies that give the service level no weight, with their settings
     "logical_time": {},
     "fifo": {},
     "equal_access": {},
