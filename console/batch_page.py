@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import person_of, present
+from administration.explain.batch import sent_first
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
@@ -19,7 +20,7 @@ from administration.show import job_as_json
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import moves, sentence, standings
+from console.places import first_sent, moves, sentence, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import BatchState
@@ -268,13 +269,17 @@ class BatchPages(Pages[PageServices]):
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "queues": sorted(queues(self._settings.ordering.queues)),
             "moved": "",
+            "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
+            "every_s": self._settings.ordering.interval_s,
+            "sent_first": sent_first(batch, self._services.catalogue, now),
             "first_factor": self._settings.deadline.first_factor,
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = await choices_of(store, batch, self._settings.ordering)
             if request.query.get("said") in ("importance", "deadline"):
-                then = await self._priorities.foreseen([batch_id])
-                values["moved"] = moves(standing.at, then.get(batch_id), self._settings.ordering.interval_s)
+                then = (await self._priorities.foreseen([batch_id])).get(batch_id)
+                words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                values["moved"] = f"{words}: {moves(standing.at, then, self._settings.ordering.interval_s)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -299,7 +304,8 @@ class BatchPages(Pages[PageServices]):
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
-        values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
+        first = first_sent(self._settings)
+        values = {"shown": shown, "name": name, "standing": standing, "stands": stands, "first_sent": first}
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))

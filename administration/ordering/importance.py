@@ -104,12 +104,13 @@ async def choices_of(store: PostgresStore, batch: Batch, ordering: OrderingSetti
     accounts = await store.people.accounts()
     permissions = permissions_of(submitters[batch.submitter_id], batch.account_id, accounts)
     effects = effects_of(ordering, permissions, batch.level)
-    needed = (Permission.EXPEDITE, Permission.RAISE, *((Permission.DEADLINE,) if batch.deadline_at else ()))
+    dated = batch.deadline_at is not None and effects_of(ordering, list(Permission))["deadline"].acts
+    wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
     refused = {ServiceLevel.EXPEDITE} - {batch.level} if Permission.EXPEDITE not in permissions else set()
     return ImportanceChoices(
         [level.value for level in ServiceLevel if level not in refused],
         HIGHEST_PRIORITY if Permission.RAISE in permissions else max(0, batch.user_priority),
-        [one.value for one in needed if one not in permissions],
+        [one.value for one in Permission if wanted.get(one, True) and one not in permissions],
         effects,
     )
 

@@ -126,9 +126,20 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=unchanged" in where
+        _, page = await grace.get("/ordering?batch=3")
+        rows = re.findall(r"<tr( class=\"here\")?[^>]*><td[^>]*>(\d of \d).*?#(\d)</a>(.*?)</tr>", page, re.DOTALL)
+        assert [(bool(here), place, one) for here, place, one, _ in rows] == [
+            (False, "1 of 3", "1"),
+            (False, "2 of 3", "2"),
+            (True, "3 of 3", "3"),
+        ]
+        assert ["takes effect" in rest for *_, rest in rows] == [False, False, True]
+        assert "expedite" in rows[-1][-1] and "/batches/3#h-act" in rows[-1][-1]
         _, _, page = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
         assert "position 3 of 3" in page and "now 1 of 3" in page
-    await run_duty(server, "ordering")
+        await run_duty(server, "ordering")
+        _, page = await grace.get("/ordering")
+        assert "takes effect" not in page
     places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
