@@ -428,9 +428,9 @@ class OrderingPages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
-        await self._priorities.set(changes, who=person.name, why=why)
+        was = {one["key"]: one["from"] for one in await self._priorities.set(changes, who=person.name, why=why)}
         await self._services.authenticator.note(
-            request, "set_ordering", subject_of(changes), why=why, values=dict(changes)
+            request, "set_ordering", subject_of(changes), why=why, values=dict(changes), was=was
         )
         return self._services.go("ordering", "order")
 
