@@ -85,7 +85,6 @@ class BatchForms(Pages[PageServices]):
             "fields": fields,
             "key": shown_key(fields, wrong),
             "wrong": wrong,
-            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),

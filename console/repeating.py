@@ -13,7 +13,7 @@ from administration.forecasts.words import not_shown
 from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
-from domain.errors import InvalidInputError, MusterError
+from domain.errors import MusterError
 from domain.forecasts import ForecastState
 from domain.ordering import ServiceLevel
 from domain.units import BatchId
@@ -91,7 +91,6 @@ class RepeatingPages(Pages[PageServices]):
             "form": form,
             "key": shown_key(form, wrong),
             "wrong": wrong,
-            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "forecast": forecast,
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "promises": [qos.value for qos in QoS],

@@ -142,7 +142,6 @@ class UploadPages(Pages[PageServices]):
         values: dict[str, object] = {
             "form": form,
             "wrong": wrong,
-            "wrong_field": wrong.field if isinstance(wrong, InvalidInputError) else "",
             "place": place,
             "review": review,
             "not_shown": not_shown(ForecastState(state)) if state else "",

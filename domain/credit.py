@@ -50,7 +50,7 @@ class Credit:
     def plus(self, credit: float, now: Instant) -> Credit:
         """Return the credit after a grant of `credit` now, spread over the time since the last one, as in BOINC.
 
-        store/sql/credit.sql (grant_credit) computes the same.
+        store/sql/participation.sql (grant_credit) computes the same.
 
         >>> Credit(100.0, 8.0, Instant(0.0)).plus(700.0, Instant(7 * 86400.0))
         Credit(total=800.0, average=54.00000000000001, at=604800.0)

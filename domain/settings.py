@@ -83,7 +83,9 @@ class SchedulerSettings:
         low=1,
     )
     no_work_delay_s: Seconds = knob(
-        Seconds(300.0), "delay until the next request when no work was available for the host", low=1
+        Seconds(300.0),
+        "delay until the next request when no work was available for the host; shorter while it has work to report",
+        low=1,
     )
     refused_delay_s: Seconds = knob(
         DAY_S, "delay until the next request when the account is unknown or no app version runs on the host", low=1

@@ -33,7 +33,7 @@ def request_delay_s(
     wanted: bool,
     work_s: Seconds,
     unrunnable: bool,
-    holds_work: bool,
+    held_s: Seconds | None,
     settings: SchedulerSettings,
 ) -> Seconds:
     """Return the seconds after which the client may contact the server again.
@@ -41,20 +41,26 @@ def request_delay_s(
     After jobs were sent, or lost to other hosts, this is the time until the host has finished its work (`work_s`),
     between one sixth of `request_delay_s` and `request_delay_s`, so that a host with little work returns soon. If the
     client wanted work and got none, it is `no_work_delay_s`, or `refused_delay_s` if the host can run no version of the
-    project (`unrunnable`) or is banned, and has no work to report.
+    project (`unrunnable`) or is banned. With jobs in progress, the last of them sent `held_s` ago, the host returns
+    sooner to report them: when they should end, but not before the time since then has doubled.
 
-    >>> def delay_s(work_s):
-    ...     return request_delay_s((), sent=True, wanted=True, work_s=work_s, unrunnable=False, holds_work=True,
+    >>> def delay_s(work_s, sent, held_s):
+    ...     return request_delay_s((), sent=sent, wanted=True, work_s=work_s, unrunnable=False, held_s=held_s,
     ...                            settings=SchedulerSettings())
-    >>> delay_s(2.0), delay_s(45.0), delay_s(3600.0)
+    >>> delay_s(2.0, True, 0.0), delay_s(45.0, True, 0.0), delay_s(3600.0, True, 0.0)
     (10.0, 45.0, 60.0)
+    >>> delay_s(2.0, False, 20.0), delay_s(2.0, False, 4000.0), delay_s(0.0, False, None)
+    (20.0, 300.0, 300.0)
     """
     longest_s = settings.request_delay_s
+    least_s = LEAST_FRACTION * longest_s
     if not wanted:
         return longest_s
     if sent or RefusalCode.LOST_RACE in reasons:
-        return Seconds(min(longest_s, max(work_s, LEAST_FRACTION * longest_s)))
-    if (unrunnable or RefusalCode.BANNED in reasons) and not holds_work:
+        return Seconds(min(longest_s, max(work_s, least_s)))
+    if held_s is not None:
+        return Seconds(min(settings.no_work_delay_s, max(work_s, held_s, least_s)))
+    if unrunnable or RefusalCode.BANNED in reasons:
         return settings.refused_delay_s
     return settings.no_work_delay_s
 

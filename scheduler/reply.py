@@ -63,7 +63,7 @@ def to_volunteer(answer: Answer, settings: Settings) -> SchedulerReply:
         wanted=answer.wanted,
         work_s=answer.work_s,
         unrunnable=answer.unrunnable,
-        holds_work=bool(review.kept),
+        held_s=min((Seconds(answer.now - one.sent_at) for one in review.kept), default=None),
         settings=settings.scheduler,
     )
     return SchedulerReply(

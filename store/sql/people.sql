@@ -385,7 +385,13 @@ SELECT at FROM known_network WHERE who = $1 AND network = $2;
 -- Purpose: return how far a page searches the audit trail of a user.
 -- Arguments: $1 who, $2 act_id before which to start, $3 how many to skip.
 -- Result: act_id; no row when the user has fewer.
-SELECT act_id FROM act WHERE who = $1 AND act_id < $2 ORDER BY act_id DESC OFFSET $3 LIMIT 1;
+-- A range of pairs, because the planner would walk the primary key for an equal `who` and few users.
+SELECT act_id
+FROM act
+WHERE (who, act_id) >= ($1::text, 0) AND (who, act_id) < ($1::text, $2::bigint)
+ORDER BY who DESC, act_id DESC
+OFFSET $3
+LIMIT 1;
 
 
 -- name: list_acts
@@ -402,13 +408,13 @@ ORDER BY act_id DESC LIMIT $1;
 
 -- name: list_acts_of
 -- Purpose: return a part of the audit trail of one user.
--- Arguments: as list_acts, and $6 who.
+-- Arguments: $1 to $5 as in list_acts, $6 who.
 -- Result: acts, newest first.
 SELECT * FROM act
-WHERE who = $6 AND act_id < $2 AND act_id >= $3
+WHERE (who, act_id) >= ($6::text, $3::bigint) AND (who, act_id) < ($6::text, $2::bigint)  -- as act_before
     AND ($4::text = '' OR what = $4)
     AND ($5::text[] IS NULL OR target = ANY($5) OR string_to_array(target, ', ') && $5)
-ORDER BY act_id DESC LIMIT $1;
+ORDER BY who DESC, act_id DESC LIMIT $1;
 
 
 -- name: list_api_tokens

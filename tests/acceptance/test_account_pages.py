@@ -22,8 +22,8 @@ def page_of(kind: str, name: str) -> str:
 async def refused_at(browser: Browser, path: str, fields: dict[str, str], form: str) -> tuple[int, str]:
     """Send a form that is refused; return the status and the field with the error, "" for the whole form."""
     status, _, page = await browser.post(path, fields, form=form)
-    assert 'id="wrong"' in page, (fields, page)
-    found = re.search(r'<(?:input|select) name="(\w+)"[^>]*aria-describedby="wrong"', page)
+    assert 'role="alert"' in page, (fields, page)
+    found = re.search(r'<(?:input|select) name="(\w+)"[^>]*aria-describedby="flaw-', page)
     return status, "" if found is None else found[1]
 
 

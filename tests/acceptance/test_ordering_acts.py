@@ -439,7 +439,7 @@ async def test_usage_can_be_reset_and_the_reason_is_audited(pi: LiveServer) -> N
     await pi.submit(submitter="bob", jobs={"count": 3, "fpops_est": 1e12})
     await order(pi)
     await pi.feed()
-    for name in ("one", "two"):
+    for name in ("one", "two", "three", "four"):  # more than either has jobs
         assert await given(pi, await pi.add_host(name)) is not None
     await order(pi)
     used = {one["submitter"]: one["usage"] for one in await json_of(pi, "fairshare", "show")}

@@ -69,7 +69,7 @@ async def test_operator_adds_changes_and_disables_a_user(server: LiveServer) -> 
         ):
             status, _, page = await grace.post("/people", fields)
             assert status in (404, 409, 422), (fields, status)
-            wrong = re.search(r'<(?:input|select) name="(\w+)"[^>]*aria-describedby="wrong"', page)
+            wrong = re.search(r'<(?:input|select) name="(\w+)"[^>]*aria-describedby="flaw-', page)
             assert wrong is not None and wrong[1] == field, (fields, page)
             assert f'value="{fields["name"]}"' in page  # what was entered is kept
         new = {"name": HOSTILE, "role": "submitter", "submitter": "lab"}
@@ -119,10 +119,10 @@ async def test_tokens_are_created_once_and_revoked(server: LiveServer) -> None:
             ({"name": "ci", "rights": "read", "person": "eve"}, "person"),
         ):
             status, _, page = await grace.post("/tokens", fields)
-            wrong = re.search(r'<input name="(\w+)"[^>]*aria-describedby="wrong"', page)
+            wrong = re.search(r'<input name="(\w+)"[^>]*aria-describedby="flaw-', page)
             assert status in (404, 422) and wrong is not None and wrong[1] == field, fields
         status, _, page = await grace.post("/tokens", {"name": "ci"})
-        assert status == 422 and 'fieldset aria-describedby="wrong"' in page  # no rights
+        assert status == 422 and 'fieldset aria-describedby="flaw-scopes"' in page  # no rights
         assert (await vera.post("/tokens", {"name": "ci", "rights": "operate"}))[0] == 403
         assert (await vera.post("/tokens", {"name": "ci", "rights": "read", "person": OPERATOR}))[0] == 403
         assert await server.store.access.tokens(limit=9) == []

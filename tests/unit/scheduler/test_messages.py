@@ -83,7 +83,7 @@ def delay_s(
     wanted: bool = True,
     work: float = 0.0,
     unrunnable: bool = False,
-    holds_work: bool = False,
+    held: float | None = None,
 ) -> float:
     return request_delay_s(
         reasons,
@@ -91,7 +91,7 @@ def delay_s(
         wanted=wanted,
         work_s=Seconds(work),
         unrunnable=unrunnable,
-        holds_work=holds_work,
+        held_s=None if held is None else Seconds(held),
         settings=SchedulerSettings(),
     )
 
@@ -105,11 +105,15 @@ def delay_s(
         pytest.param(delay_s(wanted=False), 60.0, id="wanted none"),
         pytest.param(delay_s(), 300.0, id="there is none"),
         pytest.param(delay_s(C.MEMORY), 300.0, id="no job fits"),
+        pytest.param(delay_s(work=0.0, held=0.0), 10.0, id="there is none, a job was sent just now"),
+        pytest.param(delay_s(work=45.0, held=20.0), 45.0, id="there is none, its work ends soon"),
+        pytest.param(delay_s(work=45.0, held=90.0), 90.0, id="there is none, its work is late"),
+        pytest.param(delay_s(work=9e9, held=20.0), 300.0, id="there is none, it has much work"),
         pytest.param(delay_s(C.MEMORY, C.LOST_RACE), 10.0, id="lost the race, has no work"),
         pytest.param(delay_s(C.LOST_RACE, work=9e9), 60.0, id="lost the race, has work"),
         pytest.param(delay_s(C.PLATFORM), 300.0, id="no job in the array"),
         pytest.param(delay_s(C.PLATFORM, unrunnable=True), 86400.0, id="unrunnable"),
-        pytest.param(delay_s(C.PLATFORM, unrunnable=True, holds_work=True), 300.0, id="unrunnable, has work to report"),
+        pytest.param(delay_s(C.PLATFORM, unrunnable=True, held=9e9), 300.0, id="unrunnable, has work to report"),
     ],
 )
 def test_the_delay_follows_from_what_happened(found: float, expected: float) -> None:
