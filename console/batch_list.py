@@ -18,6 +18,7 @@ from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_as_json
 from administration.forecasts.words import not_shown, risk_in_words
 from administration.names import chosen
+from administration.ordering.importance import effects_of
 from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
@@ -216,6 +217,7 @@ class BatchListPage(Pages[PageServices]):
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
             "levels": [level.value for level in ServiceLevel],
+            "effects": effects_of(settings, ()),
             "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
             "looked_at": LOOKED_AT,

@@ -9,9 +9,12 @@ from aiohttp import web
 
 from administration.access.who import person_of, present
 from administration.batches import without_end
+from administration.explain.batch import sent_first
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
+from administration.ordering.importance import choices_of
+from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
@@ -20,14 +23,13 @@ from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import sentence, standings
+from console.places import first_sent, moves, sentence, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
-from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import EstimatorSettings, Settings
@@ -216,6 +218,7 @@ class BatchPages(Pages[PageServices]):
         self._api = api
         self._forecasts = ForecastViews(services.store, services.clock)
         self._explain = Explain(services.store, services.clock)
+        self._priorities = Priorities(services.store, services.clock)
 
     @get("/batches/{id}", "batch", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage:
@@ -281,9 +284,19 @@ class BatchPages(Pages[PageServices]):
             "restricted": restricted,
             "may_pause": await may_resume(store, present(request), batch, restricted),
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
-            "levels": [level.value for level in ServiceLevel],
             "queues": sorted(queues(self._settings.ordering.queues)),
+            "moved": "",
+            "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
+            "every_s": self._settings.ordering.interval_s,
+            "sent_first": sent_first(batch, self._services.catalogue, now),
+            "first_factor": self._settings.deadline.first_factor,
         }
+        if values["may"] and batch.state is BatchState.ACTIVE:
+            values["choices"] = await choices_of(store, batch, self._settings.ordering)
+            if request.query.get("said") in ("importance", "deadline"):
+                then = (await self._priorities.foreseen([batch_id])).get(batch_id)
+                words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                values["moved"] = f"{words}: {moves(standing.at, then, self._settings.ordering.interval_s)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -308,7 +321,8 @@ class BatchPages(Pages[PageServices]):
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
-        values = {"shown": shown, "name": name, "standing": standing, "stands": stands}
+        first = first_sent(self._settings)
+        values = {"shown": shown, "name": name, "standing": standing, "stands": stands, "first_sent": first}
         catalogue, app_id = self._services.catalogue, (await self._services.store.views.batch(batch_id)).app_id
         values |= {
             "lowered": lowered_gates(catalogue, [app_id]),

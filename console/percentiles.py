@@ -195,9 +195,9 @@ class PercentilePages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = await self._asked(fields)
-        await self._thresholds.set(changes, who=person.name, why=why)
+        was = {one["key"]: one["from"] for one in await self._thresholds.set(changes, who=person.name, why=why)}
         await self._services.authenticator.note(
-            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes)
+            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes), was=was
         )
         return self._services.go("percentiles", "thresholds")
 

@@ -149,7 +149,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 title,
                 link,
                 f"{risk_in_words(told)}; {progress}",
-                "See what holds it back; move its deadline, raise its priority, or abort it.",
+                "See what holds it back; set its level to expedite, agree on a later deadline, or abort it.",
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,

@@ -369,8 +369,12 @@ def _conditions(refused: Sequence[HostAnswer], settings: Mapping[str, Any] | Non
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
 
-def conclusion(sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None) -> str:
+def conclusion(
+    sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None, sent_first: str | None = None
+) -> str:
     """Return one sentence that says why the work waits, for work with unsent instances.
+
+    `sent_first`: why most requests take the batch before the order (administration/explain/batch.py).
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
@@ -391,6 +395,8 @@ def conclusion(sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = 
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     idle = f"{start}; {sample.idle} could start one now"
+    if sent_first:
+        return f"{idle}, and most requests take it before the order, because {sent_first}."
     if ahead.unsent:
         batches = counted(ahead.batches, "batch", "batches")
         return f"{idle}, but the order puts {counted(ahead.unsent, 'unsent instance')} of {batches} first."

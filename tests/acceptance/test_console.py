@@ -260,8 +260,7 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
         assert (status, "selected?state=active" in page, 'class="bad"' in bulk) == (422, True, True)
         assert (await grace.post_many([], change, "?state=gone"))[0] == 422
         assert (await grace.post_many(chosen, {**change, "user_priority": ""}))[0] == 422
-        status, where, _ = await grace.post_many(chosen, change)
-        assert (status, urlsplit(where).path) == (200, "/console/batches")
+        assert (await grace.post_many(chosen, change))[0] == 200
         batches = [await server.store.views.batch(one) for one in ids]
         assert [one.user_priority for one in batches] == [-7, -7, 0]
         status, _, page = await grace.post_many(chosen, {"what": "change", "level": "expedite"})

@@ -84,6 +84,7 @@ BY_KEY = {  # query -> the indexes it must use
     "act_before": {"act_by_who"},
     "batch_at": {"batch_pkey"},
     "act_range": {"act_pkey"},
+    "latest_actions": {"act_pkey"},
     "person_names": {"person_pkey"},
     "batches_with": {"batch_pkey", "batch_count_pkey"},
     # figures over time

@@ -207,7 +207,7 @@ def test_position_has_its_reason_and_tier() -> None:
         ending(
             1, 7200.0, tier=2
         ): "Logical end in 2 h; the batch with the earliest end goes first, as if each batch in "
-        "turn had the whole pool. Tier 2: every batch in a lower tier goes first.",
+        "turn had the whole pool. Before all else: tier 2, lower ones go first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
