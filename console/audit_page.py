@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from math import inf
 from urllib.parse import urlencode
@@ -10,15 +12,16 @@ from urllib.parse import urlencode
 import msgspec
 from aiohttp import web
 
-from administration.access.trail import LOOKED_AT, trail_page
+from administration.access.trail import LOOKED_AT, RECENT, trail_page
 from administration.access.who import admit
 from administration.names import checked_text
 from administration.ordering.history import day_of
 from domain.access import ActChoice, Role
 from domain.errors import InvalidInputError
-from domain.units import Instant
+from domain.units import BatchId, Instant
 from web.csv_export import Row, is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
+from web.moments import stamp
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
@@ -64,13 +67,22 @@ def address_of(subject: str) -> str:
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
-def written(value: object) -> str:
-    """Return a recorded value as text: lists as words, objects as JSON.
+def is_batch(subject: str) -> bool:
+    """Return whether a subject is a batch."""
+    return re.fullmatch(r"batch [0-9]{1,18}", subject) is not None
+
+
+def written(value: object, name: str = "") -> str:
+    """Return a recorded value as text: lists as words, objects as JSON, times (named *_at) as dates.
 
     >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0)
     ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5')
     """
     match value:
+        case float() if name.endswith("_at"):
+            return stamp(value)
+        case None:
+            return "(default)" if name == "value" else "(none)"
         case float():
             return f"{value:.12g}"
         case list() if all(isinstance(one, str) for one in value):
@@ -79,6 +91,36 @@ def written(value: object) -> str:
             return msgspec.json.encode(value).decode()
         case _:
             return str(value) or "(empty)"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedValue:
+    """A recorded value; `old` is the former one, None if it was not recorded."""
+
+    name: str
+    new: str
+    old: str | None = None
+
+
+def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
+    """Return the values of an entry. Former ones are under `was`: by name, or the one of `value`.
+
+    >>> values_of({"level": "expedite", "was": {"level": "normal"}})
+    [RecordedValue(name='level', new='expedite', old='normal')]
+    >>> values_of({"values": {"p_tight": 0.8}, "was": {"p_tight": 0.9}, "why": "late"})
+    [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
+    >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
+    [RecordedValue(name='deadline_at', new='2027-01-15 08:00:00 UTC', old=None)]
+    """
+    several, was = detail.get("values"), detail.get("was")
+    new = {**(several if isinstance(several, dict) else {}), **detail}
+    old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}
+    hidden = {"was"} | ({"values"} if isinstance(several, dict) else set())
+    return [
+        RecordedValue(name, written(value, name), written(old[name], name) if name in old else None)
+        for name, value in new.items()
+        if name not in hidden
+    ]
 
 
 class AuditPage(Pages[PageServices]):
@@ -94,18 +136,25 @@ class AuditPage(Pages[PageServices]):
             return await send_csv(request, "audit", CSV_COLUMNS, self._rounds(choice))
         after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
         found = await trail_page(store, choice, before=after, limit=PER_PAGE)
+        batches = [BatchId(int(one[6:])) for act in found.acts for one in act.target.split(", ") if is_batch(one)]
+        actions = await store.latest_actions(RECENT)
         values: dict[str, object] = {
             "acts": found.acts,
+            "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
+            "names": {f"batch {one}": name for one, name in (await self._names(batches)).items() if name},
             "query": kept,
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
             "address_of": address_of,
-            "written": written,
+            "values_of": values_of,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
             "next": "?" + urlencode({**kept, "after": found.next_before}) if found.next_before else None,
         }
         return RenderedPage("audit.html", "Audit trail", "audit", values=values)
+
+    async def _names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
+        return await self._services.store.listings.names(batch_ids) if batch_ids else {}
 
     async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:
         """Yield all chosen entries for the CSV file, newest first."""

@@ -15,7 +15,10 @@ from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
+from administration.ordering.priorities import Priorities
+from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
+from console.places import moves
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import ConflictError, InvalidInputError, MusterError
@@ -24,6 +27,7 @@ from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
+from web.moments import plural
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
@@ -113,18 +117,22 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"))
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue")).differing(batch)
+        address = f"batches/{batch.batch_id}"
+        if not changes.given():
+            return self._services.go(address, "unchanged")
         await self._batches.change(batch.batch_id, changes)
-        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **changes.given())
-        return self._services.go(f"batches/{batch.batch_id}", "importance")
+        told = {**changes.given(), "was": changes.was(batch)}
+        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **told)
+        return self._services.go(address, "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
         await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at))
-        moved = {"from": batch.deadline_at, "to": at}
-        await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **moved)
+        told = {"deadline_at": at, "was": {"deadline_at": batch.deadline_at}}
+        await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **told)
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def page(self, request: web.Request) -> RenderedPage:
@@ -224,13 +232,19 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
 
 
 class SelectedBatches(Pages[PageServices]):
-    """Handles the form around the list of batches. Each batch gets its own audit entry."""
+    """Handles the form around the list of batches, whose filters it keeps. Each batch gets its own audit entry."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, pages: BatchListPage) -> None:
         super().__init__(services)
         self._batches = batches
+        self._pages = pages
+        self._priorities = Priorities(services.store, services.clock)
 
-    @post("/batches/selected", "batches_selected", edits=True)
+    async def page(self, request: web.Request) -> RenderedPage | web.StreamResponse:
+        """Return the list."""
+        return await self._pages.show(request)
+
+    @post("/batches/selected", "batches_selected", form="page", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
         admit(request, Role.SUBMITTER)
@@ -244,19 +258,31 @@ class SelectedBatches(Pages[PageServices]):
         failed: dict[BatchId, str] = {}
         for batch in batches:
             try:
-                await self._one(request, what, batch.batch_id, changes)
+                await self._one(request, what, batch, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
         if failed:
             left = [batch for batch in batches if batch.batch_id in failed]
             return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
-        return self._services.go("batches", SAID[what])
+        if what == CHANGE:
+            return await self._changed(batches)
+        return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
 
-    async def _one(self, request: web.Request, what: str, batch_id: BatchId, changes: ImportanceBody) -> None:
+    async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
+        """Return the page with the positions of changed batches, now and after the next ordering."""
+        ids = [batch.batch_id for batch in batches]
+        places, then = await self._services.store.ordering_rules.places(ids), await self._priorities.foreseen(ids)
+        every_s = self._services.catalogue.settings.ordering.interval_s
+        moved = {one: moves(places.get(one), then.get(one), every_s) for one in ids}
+        return _page(f"{plural(len(ids), 'batch', 'batches')} changed", batches, {}, moved)
+
+    async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> None:
         """Change, end or retry one batch, and record that."""
+        batch_id = batch.batch_id
         told = changes.given()
         if what == CHANGE:
             await self._batches.change(batch_id, changes)
+            told["was"] = changes.was(batch)
         elif what == RETRY:
             told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
         else:
@@ -267,7 +293,9 @@ class SelectedBatches(Pages[PageServices]):
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
-            raise InvalidInputError("batch", f"1 to {MOST} selected batches", len(given))
+            raise InvalidInputError(
+                "batch", f"1 to {MOST} batches, selected by the boxes at the left of the list", len(given)
+            )
         ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
         found = await self._services.store.views.batches_with(ids)
         for batch in found:
@@ -292,7 +320,9 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
     return changes
 
 
-def _page(title: str, batches: Sequence[Batch], failed: Mapping[BatchId, str]) -> RenderedPage:
-    values: dict[str, object] = {"batches": batches, "failed": failed}
+def _page(
+    title: str, batches: Sequence[Batch], failed: Mapping[BatchId, str], moved: Mapping[BatchId, str] | None = None
+) -> RenderedPage:
+    values: dict[str, object] = {"batches": batches, "failed": failed, "moved": moved}
     crumbs = (Crumb("batches", "Batches"),)
     return RenderedPage("batches_selected.html", title, "batches", crumbs, values, status=409 if failed else 200)

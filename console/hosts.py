@@ -214,7 +214,7 @@ class HostListPage(Pages[PageServices]):
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
-        """Show a list. A search for a number opens that host; one for an address lists that volunteer's hosts."""
+        """Show a list. A search for a number opens that host."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
@@ -223,7 +223,7 @@ class HostListPage(Pages[PageServices]):
             asked.kind,
             now=self._services.clock.now(),
             silent_s=silent_s,
-            email=asked.text,
+            text=asked.text,
             platform=asked.platform,
             label=asked.label,
             sort=asked.sort,

@@ -12,8 +12,9 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from administration.access.who import admit
+from administration.access.who import admit, present
 from administration.changes import Changes, subject_of
+from administration.explain.batch import sent_first
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
@@ -25,14 +26,27 @@ from administration.ordering.priorities import (
 from administration.ordering.sharing import Sharing
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, RowPlot
-from console.places import because, instant_of, rule_of, term, total, total_name, weightiest
+from console.places import (
+    because,
+    first_sent,
+    instant_of,
+    rule_of,
+    standings,
+    term,
+    tier_of,
+    total,
+    total_name,
+    weightiest,
+)
 from console.settings_pages import without_notes
 from domain.access import Role
+from domain.batches import BatchState
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
 from domain.units import BatchId
+from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
 from priority.policies import POLICIES
 from web.csv_export import is_csv
@@ -187,6 +201,7 @@ REPORT = ("by", "first_day", "last_day", "account", "submitter")  # the query of
 BY = ("account", "submitter", "account,submitter", *UNITS, *(f"{unit},account" for unit in UNITS))
 MOST_SHOWN = 1000  # rows of a report; all are in the CSV
 SHOWN = 30
+NEIGHBOURS = 7
 PREVIEWED = 100
 OWN = "ordering.policy"
 
@@ -207,8 +222,7 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
     return Chart(
         "contributions",
         "Contribution of each term",
-        f"The first {plural(len(shown), 'batch', 'batches')} in the order, from the top; "
-        "points by term, most points first.",
+        f"{plural(len(shown), 'batch', 'batches').capitalize()} in order, next one at the top; points by term.",
         ("batch", *terms, "total"),
         [
             (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
@@ -230,7 +244,7 @@ def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], no
     return Chart(
         "contributions",
         what,
-        f"The first {plural(len(shown), 'batch', 'batches')} in the order, from the top; earliest time first.",
+        f"{plural(len(shown), 'batch', 'batches').capitalize()} in order, next one at the top.",
         ("batch", what.lower(), "instant"),
         [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
         _rows(labels, {what.lower(): away}, Axis(f"{unit} from now")),
@@ -297,32 +311,59 @@ class OrderingPages(Pages[PageServices]):
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
         store, now = self._services.store, self._services.clock.now()
-        found = await self._priorities.show(batch_id, limit=SHOWN)
-        names = await self._names([one.batch_id for one in found.breakdowns])
+        rows = await self._neighbours(batch_id)
+        places = await standings(store.ordering_rules, [row.batch.batch_id for row in rows])
+        breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
+        names = {int(row.batch.batch_id): f"{row.batch.name} #{row.batch.batch_id}".lstrip() for row in rows}
         tree = await self._sharing.show()
         settings = await self._priorities.settings()
-        order = order_chart(found.breakdowns, names, now)
+        order = order_chart(breakdowns, names, now)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
-            "found": found,
+            "rows": rows,
+            "places": places,
             "one": batch_id,
             "names": names,
+            "every_s": settings.ordering.interval_s,
+            "first_sent": first_sent(settings),
+            "hurried": {
+                row.batch.batch_id: why
+                for row in rows
+                if (why := sent_first(row.batch, self._services.catalogue, now)) is not None
+            },
+            "may": lambda batch: present(request).may(Role.SUBMITTER) and present(request).owns(batch.submitter_id),
+            "tier_of": tier_of,
             "tree": tree,
             "windows": await self._sharing.windows(),
             "charts": charts,
             "weights": weights_in_force(settings),
             "rule": rule_of(settings.ordering.policy),
-            "total_name": total_name(found.breakdowns),
+            "total_name": total_name(breakdowns),
             "total": lambda one: total(one, now),
             "weightiest": weightiest,
             "because": lambda one: because(one, now),
             "term": term,
             "timed": lambda one: instant_of(one) is not None,
-            "points": any(instant_of(one) is None for one in found.breakdowns),
+            "points": any(instant_of(one) is None for one in breakdowns),
             **_form(settings.as_mapping(), {}),
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
         return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
+
+    async def _neighbours(self, batch_id: BatchId | None) -> Sequence[ListedBatch]:
+        """Return the first active batches in order, or an active batch with NEIGHBOURS on both sides."""
+        store, active = self._services.store, BatchChoice(state=BatchState.ACTIVE)
+        after, limit = None, SHOWN
+        if batch_id is not None:
+            batch = await store.views.batch(batch_id)
+            if batch.state is BatchState.ACTIVE:
+                down = BatchSort.ORDER_DOWN
+                before = await store.listings.batches(
+                    active, down, after=BatchPlace.of(batch, down), limit=NEIGHBOURS + 1
+                )
+                after = BatchPlace.of(before[-1].batch, BatchSort.ORDER) if len(before) > NEIGHBOURS else None
+                limit = 2 * NEIGHBOURS + 1
+        return await store.listings.batches(active, BatchSort.ORDER, after=after, limit=limit)
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:
@@ -387,9 +428,9 @@ class OrderingPages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
-        await self._priorities.set(changes, who=person.name, why=why)
+        was = {one["key"]: one["from"] for one in await self._priorities.set(changes, who=person.name, why=why)}
         await self._services.authenticator.note(
-            request, "set_ordering", subject_of(changes), why=why, values=dict(changes)
+            request, "set_ordering", subject_of(changes), why=why, values=dict(changes), was=was
         )
         return self._services.go("ordering", "order")
 

@@ -51,7 +51,8 @@ PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadli
 def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. None if no host is ranked.
+    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. Without them, a gate that is
+    temporarily lowered is drawn with the value in force and the one that is set. None if no host is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -62,10 +63,10 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
-    lines = [
-        (threshold, names, exp(_score_at(scores, 1.0 - threshold)))
-        for threshold, names in named(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
-    ]
+    gates = gates_of(catalogue.settings.deadline)
+    lowered = {**gates, **{one.gate: one.threshold for one in cuts.relaxed}}
+    named_gates = named(gates, lowered, "set", "in force") if moved is None else named(gates, gates_of(moved))
+    lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named_gates]
     marks = [
         MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
         for place, (threshold, names, at) in enumerate(lines)
@@ -90,7 +91,9 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     )
 
 
-def named(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
+def named(
+    gates: Mapping[Gate, float], moved: Mapping[Gate, float], before: str = "is", after: str = "would be"
+) -> list[tuple[float, list[str]]]:
     """Return thresholds in ascending order with their gates; a changed threshold appears with both values.
 
     >>> named({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
@@ -98,10 +101,10 @@ def named(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
     """
     found: dict[float, list[str]] = {}
     for gate, threshold in sorted(gates.items()):
-        would_be = threshold if moved is None else moved[gate]
-        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} is")
+        would_be = moved[gate]
+        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} {before}")
         if would_be != threshold:
-            found.setdefault(would_be, []).append(f"{gate.value} would be")
+            found.setdefault(would_be, []).append(f"{gate.value} {after}")
     return sorted(found.items())
 
 
@@ -192,9 +195,9 @@ class PercentilePages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = await self._asked(fields)
-        await self._thresholds.set(changes, who=person.name, why=why)
+        was = {one["key"]: one["from"] for one in await self._thresholds.set(changes, who=person.name, why=why)}
         await self._services.authenticator.note(
-            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes)
+            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes), was=was
         )
         return self._services.go("percentiles", "thresholds")
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from administration.ordering.priorities import breakdown_of
-from domain.ordering import Breakdown, Contribution, PlaceInOrder
+from domain.batches import Batch
+from domain.deadline_rules import traits_of
+from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
+from domain.settings import Settings
 from domain.units import BatchId, Instant
+from jobs.ordering.ordering_pass import importance_of
+from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.ordering import PostgresOrderingRules
-from web.moments import length, moment, number
+from web.moments import length, moment, number, percent
 
 RULES = {  # policy -> its rule in words
     "logical_time": "the batch with the earliest end goes first, as if each batch in turn had the whole pool",
@@ -24,10 +29,19 @@ MOST_POINTS = "the batch with the most points goes first"
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering."""
+    """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
+
+    `record` is the stored breakdown with the importance on which the place rests.
+    """
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
+    record: Mapping[str, object] = field(default_factory=dict)
+
+    def is_pending(self, batch: Batch) -> bool:
+        """Return whether the batch's importance has changed since the place was computed."""
+        present = importance_of(batch)
+        return any(self.record.get(name, value) != value for name, value in present.items())
 
 
 async def standings(rules: PostgresOrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
@@ -36,7 +50,8 @@ async def standings(rules: PostgresOrderingRules, batch_ids: Sequence[BatchId]) 
         return {}
     places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
     return {
-        one: PlaceShown(places.get(one), breakdown_of(records[one]) if one in records else None) for one in batch_ids
+        one: PlaceShown(places.get(one), breakdown_of(records[one]) if one in records else None, records.get(one, {}))
+        for one in batch_ids
     }
 
 
@@ -47,6 +62,24 @@ def rule_of(policy: str) -> str:
     'the batch with the most points goes first'
     """
     return RULES.get(policy, MOST_POINTS)
+
+
+def first_sent(settings: Settings) -> str:
+    """Say which jobs a request gets first.
+
+    >>> first_sent(Settings()).count(". ")
+    1
+    """
+    traits, share = traits_of(settings.deadline), settings.scheduler.afap_first_fraction
+    said = ["A request gets the first jobs in this order that its host may run"]
+    if traits.gates:
+        said.append("hosts above a gate get the jobs that need a fast host before those")
+    words = "; ".join(said)
+    if not traits.afap_first or share <= 0.0:
+        return f"{words}."
+    factor = settings.deadline.first_factor
+    due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
+    return f"{words}. {percent(share)} of requests take afap batches{due} before the others."
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
@@ -110,9 +143,43 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
     found = standing.breakdown
     if found is None:
         return Markup("Not ordered yet; the next ordering follows within a minute.")
-    tier = f" Tier {found.tier}: every batch in a lower tier goes first." if found.tier else ""
-    words = because(found, now)
-    return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), tier)
+    words, tier = because(found, now), tier_of(found.tier)
+    first = f" Before all else: {tier}." if tier else ""
+    return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), first)
+
+
+def tier_of(tier: int) -> str:
+    """Return a tier in words, "" for that of most batches. Batches of a lower tier always go first.
+
+    >>> [tier_of(tier) for tier in (0, -40, 2, 41, 140)]
+    ['', 'expedite goes first', 'tier 2, lower ones go first', 'standby goes last', 'unpaid goes last']
+    """
+    expedite, standby = LEVEL_TIERS[ServiceLevel.EXPEDITE], LEVEL_TIERS[ServiceLevel.STANDBY]
+    if tier >= UNPAID_TIER + expedite:
+        return "unpaid goes last"
+    if tier >= standby:
+        return "standby goes last"
+    if tier < 0:
+        return "expedite goes first"
+    return f"tier {tier}, lower ones go first" if tier else ""
+
+
+def moves(present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float) -> str:
+    """Say where the next ordering puts a batch.
+
+    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0)
+    'position 1 of 12 from the next ordering on, within 60 s; now 11 of 12'
+    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(11, 12), 60.0)
+    'the position stays 11 of 12'
+    """
+    if then is None:
+        return "it has ended"
+    if present == then:
+        return f"the position stays {number(then.place)} of {number(then.of)}"
+    was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
+    return (
+        f"position {number(then.place)} of {number(then.of)} from the next ordering on, within {length(every_s)}{was}"
+    )
 
 
 def term(part: Contribution) -> str:

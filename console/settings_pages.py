@@ -173,7 +173,9 @@ class SettingPages(Pages[PageServices]):
         await self._services.store.settings.set_setting(
             key, value, now=self._services.clock.now(), who=person.name, why=why
         )
-        await self._services.authenticator.note(request, "set_setting", f"setting {key}", why=why, value=value)
+        await self._services.authenticator.note(
+            request, "set_setting", f"setting {key}", why=why, value=value, was=row.value
+        )
         return self._services.go(f"settings/{key}", "setting" if value is not None else "reset")
 
     def _in_force(self) -> dict[str, str]:

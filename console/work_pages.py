@@ -17,7 +17,7 @@ from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.show import shown
 from administration.thresholds.in_force import lowered_gates
-from administration.unschedulable import conclusion_of, is_cut, refused_of
+from administration.unschedulable import all_refused_of, conclusion_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
@@ -119,13 +119,12 @@ class UnschedulablePage(Pages[PageServices]):
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
-        refused = refused_of(workers, now=now)
+        refused = all_refused_of(processes, now=now)
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
             "paused": await paused(store),
             "refused": refused,
             "verdict": conclusion_of(refused) if workers else "",
-            "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
             "feeder": self._services.catalogue.settings.feeder,
             "workers": len(workers),

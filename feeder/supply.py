@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
@@ -143,19 +143,19 @@ def targets(
         catalogue.settings.feeder,
         turns=_turns(batches, supplies, slots, ordering.equal_among) if ordering.policy == EQUAL_ACCESS else (),
         idle=Idle(ordering.idle_fraction, ordering.idle_jobs),
-        first=_going_first(batches, catalogue, now),
+        first=going_first([one.batch for one in batches], catalogue, now),
     )
     kept = catalogue.reserved.kept
     return with_kept(planned, supplies, kept, slots=slots) if kept else planned
 
 
-def _going_first(batches: Sequence[BatchSupply], catalogue: Catalogue, now: Instant) -> set[BatchId]:
+def going_first(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
     """Return the batches that requests prefer to deferrable work, on any processor type."""
     deadline = catalogue.settings.deadline
     if not traits_of(deadline).afap_first:
         return set()
     found = set()
-    for batch in (one.batch for one in batches):
+    for batch in batches:
         within_s = 0.0
         if batch.deadline_at is not None and deadline.first_factor > 0.0:
             within_s = deadline.first_factor * max(catalogue.retry_turnarounds_s(batch.app_id), default=math.inf)

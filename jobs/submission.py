@@ -27,7 +27,7 @@ from domain.settings import DeadlineSettings, FileSettings
 from domain.submission import JobTemplate, NewBatch, NewJob, SubmissionKey, SubmitterLimits
 from domain.units import BatchId, Instant, JobClassId, later
 from jobs.ordering.admission import SubmissionPlace, check_rights, permissions_of, place
-from jobs.ordering.ordering_pass import record_of
+from jobs.ordering.ordering_pass import importance_of, record_of
 from jobs.ordering.sizing import gpu_of, job_size
 from jobs.ports import Apps, BatchJobs, BatchWriter, InputFiles, Submissions, Submitters
 from jobs.requirements import InputSpec, JobSpec, SharedTexts
@@ -186,7 +186,8 @@ async def write(
         if key is not None:
             await writer.remember(key, batch_id, now=now)
         breakdown = replace(found.breakdown, batch_id=batch_id)
-        await writer.explain(batch_id, record_of(breakdown, queue=found.queue_because, hold=None), now=now)
+        record = record_of(breakdown, importance_of(new), queue=found.queue_because, hold=None)
+        await writer.explain(batch_id, record, now=now)
         if batch.copied is None:
             await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
         else:

@@ -248,17 +248,26 @@ def _deadline(facts: BatchFacts, moment: PolicyContext) -> float:
 
 # ---- all policies
 
-UNPAID_TIER = 100  # comes after the tiers of all queues
+UNPAID_TIER = 100  # comes after the tiers of all queues and levels
+LEVEL_TIERS: Mapping[ServiceLevel, int] = {  # wider than the tiers of queues
+    ServiceLevel.EXPEDITE: -40,
+    ServiceLevel.NORMAL: 0,
+    ServiceLevel.STANDBY: 40,
+}
 FURTHEST = Bound(-LARGEST, LARGEST)  # a term beyond this range counts as unknown; 0 is the first place
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy with its weights: a scheme per service level, and whether exceeding a soft limit changes the tier."""
+    """A policy with its weights: a scheme per service level, and whether exceeding a soft limit changes the tier.
+
+    `by_level`: no term weighs the service level, so it is a strict tier; expedite goes first under every policy.
+    """
 
     name: str
     schemes: Mapping[ServiceLevel, Scheme]
     soft_limit_last: bool = True
+    by_level: bool = False
 
     def scheme_of(self, facts: BatchFacts) -> Scheme:
         return self.schemes[facts.level]
@@ -273,8 +282,8 @@ class Policy:
         return explain(self.scheme_of(facts), facts, moment, tier=self.tier(facts, moment))
 
     def tier(self, facts: BatchFacts, moment: PolicyContext) -> int:
-        """Return the strict tier, which precedes every key: the queue's tier under equal access; one higher over a soft
-        limit, unless `ordering.soft_limits` leaves that to SPVIOLATION. Unpaid work comes last under all policies.
+        """Return the strict tier, which precedes every key: the level's, and the queue's tier under equal access; one
+        higher over a soft limit, unless `ordering.soft_limits` leaves that to SPVIOLATION. Unpaid work comes last.
 
         >>> two = PolicyContext(0.0, queue_tiers={"express": 0, "normal": 1})
         >>> facts = BatchFacts(1, 1, 1, 0.0, soft_limits=("2 of 1 jobs in progress",))
@@ -284,7 +293,8 @@ class Policy:
         """
         tier = moment.queue_tiers.get(facts.queue, 0) if self.scheme_of(facts).with_tiers else 0
         over_soft = 1 if facts.soft_limits and self.soft_limit_last else 0
-        return 2 * tier + over_soft + (UNPAID_TIER if facts.unpaid else 0)
+        of_level = LEVEL_TIERS[facts.level] if self.by_level else 0
+        return of_level + 2 * tier + over_soft + (UNPAID_TIER if facts.unpaid else 0)
 
 
 def logical_time(_settings: OrderingSettings) -> Mapping[ServiceLevel, Scheme]:
@@ -321,7 +331,18 @@ def policy_of(settings: OrderingSettings) -> Policy:
     """
     if settings.policy not in POLICIES:
         raise InvalidInputError("ordering.policy", "one of " + ", ".join(POLICIES), settings.policy)
-    return Policy(settings.policy, POLICIES[settings.policy](settings), soft_limit_last=settings.soft_limits == "last")
+    schemes = POLICIES[settings.policy](settings)
+    last = settings.soft_limits == "last"
+    return Policy(settings.policy, schemes, soft_limit_last=last, by_level=not _weighs_level(schemes))
+
+
+LEVEL_TERMS = frozenset({"qos", "QOS"})
+
+
+def _weighs_level(schemes: Mapping[ServiceLevel, Scheme]) -> bool:
+    """Return whether a term measures the service level, or the levels have different weights."""
+    weights = [one.weights() for one in schemes.values()]
+    return any(LEVEL_TERMS & one.keys() or one != weights[0] for one in weights)
 
 
 def _one_term(

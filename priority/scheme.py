@@ -106,6 +106,11 @@ class Scheme:
     def component(self, name: str) -> Component:
         return self.components.get(name, PLAIN)
 
+    def weights(self) -> Mapping[str, float]:
+        """Return the weight of each term that counts, multiplied by its component's weight."""
+        found = {term.name: term.weight * self.component(term.component).weight for term in (*self.own, *self.shared)}
+        return {name: weight for name, weight in found.items() if weight}
+
 
 def scheme(
     policy: str,

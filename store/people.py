@@ -424,6 +424,10 @@ class PostgresAccess(OnDatabase):
         row = await self._database.fetch_one("act_before", who, before, among - 1)
         return 0 if row is None else int(row["act_id"])
 
+    async def latest_actions(self, among: int) -> Sequence[str]:
+        """Return the kinds of actions among the latest entries."""
+        return [row["what"] for row in await self._database.fetch("latest_actions", among)]
+
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         """Return the first act_id of the chosen time, and the first one after it."""
         row = await self._database.fetch_first("act_range", choice.since, choice.until)

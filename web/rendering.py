@@ -20,6 +20,7 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.views import SettingChange
 from web import moments
 from web.manual import help_address
 
@@ -119,7 +120,8 @@ SAID = {  # messages by result code of the last form
     "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
     "request.",
     "ended": "The selected batches have been ended. Hosts abort their instances at their next request.",
-    "importance": "Saved. The batch moves to its new position with the next ordering, within about a minute.",
+    "importance": "Saved.",
+    "unchanged": "Nothing was changed: the batch has these values already.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
     "retried": "The failed jobs are open again. Their new instances are created within seconds.",
@@ -167,6 +169,7 @@ class RenderedPage:
     charts: bool = False
     every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
+    pause: SettingChange | None = None  # the change that paused the project
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from domain.access import Act, ActChoice
 from store.people import PostgresAccess
 
 LOOKED_AT = 20_000  # entries that one page searches
+RECENT = 2_000  # entries whose kinds of actions are offered as a filter
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import shown
-from domain.batches import Batch, BatchState, complete_at
+from domain.batches import Batch, BatchState, QoS, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
@@ -22,7 +22,7 @@ from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant, JobClassId, Seconds
-from feeder.supply import feed_mode
+from feeder.supply import feed_mode, going_first
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -95,6 +95,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
+    first = sent_first(batch, catalogue, now)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     return shown(
         shapes.BatchExplained,
@@ -102,7 +103,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         batch.counts,
         verdict=_nothing_waits(batch)
         if sample is None
-        else conclusion(sample, ahead, blocked=hold_of(batch, catalogue)),
+        else conclusion(sample, ahead, blocked=hold_of(batch, catalogue), sent_first=first),
         computed_at=now,
         app=app_name,
         order=shown(
@@ -113,6 +114,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
+            sent_first=first,
         ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
@@ -134,6 +136,13 @@ def _nothing_waits(batch: Batch) -> str:
         sent = counted(batch.counts.in_progress, "instance")
         return f"No instance waits to be sent; hosts have {sent} in progress."
     return "No instance waits to be sent or is in progress: the validator processes the last reports."
+
+
+def sent_first(batch: Batch, catalogue: Catalogue, now: Instant) -> str | None:
+    """Return why most requests take the batch before the order (decision 49); None if they do not."""
+    if batch.batch_id not in going_first([batch], catalogue, now):
+        return None
+    return "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:

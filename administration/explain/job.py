@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import hold_of
+from administration.explain.batch import hold_of, sent_first
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -77,6 +77,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
+    blocked, first = hold_of(batch, catalogue), sent_first(batch, catalogue, clock.now())
     return [
         _waiting(
             row.instance_id,
@@ -85,7 +86,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, ahead, blocked=hold_of(batch, catalogue)),
+            GONE if sample is None else conclusion(sample, ahead, blocked=blocked, sent_first=first),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]

@@ -49,7 +49,7 @@ OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.MEMORY: NamedBound(False, _SIZE, "this host offers {} of memory"),
     RefusalCode.DISK: NamedBound(False, _SIZE, "this host offers {} of disk space"),
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
-    RefusalCode.BELOW_GATE: NamedBound(False, _COUNT, "this host has a P of {}"),
+    RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
 }
 LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
@@ -213,10 +213,10 @@ def _in_words(bound: NamedBound, says: str, options: Sequence[Option], one: str)
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number of things.
 
-    >>> counted(1, "host"), counted(2, "batch", "batches")
-    ('1 host', '2 batches')
+    >>> counted(1, "host"), counted(2, "batch", "batches"), counted(16523, "job")
+    ('1 host', '2 batches', '16\u202f523 jobs')
     """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}".replace(",", "\u202f")
 
 
 # ------------------------------------------------------------------ one host
@@ -265,7 +265,10 @@ def host_conclusion(
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
         return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
     if answer.refusals:
-        return f"Host {host_id} gets no work: {answer.refusals[0].detail}."
+        first_of_all = answer.refusals[0]
+        if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
+            return f"Host {host_id} is banned: {first_of_all.terms[-1]}."
+        return f"Host {host_id} gets no work: {first_of_all.detail}."
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host_id} would get nothing: {why}."
@@ -366,8 +369,12 @@ def _conditions(refused: Sequence[HostAnswer], settings: Mapping[str, Any] | Non
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
 
-def conclusion(sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None) -> str:
+def conclusion(
+    sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None, sent_first: str | None = None
+) -> str:
     """Return one sentence that says why the work waits, for work with unsent instances.
+
+    `sent_first`: why most requests take the batch before the order (administration/explain/batch.py).
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
@@ -388,6 +395,8 @@ def conclusion(sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = 
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     idle = f"{start}; {sample.idle} could start one now"
+    if sent_first:
+        return f"{idle}, and most requests take it before the order, because {sent_first}."
     if ahead.unsent:
         batches = counted(ahead.batches, "batch", "batches")
         return f"{idle}, but the order puts {counted(ahead.unsent, 'unsent instance')} of {batches} first."

@@ -52,7 +52,7 @@ def _host(shown: Document) -> Iterator[str]:
             continue
         p = "none" if one["p"] is None else f"{one['p']:.3f}"
         yield f"{place}version {one['version']}, P {p} ({one['p_because']}), R_q = {one['slack_factor']:g} R"
-    yield "it would be sent:"
+    yield "it would be sent:" if shown["refused"] is None else "without this refusal it would be sent:"
     for one in shown["would_get"]:
         tight = "tight, " if one["tight"] else ""
         yield (
@@ -110,6 +110,8 @@ def _batch(shown: Document) -> Iterator[str]:
         f"order: {order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
+    if order["sent_first"] is not None:
+        yield f"sent first: most requests take it before the order, because {order['sent_first']}"
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
     if order["queue_hosts"] is not None:

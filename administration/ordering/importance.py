@@ -1,8 +1,9 @@
-"""Changes the importance of a batch: user priority, service level, queue, account, deadline."""
+"""Changes the importance of a batch: user priority, service level, queue, account, deadline. Says which of them act."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import msgspec
 
@@ -10,12 +11,15 @@ from administration.names import chosen
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
+from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
+from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
+from priority.policies import policy_of
 from store.postgres import PostgresStore
 
 
@@ -33,6 +37,82 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
         """Return the fields to change, for the audit trail."""
         fields = msgspec.structs.asdict(self).items()
         return {name: value for name, value in fields if value is not None and value is not False}
+
+    def differing(self, batch: Batch) -> ImportanceBody:
+        """Return only the fields whose values differ from the batch's; the account always counts as different."""
+        same = {name: None for name, value in self.given().items() if value == getattr(batch, name, None)}
+        return msgspec.structs.replace(self, **same)
+
+    def was(self, batch: Batch) -> dict[str, object]:
+        """Return the batch's present values of the fields to change, for the audit trail."""
+        return {name: getattr(batch, name) for name in self.given() if hasattr(batch, name)}
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Whether a field acts on the order under the policy in force, and how, in words."""
+
+    acts: bool
+    words: str
+
+
+def effects_of(
+    ordering: OrderingSettings, permissions: Collection[str], level: ServiceLevel = ServiceLevel.NORMAL
+) -> Mapping[str, Effect]:
+    """Return the effect of each field on a batch of this level. `permissions` are those of its submitter.
+
+    >>> found = effects_of(OrderingSettings(), ())
+    >>> [name for name, one in found.items() if one.acts], found["level"].words
+    (['level'], 'expedite goes before all other batches, standby after them')
+    """
+    policy = policy_of(ordering)
+    scheme = policy.schemes[level]
+    weighed = scheme.weights().keys()
+    none = f"does not change the position under {ordering.policy}"
+    points = f"changes the points under {ordering.policy}"
+    known = queues(ordering.queues)
+    unpaid = ", ".join(sorted(queue.name for queue in known.values() if queue.is_unpaid))
+    last = f"; work in {unpaid} goes last" if unpaid else ""
+    ranks = {queue.tier if scheme.with_tiers else queue.priority for queue in known.values() if not queue.is_unpaid}
+    by_queue = (scheme.with_tiers or bool(weighed & {"queue", "CLASS"})) and len(ranks) > 1
+    by_deadline = "DEADLINE" in weighed
+    dated = by_deadline and Permission.DEADLINE in permissions
+    needs = f"changes the position only with the permission {Permission.DEADLINE}"
+    by_level = "expedite goes before all other batches, standby after them" if policy.by_level else points
+    queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
+    return {
+        "level": Effect(True, by_level),
+        "queue": Effect(by_queue, (queue if by_queue else none) + last),
+        "user_priority": Effect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
+        "deadline": Effect(dated, points if dated else needs if by_deadline else none),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ImportanceChoices:
+    """What a batch's submitter may choose. Other choices need the `missing` permissions."""
+
+    levels: Sequence[str]
+    highest_priority: int
+    missing: Sequence[str]
+    effects: Mapping[str, Effect]
+
+
+async def choices_of(store: PostgresStore, batch: Batch, ordering: OrderingSettings) -> ImportanceChoices:
+    """Return the choices for a batch, present values included."""
+    submitters = {one.submitter_id: one for one in await store.people.submitters()}
+    accounts = await store.people.accounts()
+    permissions = permissions_of(submitters[batch.submitter_id], batch.account_id, accounts)
+    effects = effects_of(ordering, permissions, batch.level)
+    dated = batch.deadline_at is not None and effects_of(ordering, list(Permission))["deadline"].acts
+    wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
+    refused = {ServiceLevel.EXPEDITE} - {batch.level} if Permission.EXPEDITE not in permissions else set()
+    return ImportanceChoices(
+        [level.value for level in ServiceLevel if level not in refused],
+        HIGHEST_PRIORITY if Permission.RAISE in permissions else max(0, batch.user_priority),
+        [one.value for one in Permission if wanted.get(one, True) and one not in permissions],
+        effects,
+    )
 
 
 async def set_importance(store: PostgresStore, batch_id: BatchId, asked: ImportanceBody, *, now: Instant) -> None:

@@ -6,7 +6,7 @@ Ordering settings must be consistent with each other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -193,9 +193,7 @@ class Priorities:
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
         )
         changed = replace(catalogue, settings=with_ordering(catalogue.settings, changes))
-        reference = view.reference or await self._store.ordering.reference(
-            active_since=Instant(now - ACTIVE_HOST_S), now=now
-        )
+        reference = await self._reference(view, now)
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
         before, would_be = catalogue.settings.as_mapping(), _reasons(new)
         shown: shapes.OrderPreviewed = {
@@ -206,6 +204,26 @@ class Priorities:
             "reasons": cast(list[shapes.PlaceReasonShown], [one.as_record() for one in would_be]),
         }
         return OrderPreview(shown, _reasons(old), would_be)
+
+    async def foreseen(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
+        """Return the places that the next ordering pass would give to batches, from the stored values."""
+        now = self._clock.now()
+        catalogue, view = await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
+        )
+        reference = await self._reference(view, now)
+        found = await asyncio.to_thread(order_all, view, reference=reference, catalogue=catalogue, sampled={}, now=now)
+        places = found.order.places
+        return {
+            one.batch_id: PlaceInOrder(number, len(places))
+            for number, one in enumerate(places, start=1)
+            if one.batch_id in batch_ids
+        }
+
+    async def _reference(self, view: OrderingView, now: Instant) -> Reference:
+        return view.reference or await self._store.ordering.reference(
+            active_since=Instant(now - ACTIVE_HOST_S), now=now
+        )
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:
         """Store the changes (administration/changes.py). Raises InvalidInputError if they are inconsistent."""

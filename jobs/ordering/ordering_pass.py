@@ -7,11 +7,12 @@ block, in that order, batches that exceed limits; 5 store the results. Only the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import islice
 
+from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.ordered_work import (
@@ -29,6 +30,7 @@ from domain.ordered_work import (
 from domain.ordering import BatchFacts, Breakdown, QueueClock, Request
 from domain.ordering_settings import OrderingSettings
 from domain.restrictions import pause_of
+from domain.submission import NewBatch
 from domain.units import HOUR_S, AppId, BatchId, Flop, Instant, Seconds
 from jobs.ordering.admission import Grants, permitted
 from jobs.ordering.headroom import (
@@ -72,12 +74,20 @@ class OrderingPass:
 
     def _record(self, batch_id: BatchId) -> dict[str, object]:
         row, headroom = self.rows[batch_id], self.found[batch_id]
-        return record_of(self.order.breakdown(batch_id), queue=row.queue_because, hold=headroom.hold)
+        breakdown, batch = self.order.breakdown(batch_id), row.one.batch
+        return record_of(breakdown, importance_of(batch), queue=row.queue_because, hold=headroom.hold)
 
 
-def record_of(breakdown: Breakdown, *, queue: str, hold: str | None) -> dict[str, object]:
-    """Return a breakdown as stored, with the effective queue, the reason for it, and the blocking limits."""
-    return {**breakdown.as_record(), "queue": queue, "hold": hold}
+def importance_of(batch: Batch | NewBatch) -> dict[str, object]:
+    """Return what was asked for: the values that the place rests on."""
+    return {"level": batch.level.value, "asked_queue": batch.queue, "user_priority": batch.user_priority}
+
+
+def record_of(
+    breakdown: Breakdown, importance: Mapping[str, object], *, queue: str, hold: str | None
+) -> dict[str, object]:
+    """Return a breakdown as stored, with the importance, the effective queue with its reason, and blocking limits."""
+    return {**breakdown.as_record(), **importance, "queue": queue, "hold": hold}
 
 
 def order_all(
@@ -88,12 +98,14 @@ def order_all(
     sampled: Mapping[BatchId, Sequence[float]],
     now: Instant,
     changed: bool = True,
+    important: Collection[BatchId] = (),
 ) -> OrderingPass:
     """Order all batches. Raises InvalidInputError if the settings are inconsistent.
 
-    `sampled` has the used / estimated ratios of some batches' jobs. `changed`: the settings differ from the last pass.
+    `sampled` has the used / estimated ratios of some batches' jobs. `changed`: the settings differ from the last pass;
+    `important`: the batches whose importance differs.
     """
-    return _Ordering(view, reference, catalogue, sampled, now=now, changed=changed).run()
+    return _Ordering(view, reference, catalogue, sampled, now=now, changed=changed, important=important).run()
 
 
 class _Ordering:
@@ -108,6 +120,7 @@ class _Ordering:
         *,
         now: Instant,
         changed: bool,
+        important: Collection[BatchId],
     ) -> None:
         self._view = view
         self._reference = reference
@@ -116,6 +129,7 @@ class _Ordering:
         self._sampled = sampled
         self._now = now
         self._changed = changed
+        self._important = important
         self._queues = queues(self._settings.queues)
         self._grants = Grants(view.accounts, view.grants, now)
         self._may_date = permitted(view.members, view.accounts, Permission.DEADLINE)
@@ -143,7 +157,9 @@ class _Ordering:
         places = [_place(place.tier, place.key, active[place.batch_id], found) for place in order.places]
         moved = [place for place in places if differs(place, active[place.batch_id].one)]
         by_id = {place.batch_id: place for place in moved}
-        explained = to_explain(in_order, by_id, changed=self._changed, serial=self._view.serial)
+        explained = to_explain(
+            in_order, by_id, changed=self._changed, important=self._important, serial=self._view.serial
+        )
         return OrderingPass(
             self._charges(ledger, standing, self._notes(in_order, found)),
             moved,
@@ -329,6 +345,7 @@ class Orderer:
         self._catalogue = catalogue
         self._clock = clock
         self._explained_by: OrderingSettings | None = None  # the settings at the last pass whose breakdowns were stored
+        self._importance: Mapping[BatchId, Mapping[str, object]] = {}  # of each batch, likewise
 
     async def run_once(self) -> OrderingReport:
         """Run one pass. Charges are written first; the next pass recomputes any places that were not written."""
@@ -337,13 +354,23 @@ class Orderer:
         reference = await self._reference(view, now)
         sampled = await self._sampled(view)
         ordering = catalogue.settings.ordering
-        changed = ordering != self._explained_by
+        importance = {one.batch.batch_id: importance_of(one.batch) for one in view.batches}
+        known = self._importance
         found = await asyncio.to_thread(
-            order_all, view, reference=reference, catalogue=catalogue, sampled=sampled, now=now, changed=changed
+            order_all,
+            view,
+            reference=reference,
+            catalogue=catalogue,
+            sampled=sampled,
+            now=now,
+            changed=ordering != self._explained_by,
+            important={one for one, asked in importance.items() if known.get(one, asked) != asked},
         )
         late = await self._work.charge(found.charges) is None
         moved = 0 if late else await self._work.move(found.places)
         explained = 0 if late else await self._explain(found, now)
+        if not late:
+            self._importance = importance
         self._explained_by = None if late else ordering
         return OrderingReport(
             ordering.policy,

@@ -5,7 +5,7 @@ Breakdowns change with each pass while most places do not, so most breakdowns ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final
@@ -106,10 +106,16 @@ TURNS: Final = 10  # within this many passes, each batch is explained at least o
 
 
 def to_explain(
-    in_order: Sequence[BatchRow], moved: Mapping[BatchId, StoredPlace], *, changed: bool, serial: int
+    in_order: Sequence[BatchRow],
+    moved: Mapping[BatchId, StoredPlace],
+    *,
+    changed: bool,
+    important: Collection[BatchId] = (),
+    serial: int,
 ) -> list[BatchId]:
-    """Return the batches to explain, in order: those without an explanation, one in TURNS of all, and, of those whose
-    place changed, the batches with a new predecessor, a new tier or new blocking limits.
+    """Return the batches to explain, in order: those without an explanation, those whose importance changed
+    (`important`), one in TURNS of all, and, of those whose place changed, the batches with a new predecessor, a new
+    tier or new blocking limits.
 
     With `changed` (the policy or its weights differ), all batches whose place changed. So no breakdown is older than
     TURNS passes.
@@ -122,6 +128,7 @@ def to_explain(
         follows_another = behind.get(batch_id) != now_behind.get(batch_id)
         if (
             not row.one.explained
+            or batch_id in important
             or batch_id % TURNS == serial % TURNS
             or (place is not None and (changed or follows_another or _elsewhere(place, row)))
         ):

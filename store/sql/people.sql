@@ -280,6 +280,13 @@ WITH RECURSIVE step (at, low, high) AS (
 SELECT min(low) FILTER (WHERE at = $1) AS first_id, min(low) FILTER (WHERE at = $2) AS end_id FROM step WHERE low >= high;
 
 
+-- name: latest_actions
+-- Purpose: return the kinds of actions among the latest entries of the audit trail.
+-- Arguments: $1 number of entries.
+-- Result: what, in order.
+SELECT DISTINCT latest.what FROM (SELECT what FROM act ORDER BY act_id DESC LIMIT $1) AS latest ORDER BY latest.what;
+
+
 -- name: drop_ended_sessions
 -- Purpose: delete expired sessions, up to a limit.
 -- Arguments: $1 now, $2 limit.

@@ -7,7 +7,10 @@ import re
 import pytest
 
 from domain.access import Role
+from domain.ordered_work import Permission
+from domain.units import BatchId
 from domain.views import SimulationState
+from tests.acceptance.faces import run_duty
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person, until_over
 from tests.browser.scene import OPERATOR, add_operator, work_off
@@ -127,3 +130,44 @@ async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: Live
             wanted = {one.replace("&amp;", "&") for one in links if "/static/" not in one and "as=csv" not in one}
             refused = [path for path in sorted(wanted) if (await browser.get(path))[0] != 200]
             assert refused == [], name
+
+
+async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for name in ("ahead", "between", "urgent"):
+        await server.submit(name=name, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    change = {"level": "expedite", "queue": "normal", "user_priority": "0"}
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/3")
+        assert "<option>expedite" not in page and "/accounts/account?name=default" in page
+        assert (await grace.post("/batches/3/importance", change, form="/batches/3"))[0] == 422
+        await server.store.people.permit_account("default", [Permission.EXPEDITE])
+        _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
+        assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
+        _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
+        assert "said=unchanged" in where
+        _, page = await grace.get("/ordering?batch=3")
+        rows = re.findall(r"<tr( class=\"here\")?[^>]*><td[^>]*>(\d of \d).*?#(\d)</a>(.*?)</tr>", page, re.DOTALL)
+        assert [(bool(here), place, one) for here, place, one, _ in rows] == [
+            (False, "1 of 3", "1"),
+            (False, "2 of 3", "2"),
+            (True, "3 of 3", "3"),
+        ]
+        assert ["takes effect" in rest for *_, rest in rows] == [False, False, True]
+        assert "expedite" in rows[-1][-1] and "/batches/3#h-act" in rows[-1][-1]
+        _, _, page = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
+        assert "position 3 of 3" in page and "now 1 of 3" in page
+        await run_duty(server, "ordering")
+        _, page = await grace.get("/ordering")
+        assert "takes effect" not in page
+        await grace.post("/settings/deadline.p_tight", {"value": "0.75", "why": "trial"})
+        _, page = await grace.get("/audit?what=set_setting")
+        assert "0.9 → 0.75" in page and '<option value="set_importance">' in page
+        _, page = await grace.get("/audit?subject=batch+3")
+        assert "normal → expedite" in page and "batch 3</a> urgent" in page
+    places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
+    assert [one.place for one in places.values()] == [3, 2, 1]
+    [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
+    assert act.detail == {"level": "expedite", "was": {"level": "normal"}}

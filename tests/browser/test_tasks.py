@@ -21,7 +21,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()
     await expect(tab.page.get_by_role("heading", name="Batches")).to_be_visible()
-    await tab.page.get_by_role("link", name="Submit a batch").first.click()
+    await tab.page.get_by_role("link", name="Submit with a form").first.click()
     await tab.page.get_by_label("Batch name").fill("my first")
     await tab.page.get_by_label("Jobs", exact=True).fill("8")
     await tab.page.get_by_label("Size (Gflop)").fill("10")

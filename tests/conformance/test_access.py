@@ -276,8 +276,9 @@ async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> Non
 
 async def test_the_trail_of_a_user_is_searched_by_its_own_entries(store: Store) -> None:
     for number in range(30):
-        act = Act(NOW, "ada" if number % 10 == 0 else "bob", "abort", f"batch {number}")
+        act = Act(NOW, "ada" if number % 10 == 0 else "bob", "abort" if number else "submit", f"batch {number}")
         await store.access.note_act(act)
+    assert [await store.access.latest_actions(among) for among in (30, 29)] == [["abort", "submit"], ["abort"]]
     first, end = await store.access.act_range(ActChoice())
 
     assert await store.access.first_act("ada", before=end, among=2) == first + 10

@@ -461,6 +461,9 @@ class MemoryAccess:
         own = [one.act_id for one in reversed(self._acts) if one.who == who and one.act_id < before]
         return own[among - 1] if len(own) >= among else 0
 
+    async def latest_actions(self, among: int) -> Sequence[str]:
+        return sorted({one.what for one in self._acts[-among:]})
+
     async def act_range(self, choice: ActChoice) -> tuple[int, int]:
         first, end = (sum(one.acted_at < at for one in self._acts) + 1 for at in (choice.since, choice.until))
         return first, end

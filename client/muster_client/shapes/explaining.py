@@ -250,6 +250,7 @@ class SampleShown(TypedDict):
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
+    `sent_first`: why most requests take it before the order, None if they do not.
     """
 
     queue: str | None
@@ -260,6 +261,7 @@ class OrderShown(TypedDict):
     logical_end_at: float
     batches_ahead: int
     unsent_ahead: int
+    sent_first: str | None
 
 
 class BatchExplained(TypedDict):

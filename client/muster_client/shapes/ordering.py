@@ -46,7 +46,8 @@ class PlaceReasonShown(TypedDict):
 
 class PriorityShown(TypedDict):
     """A batch's place in the order, and the terms whose points sum to `total`. `place` 1 is the first; `waiting` counts
-    its unsent instances. `age_s`: the time since `computed_at`.
+    its unsent instances. `age_s`: the time since `computed_at`. `level`, `asked_queue` and `user_priority` are the
+    values on which the place rests; a change takes effect at the next ordering pass.
     """
 
     batch: int
@@ -65,6 +66,9 @@ class PriorityShown(TypedDict):
     usage_snapshot_id: int | None
     queue: str
     hold: str | None
+    level: NotRequired[str]
+    asked_queue: NotRequired[str]
+    user_priority: NotRequired[int]
 
 
 class PrioritiesShown(TypedDict):

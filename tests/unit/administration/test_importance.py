@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from administration.ordering.importance import ImportanceBody, set_importance
+from administration.ordering.importance import ImportanceBody, effects_of, set_importance
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
-from domain.units import BatchId, Instant, later
+from domain.ordering import BatchFacts, ServiceLevel
+from domain.ordering_settings import OrderingSettings
+from domain.units import AccountId, BatchId, Instant, SubmitterId, later
 from jobs.spec import parse_batch
 from jobs.submission import SubmissionPorts, submit
+from priority.charging import queues
+from priority.policies import POLICIES, Policy, policy_of
+from priority.scheme import PolicyContext
 from tests.builders import NOW
 from tests.facts import states
 from tests.memory import MemoryStore
@@ -110,3 +117,64 @@ async def test_invalid_change_changes_nothing(store: MemoryStore) -> None:
 
     batch = await store.views.batch(batch_id)
     assert (await account_of(store, batch_id), batch.queue) == ("lab", "normal")
+
+
+SETTINGS = {  # policy -> settings under which different fields act
+    **{policy: [OrderingSettings(policy=policy)] for policy in POLICIES},
+    "multifactor": [
+        OrderingSettings(policy="multifactor"),
+        OrderingSettings(policy="multifactor", user_weight=0.0, queue_weight=0.0, level_weight=0.0),
+    ],
+    "components": [
+        OrderingSettings(policy="components", components=words)
+        for words in (
+            "QUEUETIMEWEIGHT=1",
+            "USERPRIOWEIGHT=1 DEADLINEWEIGHT=1",
+            "CLASSWEIGHT=1",
+            "expedite.USERPRIOWEIGHT=9 QOSWEIGHT=2",
+            "SERVICEWEIGHT=0 USERPRIOWEIGHT=1 DEADLINEWEIGHT=1",
+        )
+    ],
+}
+PLAIN = BatchFacts(
+    BatchId(1),
+    SubmitterId(1),
+    AccountId(1),
+    later(NOW, -9.0),
+    user_priority=1,
+    deadline_at=later(NOW, 999.0),
+)
+CHANGES: dict[str, dict[str, object]] = {
+    "level": {"level": ServiceLevel.EXPEDITE},
+    "queue": {"queue": "express"},
+    "user_priority": {"user_priority": 9},
+    "deadline": {"deadline_at": later(NOW, 10.0)},
+}
+
+
+@pytest.mark.parametrize("policy", SETTINGS)
+def test_effects_of_fields_agree_with_the_order(policy: str) -> None:
+    for ordering in SETTINGS[policy]:
+        known = queues(ordering.queues).values()
+        tiers = {one.name: one.tier for one in known}
+        moment = PolicyContext(NOW, queue_tiers=tiers, queue_numbers={one.name: one.priority for one in known})
+        rules = policy_of(ordering)
+
+        def placed(facts: BatchFacts, rules: Policy = rules, moment: PolicyContext = moment) -> tuple[int, float]:
+            found = rules.breakdown(facts, moment)
+            return found.tier, found.key
+
+        moved = {name: placed(replace(PLAIN, **change)) != placed(PLAIN) for name, change in CHANGES.items()}  # type: ignore[arg-type]  # by name
+        effects = effects_of(ordering, [Permission.DEADLINE])
+        assert {name: one.acts for name, one in effects.items()} == moved
+        assert effects["level"].acts
+        assert not effects_of(ordering, ())["deadline"].acts
+
+
+async def test_only_differing_values_are_asked_for(store: MemoryStore) -> None:
+    batch = await store.views.batch(await submitted(store, user_priority=-3))
+
+    asked = ImportanceBody(user_priority=-3, level="standby", queue="normal", release=True).differing(batch)
+
+    assert asked.given() == {"level": "standby", "release": True}
+    assert asked.was(batch) == {"level": "normal"}

@@ -76,6 +76,36 @@ def test_expedite_beats_a_long_wait_and_standby_loses_to_all() -> None:
     assert keys[0] < placed("multifactor", waited) < keys[1]
 
 
+UNWEIGHED: dict[str, dict[str, object]] = {  # policies that give the service level no weight, with their settings
+    "logical_time": {},
+    "fifo": {},
+    "equal_access": {},
+    "components": {"components": "QUEUETIMEWEIGHT=1"},
+    "multifactor": {"level_weight": 0.0},
+}
+
+
+@pytest.mark.parametrize("policy", UNWEIGHED)
+def test_expedite_goes_first_where_no_term_weighs_it(policy: str) -> None:
+    moment = PolicyContext(NOW, queue_tiers={"express": 0, "bonus": 9})
+    batches = [
+        facts(level=ServiceLevel.EXPEDITE, queue="bonus", submitted_at=Instant(500.0), soft_limits=("over",)),
+        facts(queue="express", clock=QueueClock(Seconds(1e9))),
+        facts(level=ServiceLevel.STANDBY, queue="express", clock=QueueClock(Seconds(1e9))),
+        facts(unpaid=True),
+    ]
+
+    keys = [placed(policy, batch, moment, **UNWEIGHED[policy]) for batch in batches]
+
+    assert keys == sorted(keys)
+    assert len({tier for tier, _ in keys}) == len(keys)
+
+
+@pytest.mark.parametrize("weights", ["QOSWEIGHT=10", "expedite.XFACTORWEIGHT=5", "CREDWEIGHT=-1 QOSWEIGHT=1"])
+def test_a_weighed_service_level_is_no_tier(weights: str) -> None:
+    assert placed("components", facts(level=ServiceLevel.EXPEDITE), components=weights)[0] == 0
+
+
 def test_waiting_beyond_the_longest_wait_earns_no_more() -> None:
     at_most = facts(clock=QueueClock(Seconds(7 * 86400.0)))
     longer = facts(clock=QueueClock(Seconds(70 * 86400.0)))

@@ -317,6 +317,22 @@ async def test_an_unknown_queue_is_refused_by_name(project: Project) -> None:
         await project.submit(queue="fast")
 
 
+async def test_a_batch_of_changed_importance_is_explained_next(project: Project) -> None:
+    await project.store.settings.set_setting("ordering.policy", "multifactor", now=NOW, who="test", why="")
+    first, last = await project.submit(), await project.submit("bob")
+    catalogue = await project.store.applications.load_catalogue()
+    orderer = Orderer(project.store.ordering, lambda: catalogue, project.clock)
+    for _ in range(5):  # until it is the turn of neither
+        await orderer.run_once()
+    assert (await orderer.run_once()).explained == 0
+
+    await project.store.ordering_rules.set_user_priority(last, -1000)
+
+    assert (await orderer.run_once()).explained == 1
+    assert ((await project.record(last))["user_priority"], (await project.record(first))["user_priority"]) == (-1000, 0)
+    assert await project.ready() == [first, last]
+
+
 # ------------------------------------------------------------------ grants
 
 
