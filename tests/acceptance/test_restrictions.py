@@ -291,7 +291,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     path = "/apps/pi/versions/1"
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get(path)
-        assert missing(page, "only version of pi", "4 unsent instances of 1 active batch") == []
+        assert missing(page, "only version of pi", "4 unsent", "1 active") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
         assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
         await server.feed()
