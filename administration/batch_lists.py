@@ -29,6 +29,7 @@ async def batch_choice(
     queue: str = "",
     at_risk_at: Instant | None = None,
     blocked: bool = False,
+    failed: bool = False,
     text: str = "",
 ) -> BatchChoice:
     """Return the selection for a list; empty names select all. Raises InvalidInputError for unknown names.
@@ -54,6 +55,7 @@ async def batch_choice(
         at_risk_at,
         blocked,
         checked_text(text.strip(), "q"),
+        failed=failed,
     )
 
 

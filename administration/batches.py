@@ -22,18 +22,19 @@ from administration.batch_lists import list_page
 from administration.forecasts.service import preview_as_json, risk_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
+from administration.unschedulable import RefusedByAll, unschedulable_batches
 from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
-from domain.forecasts import ForecastRecord, batch_state
+from domain.forecasts import ForecastRecord, ForecastState, batch_state
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
 from domain.submission import SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
-from jobs.requirements import InputSpec
+from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, write
 from jobs.table import Row
@@ -165,19 +166,30 @@ def _json_rows(path: Path) -> Iterator[Row]:
 
 
 def batch_as_json(
-    batch: Batch, whose: Whose | ListedBatch, last: ForecastRecord | None, short: Short | None, *, now: Instant
+    batch: Batch,
+    whose: Whose | ListedBatch,
+    last: ForecastRecord | None,
+    stuck: Short | RefusedByAll | None,
+    *,
+    now: Instant,
 ) -> shapes.BatchShown:
-    """Return a batch with its counters; `short` is the limit that excludes all recently active hosts."""
+    """Return a batch with its counters; `stuck` is why no recently active host can finish it."""
+    never = isinstance(stuck, RefusedByAll)
     return shown(
         shapes.BatchShown,
-        batch,
+        without_end(batch) if never else batch,
         batch.counts,
         whose,
-        forecast_state=batch_state(batch, last),
+        forecast_state=ForecastState.UNSCHEDULABLE if never else batch_state(batch, last),
         at_risk=risk_as_json(batch, last, now=now),
-        waits_for=None if short is None else short.waits_for,
-        waits_because=None if short is None else short.reason,
+        waits_for=None if stuck is None else stuck.waits_for,
+        waits_because=None if stuck is None else stuck.reason,
     )
+
+
+def without_end(batch: Batch) -> Batch:
+    """Return an unschedulable batch, which has no forecast end."""
+    return replace(batch, completion_q50_at=None, completion_q90_at=None)
 
 
 class Batches:
@@ -233,6 +245,12 @@ class Batches:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
         async with self._checked(values, await self._settings(), copy_of) as batch:
             return await self._preview(batch)
+
+    async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
+        """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
+        async with self._checked(values, await self._settings(), None) as batch:
+            first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
+            return await self._preview(batch), batch, first
 
     async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
@@ -354,19 +372,20 @@ class Batches:
     ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
-        short, now = await self._short(batches), self._clock.now()
+        stuck, now = await self._stuck(batches), self._clock.now()
         return [
-            batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), short.get(one.batch_id), now=now)
+            batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), stuck.get(one.batch_id), now=now)
             for one in batches
         ]
 
-    async def _short(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short]:
-        """Return the batches that no recently active host can finish, each with the limit that excludes the hosts."""
+    async def _stuck(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short | RefusedByAll]:
+        """Return the batches that no recently active host can finish, each with the reason."""
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         if not active:
             return {}
         since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
-        return await self._store.insight.short(active, active_since=since)
+        short = await self._store.insight.short(active, active_since=since)
+        return {**await unschedulable_batches(self._store.process_reports, self._clock), **short}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

@@ -80,17 +80,11 @@ def unrunnable_as_json(
     return shown
 
 
-def taken_as_json(taken: Mapping[GroupKey, Instant], *, since: Instant, most: int = MOST_TAKEN) -> dict[str, object]:
-    """Return when a host last took work of each group, latest first; `taken_cut`: entries after `since` are omitted.
+def taken_as_json(taken: Mapping[GroupKey, Instant], *, most: int = MOST_TAKEN) -> list[list[object]]:
+    """Return when a host last took work of each group, latest first.
 
-    >>> taken = {(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)}
-    >>> taken_as_json(taken, since=Instant(4.0))
-    {'taken': [[8, 2, True, 6.0], [7, 1, False, 5.0]], 'taken_cut': False}
-    >>> [taken_as_json(taken, since=Instant(at), most=1)["taken_cut"] for at in (5.0, 5.5)]
-    [True, False]
+    >>> taken_as_json({(7, 1, False): Instant(5.0), (8, 2, True): Instant(6.0)})
+    [[8, 2, True, 6.0], [7, 1, False, 5.0]]
     """
     latest = sorted(taken.items(), key=lambda item: (-item[1], item[0]))
-    return {
-        "taken": [[*key, at] for key, at in latest[:most]],
-        "taken_cut": any(at >= since for _, at in latest[most : most + 1]),
-    }
+    return [[*key, at] for key, at in latest[:most]]

@@ -53,6 +53,7 @@ def choice_of(
     now: Instant,
     silent_s: Seconds = SILENT_S,
     email: str = "",
+    text: str = "",
     platform: str = "",
     label: str = "",
     sort: HostSort = HostSort.NEWEST,
@@ -66,16 +67,17 @@ def choice_of(
     """
     lists = {
         "volunteer": (email, ("all",)),
+        "q": (text, ("all",)),
         "platform": (platform, ("all", "silent")),
         "label": (label, ("all", "silent")),
     }
-    for field, (text, kinds) in lists.items():
-        if checked_text(text, field) and kind not in kinds:
-            raise InvalidInputError(field, f"no value: only the list of {' and '.join(kinds)} hosts has it", text)
+    for field, (given, kinds) in lists.items():
+        if checked_text(given, field) and kind not in kinds:
+            raise InvalidInputError(field, f"no value: only the list of {' and '.join(kinds)} hosts has it", given)
     if sort is not HostSort.NEWEST and kind not in ("all", "silent"):
         raise InvalidInputError("sort", f"no value: the list of {kind} hosts has its own order", sort.value)
     since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
-    return HostChoice(kind, Instant(since), email, platform, label, sort)
+    return HostChoice(kind, Instant(since), email, platform, label, sort, text)
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:

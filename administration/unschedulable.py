@@ -1,4 +1,9 @@
-"""Lists jobs that all hosts have refused so far, with the reasons, from the workers' reports."""
+"""Lists work that no active host can run, as judged by the background process, and work refused so far. Pure.
+
+Workers report the groups of slots that every requesting host has refused: candidates only, because ordinary hosts may
+be busy with other batches and never look at them. The background process judges candidates with the active hosts
+(administration/explain/fleet.py); only its verdict makes work unschedulable.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ from administration.explain.verdict import counted
 from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.clock import Clock
-from domain.refusals import traits_of
+from domain.refusals import About, RefusalCode, traits_of
 from domain.units import BatchId, Instant, later
 from domain.views import ProcessReport
 from muster_client import shapes
@@ -28,10 +33,13 @@ class RefusedByAll:
     """Slots of a batch and class that all workers failed to place.
 
     `waiting` counts each slot once, even if several workers have it. `hosts` counts each host once, even if it
-    contacted several workers. `codes` counts hosts by the latest reason at each worker, so a host may count under two
-    codes. `since_at`: no slot has been taken since then. `more_hosts`, `more_s`: the group counts as unschedulable
-    after this many more refusals or seconds; one of them is 0 if it already does. `at_least`: the counts are lower
-    bounds, because several workers reported and not all listed the hosts.
+    contacted several workers. `codes` counts hosts by reason, the most specific first; a host may count under two
+    codes. `since_at`: no slot has been taken since then. `more_hosts`, `more_s`: the group is judged after this many
+    more refusals or seconds; one of them is 0 if it is due. `at_least`: the counts are lower bounds, because several
+    workers reported and not all listed the hosts.
+
+    `active_hosts`: None until the group is judged; then `hosts` and `codes` count the judged ones of these hosts, none
+    of which can run the jobs. `queue_needs`: the condition of its queue, if hosts do not meet it.
     """
 
     batch_id: BatchId
@@ -45,24 +53,61 @@ class RefusedByAll:
     more_hosts: int = 0
     more_s: float = 0.0
     at_least: bool = False
+    active_hosts: int | None = None
+    queue_needs: str = ""
+
+    @property
+    def key(self) -> GroupKey:
+        return self.batch_id, self.job_class_id, self.urgent
+
+    @property
+    def is_due(self) -> bool:
+        """Return whether enough hosts have refused it, or for long enough, to be judged."""
+        return not self.more_hosts or self.more_s <= 0.0
 
     @property
     def is_certain(self) -> bool:
-        return not self.more_hosts or self.more_s <= 0.0
+        return self.active_hosts is not None
+
+    @property
+    def judged(self) -> str:
+        """Return which hosts the counts are about."""
+        if self.active_hosts is None:
+            return f"{'at least ' if self.at_least else ''}{counted(self.hosts, 'host')} that asked"
+        if self.hosts < self.active_hosts:
+            return f"{self.hosts} of the {counted(self.active_hosts, 'active host')}"
+        return counted(self.hosts, "active host")
+
+    @property
+    def reasons(self) -> str:
+        """Return the number of hosts by reason, in words."""
+        whys = ((count, traits_of(code), code) for code, count in self.codes)
+        return ", ".join(f"{count} {code if traits is None else traits.of_hosts}" for count, traits, code in whys)
 
     @property
     def verdict(self) -> str:
         """Return one sentence: how many hosts refuse how many instances, by reason."""
-        whys = ((count, traits_of(code), code) for code, count in self.codes)
-        reasons = ", ".join(f"{count} {code if traits is None else traits.of_hosts}" for count, traits, code in whys)
-        hosts = f"{'At least' if self.at_least else 'All'} {counted(self.hosts, 'host')}"
-        return f"{hosts} refuse {counted(self.waiting, 'waiting instance')}{f': {reasons}' if reasons else ''}."
+        start = f"None of {self.judged} can run" if self.is_certain else f"So far, all {self.judged} refused"
+        return f"{start} {counted(self.waiting, 'waiting instance')}{f': {self.reasons}' if self.codes else ''}."
 
     @property
     def advice(self) -> str:
-        """Return what to do about the most frequent reason."""
+        """Return what to do about the most specific reason."""
+        if self.is_certain and self.queue_needs and self.codes[0][0] == RefusalCode.QUEUE:
+            return (
+                f"No active host that could run the app meets {self.queue_needs}, which the queue needs: label such "
+                "hosts with `muster host set ID --label`, or move the batch with `muster batch set ID --queue`."
+            )
         traits = traits_of(self.codes[0][0]) if self.codes else None
         return traits.advice if traits is not None else ""
+
+    @property
+    def waits_for(self) -> str:
+        return "a host that can run its jobs"
+
+    @property
+    def reason(self) -> str:
+        return self.verdict
 
 
 @dataclass(slots=True)
@@ -106,7 +151,7 @@ class _Reports:
             key[2],
             max(self.least_waiting, sum(self.slots.values())),
             max(self.least_hosts, len(set().union(*self.by_code.values()))),
-            tuple(sorted(codes.items(), key=lambda item: (-item[1], item[0]))),
+            most_specific_first(codes),
             Instant(since_at),
             self.rotated_out,
             min(self.more_hosts),
@@ -115,8 +160,27 @@ class _Reports:
         )
 
 
-def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
-    """Return the groups that all requesting hosts refused so far, longest waiting first.
+def most_specific_first(codes: Mapping[str, int]) -> Sequence[tuple[str, int]]:
+    """Return hosts by code. Reasons of the job come before those of its queue, which only hosts with a version of the
+    app meet, and these before reasons of the host; then the most frequent comes first.
+
+    >>> most_specific_first({"platform": 9, "queue": 6, "banned": 1})
+    (('queue', 6), ('platform', 9), ('banned', 1))
+    >>> most_specific_first({"queue": 9, "disk": 1, "memory": 2})
+    (('memory', 2), ('disk', 1), ('queue', 9))
+    """
+
+    def place(item: tuple[str, int]) -> tuple[int, int, str]:
+        code, count = item
+        traits = traits_of(code)
+        is_of_job = traits is not None and traits.about is About.JOBS
+        return 1 if code == RefusalCode.QUEUE else 0 if is_of_job else 2, -count, code
+
+    return tuple(sorted(codes.items(), key=place))
+
+
+def refused_of(processes: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
+    """Return the groups that all requesting hosts of the workers refused so far, longest waiting first.
 
     Slots are counted by shard: slots that only the shard's owner has are added up; slots that all workers have
     (retries, the last jobs of a batch) are counted once. Groups taken from any worker within the last
@@ -132,7 +196,7 @@ def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refuse
     reports: dict[GroupKey, _Reports] = {}
     taken_at: dict[GroupKey, float] = {}
     cool_off_s = 0.0
-    for worker in workers:
+    for worker in _workers(processes):
         report: Document = worker.report
         cool_off_s = max(cool_off_s, report.get("cool_off_s", 0.0))
         for row in report["unrunnable"]:
@@ -148,26 +212,60 @@ def refused_of(workers: Sequence[ProcessReport], *, now: Instant) -> list[Refuse
     return sorted(found, key=lambda one: (one.since_at, one.batch_id, one.job_class_id, one.urgent))
 
 
-def is_cut(workers: Sequence[ProcessReport]) -> bool:
-    """Return whether a worker's list of taken groups is incomplete. `refused_of` may then list groups being taken.
+def _workers(processes: Sequence[ProcessReport]) -> list[ProcessReport]:
+    return [one for one in processes if one.kind == "worker"]
 
-    >>> [is_cut([ProcessReport("a", "worker", 0.0, reports)]) for reports in ({}, {"taken_cut": True})]
-    [False, True]
-    """
-    return any(one.report.get("taken_cut") for one in workers)
+
+def unschedulable_of(processes: Sequence[ProcessReport]) -> list[RefusedByAll]:
+    """Return the groups that background processes judged to be unschedulable, longest waiting first."""
+    rows: list[Document] = [row for one in _judging(processes) for row in one["unschedulable"]]
+    found = [
+        RefusedByAll(**{name: row[name] for name in JUDGED}, codes=most_specific_first(row["codes"])) for row in rows
+    ]
+    return sorted(found, key=lambda one: (one.since_at, one.key))
+
+
+JUDGED = (
+    *("batch_id", "job_class_id", "urgent", "waiting", "hosts", "since_at", "rotated_out", "active_hosts"),
+    "queue_needs",
+)  # fields of a judged group that its JSON has, besides `codes`
+
+
+def _judging(processes: Sequence[ProcessReport]) -> list[Document]:
+    """Return the verdicts in background processes' reports; processes of older versions have none."""
+    reports: list[Document] = [one.report for one in processes if one.kind == "background"]
+    return [one["judged"] for one in reports if one.get("judged")]
+
+
+def by_batch(refused: Sequence[RefusedByAll]) -> Mapping[BatchId, RefusedByAll]:
+    """Return each batch's group with the most waiting slots."""
+    worst: dict[BatchId, RefusedByAll] = {}
+    for one in refused:
+        if one.batch_id not in worst or one.waiting > worst[one.batch_id].waiting:
+            worst[one.batch_id] = one
+    return worst
+
+
+def all_refused_of(processes: Sequence[ProcessReport], *, now: Instant) -> list[RefusedByAll]:
+    """Return the unschedulable groups, and those that hosts have refused so far and that are not judged yet."""
+    certain = unschedulable_of(processes)
+    judged = {one.key for one in certain} | {tuple(key) for one in _judging(processes) for key in one["able"]}
+    return [*certain, *(one for one in refused_of(processes, now=now) if one.key not in judged)]
 
 
 def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     """Return one sentence about all groups, with the reason for the largest.
 
+    >>> from dataclasses import replace
     >>> disk = RefusedByAll(BatchId(7), 1, False, 5, 3, (("disk", 3),), Instant(0.0), False)
     >>> conclusion_of([disk])
+    'No work is unschedulable: of what hosts refused so far, nothing has been judged yet.'
+    >>> conclusion_of([replace(disk, active_hosts=3)])
     '5 instances of 1 batch find no host: 3 of 3 hosts have too little disk space.'
-    >>> conclusion_of([])
-    'Some host takes each kind of waiting work.'
     """
+    refused = [one for one in refused if one.is_certain]
     if not refused:
-        return "Some host takes each kind of waiting work."
+        return "No work is unschedulable: of what hosts refused so far, nothing has been judged yet."
     largest = max(refused, key=lambda one: one.waiting)
     batches = counted(len({one.batch_id for one in refused}), "batch", "batches")
     found = f"{counted(sum(one.waiting for one in refused), 'instance')} of {batches} find no host"
@@ -179,12 +277,16 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
 
 
 def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
-    """Return one group as JSON, with advice; `codes` counts hosts by the latest reason at each worker."""
+    """Return one group as JSON, with advice."""
     return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
 async def refused_lately(reports: PostgresProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
-    """Return the unschedulable groups reported by running workers, as JSON."""
+    """Return the unschedulable groups, and those refused so far, as JSON."""
     processes = await reports.since(later(clock.now(), -SILENT_S))
-    workers = [one for one in processes if one.kind == "worker"]
-    return [refused_as_json(one) for one in refused_of(workers, now=clock.now())]
+    return [refused_as_json(one) for one in all_refused_of(processes, now=clock.now())]
+
+
+async def unschedulable_batches(reports: PostgresProcessReports, clock: Clock) -> Mapping[BatchId, RefusedByAll]:
+    """Return the batches with unschedulable work, each with its largest group."""
+    return by_batch(unschedulable_of(await reports.since(later(clock.now(), -SILENT_S), kind="background")))

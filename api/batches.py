@@ -50,6 +50,7 @@ class BatchesParams(Page, forbid_unknown_fields=True, kw_only=True):
         msgspec.Meta(description="Only active batches that missed their deadline, or may by their forecast."),
     ] = False
     blocked: Annotated[bool, msgspec.Meta(description="Only active batches over a limit (`hold`).")] = False
+    failed: Annotated[bool, msgspec.Meta(description="Only batches with failed jobs.")] = False
     q: Annotated[str, msgspec.Meta(description="A part of the name, in upper or lower case.")] = ""
     sort: Annotated[
         BatchSort,
@@ -151,6 +152,7 @@ class BatchesApi:
             queue=asked.queue,
             at_risk_at=self._clock.now() if asked.at_risk else None,
             blocked=asked.blocked,
+            failed=asked.failed,
             text=asked.q,
         )
         found, last = await self._batches.listed(choice, asked.sort, after=after, limit=asked.limit)

@@ -55,8 +55,8 @@ def holds_of(
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
-    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is overdue; mostly host 7
-    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is in progress; mostly host 8
+    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is overdue
+    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is in progress
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
     holds = []
@@ -84,8 +84,7 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Fo
     ids = tuple(HostId(int(host)) for host in hosts[first])
     because = (
         f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
-        f"{in_words(float(out.age_s[chosen].max()))}, {'are' if slots > 1 else 'is'} {STATES[kind]}; "
-        f"mostly host{'s' * (len(ids) > 1)} {', '.join(map(str, ids))}"
+        f"{in_words(float(out.age_s[chosen].max()))}, {'are' if slots > 1 else 'is'} {STATES[kind]}"
     )
     return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
 
@@ -167,7 +166,7 @@ def ended_by(silence: Silence | None, out: Outstanding, x: Floats) -> Floats:
 
 SHARES = (0.1, 0.5, 0.9)
 BECAUSE = {
-    Method.WARM: "from the records of the app's hosts and this batch's results",
+    Method.WARM: "from the records of the app's hosts",
     Method.COLD: "new app: from this batch's results and pending instances",
     Method.APRIORI: "no result yet: from the size of the jobs and the speed of the hosts",
 }
@@ -202,7 +201,7 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
         q50_at,
         q90_at,
         method,
-        BECAUSE[method],
+        _because(method, has_results=bool(open_.jobs_with_success) or not snapshot.jobs.is_open.all()),
         _terms(snapshot, fit, open_, sending=sending, work=work, rules=rules),
         tuple(_holds(snapshot, open_, work, parts, int(np.searchsorted(x, q90_at - now)))),
         copied=snapshot.tail is not None and _in_tail(snapshot.tail, open_),
@@ -236,6 +235,11 @@ def _method(fit: Fit) -> Method:
     if fit.law.warm:
         return Method.WARM
     return Method.COLD if fit.law.n >= LEAST_COLD_SUCCESSES else Method.APRIORI
+
+
+def _because(method: Method, *, has_results: bool) -> str:
+    own = " and this batch's results" if method is Method.WARM and has_results else ""
+    return BECAUSE[method] + own
 
 
 def _terms(

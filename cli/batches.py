@@ -88,12 +88,13 @@ async def show(run: Run, batch_id: int) -> None:
 @click.option("--queue", help="List only batches in this queue.")
 @click.option("--at-risk", is_flag=True, help="List only active batches whose deadline is before their latest end.")
 @click.option("--blocked", is_flag=True, help="List only active batches over a limit.")
+@click.option("--failed", is_flag=True, help="List only batches with failed jobs.")
 @click.option("--name", "q", help="List only batches whose name contains this text.")
 @click.option(
     "--sort",
     metavar="KEY",
-    help="id, order, deadline, expected_end or latest_end; -KEY for descending. Default: -id. Orders other than by id "
-    "list only active batches.",
+    help="id, order, deadline, expected_end, latest_end or failed; -KEY for descending. Default: -id. Orders other "
+    "than by id list only active batches.",
 )
 @command
 async def list_batches(run: Run, limit: int, **chosen: object) -> None:

@@ -109,7 +109,7 @@ async def list_instances(run: Run, host_id: int) -> None:
 @click.command()
 @command
 async def unschedulable(run: Run) -> None:
-    """Show work that no recent host could take, with the reasons."""
+    """Show work that no active host can run, and work that hosts refused so far, with the reasons."""
     async with run.client() as client:
         rows, restrictions = await client.unschedulable(), await client.restrictions(limit=None)
     lines = [
@@ -120,12 +120,14 @@ async def unschedulable(run: Run) -> None:
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
         lines.append(
-            f"batch {one['batch_id']}: {one['waiting']} slots, refused by {one['hosts']} hosts since {since} "
-            f"({as_text(one['codes'])})"
+            f"batch {one['batch_id']}: {'unschedulable, ' if one['is_certain'] else ''}{one['waiting']} slots, "
+            f"refused by {one['hosts']} hosts since {since} ({as_text(one['codes'])})"
         )
         lines.append(f"  {one['verdict']}")
-        if one["more_hosts"] and one["more_s"]:
-            lines.append(f"  not certain yet: {one['more_hosts']} more hosts or {in_words(one['more_s'])} are needed")
+        if not one["is_certain"]:
+            more = f"after {one['more_hosts']} more hosts or {in_words(one['more_s'])}"
+            soon = "being judged with the active hosts"
+            lines.append(f"  not certain yet: {'judged ' + more if one['more_hosts'] and one['more_s'] else soon}")
         lines += [f"  {one['advice']}"] if one["advice"] else []
     run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot offered to them.")
 

@@ -100,7 +100,7 @@ ENTRIES = {
     "restrictions": ("cli.restrictions:restrictions", "List bans, limits and paused work."),
     "unschedulable": (
         "cli.hosts:unschedulable",
-        "Show work that no recent host could take, with the reasons.",
+        "Show work that no active host can run, and work that hosts refused so far, with the reasons.",
     ),
     "hoststats": ("cli.hoststats:hoststats", "Rank hosts by speed and reliability."),
     "estimate": ("cli.estimate:estimate", "Forecast when batches will be complete."),

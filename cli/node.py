@@ -166,17 +166,15 @@ async def _up(data_dir: Path, database_url: str | None, serving: Serving) -> Non
             status = NodeStatus(children, folder, SystemClock())
             port = METRICS_PORT if serving.metrics_port is None else serving.metrics_port
             must = serving.metrics_port is not None
-            async with telling(status.pages, serving.metrics_host, port, must=must):
+            async with status.reporting(), telling(status.pages, serving.metrics_host, port, must=must):
                 supervisor = Supervisor(children, SystemClock(), environment={"MUSTER_DATABASE_URL": dsn})
                 running = asyncio.create_task(supervisor.run())
-                measuring = asyncio.create_task(status.reporter.run())
                 ready = asyncio.create_task(supervisor.wait_ready())
                 await asyncio.wait([running, ready], return_when=asyncio.FIRST_COMPLETED)
                 if ready.done():
                     serving.say()
                 ready.cancel()
                 await running
-                measuring.cancel()
     finally:
         release_database(project)
 

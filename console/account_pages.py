@@ -73,6 +73,7 @@ class AccountTreePages(Pages[PageServices]):
         tree = await account_tree(self._services.store, self._services.clock)
         nodes = list(tree.accounts.values())
         values: dict[str, object] = {
+            "parents": [("", "(none: top level)"), *((one, one) for one in tree.accounts)],
             "nodes": nodes[after : after + PER_PAGE],
             "count": len(nodes),
             "after": after,
@@ -143,6 +144,7 @@ class AccountTreePages(Pages[PageServices]):
         name = node.row.name
         values: dict[str, object] = {
             "node": node,
+            "parents": [("", "(none: top level)"), *((one, one) for one in tree.accounts if one != name)],
             "below": [one for one in tree.accounts.values() if one.row.parent == name],
             "limits": tree.limits_of(Scope.ACCOUNT, name),
             "permissions": MEANINGS,
@@ -220,12 +222,16 @@ class AccountTreePages(Pages[PageServices]):
 
     @post("/accounts/reset", "usage_reset")
     async def reset(self, request: web.Request) -> RenderedPage | web.Response:
-        """Reset the usage of one account or submitter, or of all."""
+        """Reset the usage of one account or submitter, or of all, after a page that says what will happen."""
         form = await fields_of(request)
         kind, name = form.get("kind", ""), form.get("name", "")
 
-        async def act(fields: Fields) -> web.Response:
+        async def act(fields: Fields) -> RenderedPage | web.Response:
             why = reason_of(fields)
+            if not fields.get("sure"):
+                tree = await account_tree(self._services.store, self._services.clock)
+                known: dict[str, object] = {"kind": kind, "name": name, "why": why, "accounts": tree.accounts}
+                return self._page(request, "usage_reset.html", "Reset the usage?", None, known, ACCOUNTS)
             whose = {"submitter": name if kind == "submitter" else None, "account": name if kind == "account" else None}
             count = await self._sharing.reset(**whose)
             await self._note(request, "reset_usage", f"{kind} {name}" if name else "", why=why, records=count)
@@ -275,7 +281,11 @@ class AccountTreePages(Pages[PageServices]):
     # ------------------------------------------------------------------ all forms
 
     async def _handled(
-        self, request: web.Request, form: str, shown: Shown, act: Callable[[Fields], Awaitable[web.Response]]
+        self,
+        request: web.Request,
+        form: str,
+        shown: Shown,
+        act: Callable[[Fields], Awaitable[RenderedPage | web.Response]],
     ) -> RenderedPage | web.Response:
         """Do what an operator's form asks. If it is refused, show its page with what was entered and the error."""
         admit(request, Role.OPERATOR)

@@ -12,6 +12,7 @@ from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import AppVersion, VersionState, VersionUse
+from domain.catalogue import Catalogue, current_versions
 from domain.errors import NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
@@ -26,6 +27,7 @@ ACTIONS = {  # state -> label of its button
     VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
     VersionState.ABORTED: "Withdraw, abort jobs in progress",
 }
+STATES = {state: state.value for state in VersionState} | {VersionState.ABORTED: "withdrawn, jobs aborted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class AppPages(Pages[PageServices]):
             "app": app,
             "rows": rows,
             "looked_at": LOOKED_AT,
+            "states": STATES,
             "restricted": (await restrictions_of(store)).get((Restricted.APP, str(app.app_id))),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
@@ -82,10 +85,17 @@ class AppPages(Pages[PageServices]):
     @get("/apps/{name}/versions/{id}", "app_version")
     async def version(self, request: web.Request) -> RenderedPage:
         """Show a version with its files, and the forms that change its state."""
-        name, version = await self._known(request)
+        name, version, catalogue = await self._known(request)
+        others = {number: one for number, one in catalogue.versions.items() if one is not version}
+        work = [one for one in await self._services.store.listings.totals() if one.app == name]
         values: dict[str, object] = {
             "name": name,
             "version": version,
+            "states": STATES,
+            "is_current": version in catalogue.current.get(version.app_id, ()),
+            "instead": current_versions(others).get(version.app_id, ()),
+            "unsent": sum(one.unsent for one in work),
+            "batches": sum(one.batches for one in work),
             "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
@@ -95,7 +105,7 @@ class AppPages(Pages[PageServices]):
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> web.Response:
         admit(request, Role.OPERATOR)
-        name, version = await self._known(request)
+        name, version, _ = await self._known(request)
         fields = await fields_of(request)
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
@@ -103,11 +113,15 @@ class AppPages(Pages[PageServices]):
         await self._services.authenticator.note(request, "set_app_version", target, state=state.value, why=why)
         return self._services.go(f"apps/{name}", "version")
 
-    async def _known(self, request: web.Request) -> tuple[str, AppVersion]:
-        """Return the app's name and the version in the address. Raises InvalidInputError, NotFoundError."""
+    async def _known(self, request: web.Request) -> tuple[str, AppVersion, Catalogue]:
+        """Return the app's name, the version in the address, and the catalogue.
+
+        Raises InvalidInputError, NotFoundError.
+        """
         app = await self._services.store.applications.app(checked_app_name(request.match_info["name"]))
         number = AppVersionId(id_of(request, LARGEST_INT))
-        version = (await self._services.store.applications.load_catalogue()).versions.get(number)
+        catalogue = await self._services.store.applications.load_catalogue()
+        version = catalogue.versions.get(number)
         if version is None or version.app_id != app.app_id:
             raise NotFoundError("app version", number)
-        return app.name, version
+        return app.name, version, catalogue

@@ -16,6 +16,7 @@ from administration.forecasts.words import not_shown
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
 from administration.ordering.priorities import Priorities
+from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
 from console.places import moves
 from domain.access import Role
@@ -231,14 +232,19 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
 
 
 class SelectedBatches(Pages[PageServices]):
-    """Handles the form around the list of batches. Each batch gets its own audit entry."""
+    """Handles the form around the list of batches, whose filters it keeps. Each batch gets its own audit entry."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, pages: BatchListPage) -> None:
         super().__init__(services)
         self._batches = batches
         self._priorities = Priorities(services.store, services.clock)
+        self._pages = pages
 
-    @post("/batches/selected", "batches_selected", edits=True)
+    async def page(self, request: web.Request) -> RenderedPage | web.StreamResponse:
+        """Return the list."""
+        return await self._pages.show(request)
+
+    @post("/batches/selected", "batches_selected", form="page", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         """Change each selected batch on its own. The page lists the batches that could not be changed, with reasons."""
         admit(request, Role.SUBMITTER)
@@ -260,7 +266,7 @@ class SelectedBatches(Pages[PageServices]):
             return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
         if what == CHANGE:
             return await self._changed(batches)
-        return self._services.go("batches", SAID[what])
+        return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
 
     async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
         """Return the page with the positions of changed batches, now and after the next ordering."""
@@ -287,7 +293,9 @@ class SelectedBatches(Pages[PageServices]):
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
-            raise InvalidInputError("batch", f"1 to {MOST} selected batches", len(given))
+            raise InvalidInputError(
+                "batch", f"1 to {MOST} batches, selected by the boxes at the left of the list", len(given)
+            )
         ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
         found = await self._services.store.views.batches_with(ids)
         for batch in found:

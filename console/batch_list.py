@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import present
+from administration.attention.items import Item
 from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
@@ -18,13 +19,14 @@ from administration.forecasts.service import risk_as_json
 from administration.forecasts.words import not_shown, risk_in_words
 from administration.names import chosen
 from administration.ordering.importance import effects_of
+from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastRecord, batch_state
+from domain.forecasts import ForecastRecord, ForecastState, batch_state
 from domain.formatting import roughly
 from domain.insight import Short
 from domain.ordering import ServiceLevel
@@ -52,24 +54,28 @@ SORTS = {
     BatchSort.LATEST_END_DOWN: "latest end, latest first",
     BatchSort.DEADLINE: "deadline",
     BatchSort.DEADLINE_DOWN: "deadline, latest first",
+    BatchSort.FAILED_DOWN: "failed jobs, most first",
+    BatchSort.FAILED: "failed jobs, fewest first",
 }
-ATTENTION, AT_RISK, BLOCKED = "attention", "at_risk", "blocked"
-TABS = ("", BatchState.ACTIVE.value, ATTENTION, AT_RISK, BLOCKED, BatchState.COMPLETE.value, BatchState.ABORTED.value)
+ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
+TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
 FILTERS = ("state", "q", "qos", "app", "submitter", "account", "queue", "sort")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
-    """A row of the list. `stuck` explains which hosts it waits for, `not_shown` why there is no forecast, `standing` is
-    the place in the order.
+    """A row of the list. `stuck` explains which hosts it waits for, and `unschedulable` why no host can run its jobs.
+    `not_shown` is why there is no forecast, `standing` the place in the order, `items` what needs attention.
     """
 
     listed: ListedBatch
     bar: Bar
     at_risk: shapes.RiskShown | None
     stuck: str | None
+    unschedulable: str | None
     not_shown: str
     standing: PlaceShown
+    items: Sequence[Item] = ()
 
     @property
     def batch(self) -> Batch:
@@ -92,10 +98,11 @@ async def asked_of(query: Mapping[str, str], store: PostgresStore, now: Instant)
     choice = await batch_choice(
         store,
         sort,
-        state=BatchState(tab) if tab not in ("", ATTENTION, AT_RISK, BLOCKED) else None,
+        state=BatchState(tab) if tab in list(BatchState) else None,
         qos=chosen(QoS, query["qos"], "qos") if query.get("qos") else None,
         at_risk_at=now if tab == AT_RISK else None,
         blocked=tab == BLOCKED,
+        failed=tab == FAILED,
         text=query.get("q", ""),
         **{name: query.get(name, "") for name in ("app", "submitter", "account", "queue")},
     )
@@ -133,6 +140,8 @@ def rows_of(
     last: Mapping[BatchId, ForecastRecord],
     standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
+    refused: Mapping[BatchId, RefusedByAll],
+    items: Sequence[Item],
     now: Instant,
 ) -> list[BatchLine]:
     """Return the rows of the list."""
@@ -147,8 +156,14 @@ def rows_of(
             ),
             risk_as_json(one.batch, last.get(one.batch.batch_id), now=now),
             short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
-            not_shown(batch_state(one.batch, last.get(one.batch.batch_id))),
+            refused[one.batch.batch_id].reason if one.batch.batch_id in refused else None,
+            not_shown(
+                ForecastState.UNSCHEDULABLE
+                if one.batch.batch_id in refused
+                else batch_state(one.batch, last.get(one.batch.batch_id))
+            ),
             standing.get(one.batch.batch_id, PlaceShown()),
+            [item for item in items if item.batch_id == one.batch.batch_id],
         )
         for one in found
     ]
@@ -167,8 +182,9 @@ class BatchListPage(Pages[PageServices]):
         store, query = self._services.store, request.query
         now = self._services.clock.now()
         choice, sort = await asked_of(query, store, now)
+        attention = await self._attention.now()
         if query.get("state") == ATTENTION:
-            choice = replace(choice, ids=tuple(sorted((await self._attention.now()).batch_ids)))
+            choice = replace(choice, ids=tuple(sorted(attention.batch_ids)))
         if is_csv(query):
             return await send_csv(request, "batches", [*shapes.BatchShown.__annotations__], self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
@@ -180,8 +196,10 @@ class BatchListPage(Pages[PageServices]):
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         counts, person = await store.listings.counts(now), present(request)
         settings = self._services.catalogue.settings.ordering
+        numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
+        numbers[ATTENTION] = len(attention.batch_ids) + attention.left_out
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing, short, now),
+            "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
             "may": lambda batch: (
@@ -193,10 +211,7 @@ class BatchListPage(Pages[PageServices]):
             "link": lambda **changes: kept_of(query, **changes),
             "sort": sort,
             "sorts": [(one.value, name) for one, name in SORTS.items()],
-            "tabs": [
-                (one, {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}.get(one))
-                for one in TABS
-            ],
+            "tabs": [(one, numbers.get(one)) for one in TABS],
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "submitters": sorted(one.name for one in await store.people.submitters()),

@@ -8,28 +8,31 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import person_of, present
+from administration.batches import without_end
 from administration.explain.batch import sent_first
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import holds_in_words, not_shown, risk_in_words, terms_in_words
+from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
 from administration.ordering.importance import choices_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
+from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates
+from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import first_sent, moves, sentence, standings
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
-from domain.settings import Settings
+from domain.settings import EstimatorSettings, Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
 from muster_client import shapes
 from priority.charging import queues
@@ -140,6 +143,15 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
+def next_forecast(last: shapes.ForecastShown, batch: Batch, now: float, settings: EstimatorSettings) -> str:
+    """Return, in words, when the next forecast is made if jobs have ended since the last one."""
+    counts, made_at = batch.counts, Instant(last["made_at"])
+    over_then, over = last["jobs_validated"] + last["jobs_failed"], counts.jobs_validated + counts.jobs_failed
+    wait_s = ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over).wait_s(settings)
+    left_s = made_at + wait_s - now
+    return f"next in {length(left_s)}" if left_s > 0.0 else "the next within seconds"
+
+
 def _over(counts: Document) -> float:
     return float((counts["jobs_validated"] + counts["jobs_failed"]) / max(1, counts["jobs_total"]))
 
@@ -214,6 +226,10 @@ class BatchPages(Pages[PageServices]):
         store = self._services.store
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
+        refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
+        if refused is not None:
+            batch = without_end(batch)
+            shown = {**shown, "completion_q50_at": None, "forecast_state": ForecastState.UNSCHEDULABLE}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
@@ -242,6 +258,7 @@ class BatchPages(Pages[PageServices]):
             "shown": shown,
             "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
             "stuck": short.reason if short is not None else "",
+            "refused": refused,
             "last": last,
             "over": progress_chart(shown, told, now, axis),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
@@ -250,7 +267,7 @@ class BatchPages(Pages[PageServices]):
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],
-            "hold_words": list(holds_in_words(last["holds"])) if last else [],
+            "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
             "submitter": submitter,
             "account": account,
             "ahead": ahead,
@@ -307,6 +324,11 @@ class BatchPages(Pages[PageServices]):
         stands = sentence(standing, self._services.clock.now())
         first = first_sent(self._settings)
         values = {"shown": shown, "name": name, "standing": standing, "stands": stands, "first_sent": first}
+        catalogue, app_id = self._services.catalogue, (await self._services.store.views.batch(batch_id)).app_id
+        values |= {
+            "lowered": lowered_gates(catalogue, [app_id]),
+            "gates": gates_in_words(gate_values(catalogue, app_id)),
+        }
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))

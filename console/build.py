@@ -96,13 +96,14 @@ def build_console(
     services = PageServices(source, clock, authenticator, renderer, store, array)
     batch_pages = BatchPages(services, f"{prefix}/api/v1")
     attention = AttentionViews(store, lambda: source.catalogue().settings, clock)
+    batch_list = BatchListPage(services, batches, attention)
     pages = (
         OverviewPage(services, attention),
         AttentionPage(services, attention),
         UploadPages(services, batches),
         BatchForms(services, batches, batch_pages),  # must precede the list, where batches/{id} would match batches/new
-        BatchListPage(services, batches, attention),
-        SelectedBatches(services, batches),
+        batch_list,
+        SelectedBatches(services, batches, batch_list),
         batch_pages,
         RepeatingPages(services, batches),
         InstancesPage(services),

@@ -17,9 +17,11 @@ from domain.units import DAY_S, utc
 from web.moments import number
 
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
+LABEL_CHARACTERS = 18  # in a line of a mark's label
 CHARACTER = 7.3  # pixels, of an average character
 EDGE = 2  # pixels above and below the stretched picture
 WIDE = 1000  # units across the stretched picture
+SHORT = 5.0  # of these: a line shorter than this also gets a dot
 TICKS, LABEL = 6, 26  # most ticks of an axis, most characters of the label of a row
 STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200)
 COARSE = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)  # values of ticks per power of ten
@@ -325,8 +327,10 @@ class Plot:
                     runs.append([])
                 else:
                     runs[-1].append(place(at, value))
-            path = "".join(f"M{'L'.join(run)}{'h0' if len(run) == 1 else ''}" for run in runs if run)
-            drawn.append(tag("path", d=path, class_=f"line {line.hue} {line.look}".rstrip()))
+            path = "".join(f"M{'L'.join(run)}" for run in runs if len(run) > 1)
+            drawn.append(tag("path", d=path, class_=f"line {line.hue} {line.look}".rstrip()) if path else "")
+            dots = "".join(f"M{run[-1]}h0" for run in runs if run and _is_short(run))
+            drawn.append(tag("path", d=dots, class_=f"line dot {line.hue}") if dots else "")
         tall = self.height + 2 * EDGE  # lines at the edges have their whole width
         box = {"viewBox": f"0 {-EDGE} {WIDE} {tall}", "preserveAspectRatio": "none"}
         return tag("svg", "".join(drawn), y=TOP - EDGE, width="100%", height=tall, **box)
@@ -344,14 +348,37 @@ class Plot:
 
     def _marks(self, x: Scale) -> str:
         """Return vertical lines. Each label is lower than the one before, so that they do not overlap."""
-        drawn = []
-        for place, mark in enumerate(one for one in self.marks if -0.001 <= x.at(one.x) <= 1.001):
-            at, y = _across(x.at(mark.x)), TOP + LINE * (place + 1) - 4
+        drawn, y = [], TOP - 4
+        for mark in (one for one in self.marks if -0.001 <= x.at(one.x) <= 1.001):
+            at = _across(x.at(mark.x))
             is_right = x.at(mark.x) > 0.6
             drawn.append(tag("line", x1=at, x2=at, y1=TOP, y2=TOP + self.height, class_=f"mark {mark.hue}"))
             side = {"text_anchor": "end", "dx": -4} if is_right else {"text_anchor": "start", "dx": 4}
-            drawn.append(tag("text", escape(mark.name), x=at, y=y, class_=f"named {mark.hue}", **side))
+            for line in label_lines(mark.name):
+                y += LINE
+                drawn.append(tag("text", escape(line), x=at, y=y, class_=f"named {mark.hue}", **side))
         return "".join(drawn)
+
+
+def label_lines(name: str) -> list[str]:
+    """Return the lines of a label that lists names, so that it fits beside its mark on a phone.
+
+    >>> label_lines("p_afap, p_late, p_retry 0.5"), label_lines("p_tight 0.9")
+    (['p_afap, p_late,', 'p_retry 0.5'], ['p_tight 0.9'])
+    """
+    lines: list[str] = []
+    for part in name.split(", "):
+        if lines and len(lines[-1]) + len(part) + 2 <= LABEL_CHARACTERS:
+            lines[-1] += f", {part}"
+        else:
+            lines.append(part)
+    return [f"{line}," for line in lines[:-1]] + lines[-1:]
+
+
+def _is_short(run: Sequence[str]) -> bool:
+    """Return whether a line without gaps, given by its points, is too short to be seen."""
+    first, last = (float(point.partition(",")[0]) for point in (run[0], run[-1]))
+    return last - first < SHORT
 
 
 def _read(axis: Axis, value: float) -> str:

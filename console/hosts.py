@@ -15,6 +15,7 @@ from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of, counted_since, listed_as_json
 from administration.names import checked_text, chosen
+from administration.thresholds.in_force import lowered_gates
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.catalogue import Catalogue
@@ -131,8 +132,9 @@ class HostPages(Pages[PageServices]):
         """Show a dry run: the jobs that the host would get now, and the refusals."""
         host_id = HostId(id_of(request, LARGEST_INT))
         shown: Document = await self._explain.host(host_id)
+        lowered = lowered_gates(self._services.catalogue, self._services.catalogue.current)
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown})
+        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown, "lowered": lowered})
 
 
 PER_READ = 500  # rows of a CSV file that are read at once
@@ -212,7 +214,7 @@ class HostListPage(Pages[PageServices]):
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
-        """Show a list. A search for a number opens that host; one for an address lists that volunteer's hosts."""
+        """Show a list. A search for a number opens that host."""
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
@@ -221,7 +223,7 @@ class HostListPage(Pages[PageServices]):
             asked.kind,
             now=self._services.clock.now(),
             silent_s=silent_s,
-            email=asked.text,
+            text=asked.text,
             platform=asked.platform,
             label=asked.label,
             sort=asked.sort,

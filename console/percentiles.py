@@ -13,18 +13,20 @@ from administration.access.who import admit
 from administration.changes import Changes, subject_of, with_changes
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
+from administration.thresholds.in_force import lowered_gates, lowered_in_words
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
+from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
-from console.drawing import Axis, Bins, MarkLine, Plot
+from console.drawing import Axis, Bins, MarkLine, Plot, label_lines
 from console.settings_pages import without_notes
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings, Settings
-from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS, SOME_HOSTS, SOME_SEEDS
+from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS
 from web.handlers import (
     Fields,
     Pages,
@@ -43,18 +45,14 @@ BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
 LEAST_DAYS = 0.1
-SIZES = (  # fields of the simulation: name, label, value, bounds
-    ("hosts", "Simulated hosts, at most", SOME_HOSTS, 1, MOST_HOSTS),
-    ("days", "Simulated days", SOME_DAYS, LEAST_DAYS, MOST_DAYS),
-    ("seeds", "Runs with different seeds", SOME_SEEDS, 1, MOST_SEEDS),
-)
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
 def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. None if no host is ranked.
+    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. Without them, a gate that is
+    temporarily lowered is drawn with the value in force and the one that is set. None if no host is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -65,14 +63,15 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
-    lines = [
-        (threshold, names, exp(_score_at(scores, 1.0 - threshold)))
-        for threshold, names in named(gates_of(catalogue.settings.deadline), None if moved is None else gates_of(moved))
-    ]
+    gates = gates_of(catalogue.settings.deadline)
+    lowered = {**gates, **{one.gate: one.threshold for one in cuts.relaxed}}
+    named_gates = named(gates, lowered, "set", "in force") if moved is None else named(gates, gates_of(moved))
+    lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named_gates]
     marks = [
         MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
         for place, (threshold, names, at) in enumerate(lines)
     ]
+    labels = sum(len(label_lines(mark.name)) for mark in marks)
     return Chart(
         f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
         f"{app}, {cuts.processor_type}",
@@ -85,14 +84,16 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
         ],
         Plot(
             Axis("turnaround relative to typical", "log", exp(low), exp(low + span), "× typical"),
-            Axis("hosts", high=(1.1 + 0.1 * len(lines)) * max(hosts)),  # leaves space for labels above the bars
+            Axis("hosts", high=(1.1 + 0.1 * labels) * max(hosts)),  # leaves space for labels above the bars
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
         ),
     )
 
 
-def named(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> list[tuple[float, list[str]]]:
+def named(
+    gates: Mapping[Gate, float], moved: Mapping[Gate, float], before: str = "is", after: str = "would be"
+) -> list[tuple[float, list[str]]]:
     """Return thresholds in ascending order with their gates; a changed threshold appears with both values.
 
     >>> named({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
@@ -100,10 +101,10 @@ def named(gates: Mapping[Gate, float], moved: Mapping[Gate, float] | None) -> li
     """
     found: dict[float, list[str]] = {}
     for gate, threshold in sorted(gates.items()):
-        would_be = threshold if moved is None else moved[gate]
-        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} is")
+        would_be = moved[gate]
+        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} {before}")
         if would_be != threshold:
-            found.setdefault(would_be, []).append(f"{gate.value} would be")
+            found.setdefault(would_be, []).append(f"{gate.value} {after}")
     return sorted(found.items())
 
 
@@ -150,13 +151,15 @@ class PercentilePages(Pages[PageServices]):
         changes = await self._services.store.settings.setting_changes(200)
         cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
         charts = [chart for chart in (distribution(one, catalogue) for one in cuts) if chart is not None]
+        lowered = lowered_gates(catalogue, catalogue.current)
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
             "meaning": without_notes,
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
-            "relaxed": [(gate, catalogue.apps.get(gate.app_id)) for one in cuts for gate in one.relaxed],
+            "lowered": lowered,
+            "in_force": lowered_in_words(lowered),
             "trail": [change for change in changes if change.key in THRESHOLDS][:20],
             "percentiles": PERCENTILES,
             "small": catalogue.settings.ranking.min_rows,
@@ -177,10 +180,11 @@ class PercentilePages(Pages[PageServices]):
             "charts": charts,
             "shown": shown,
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
+            "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),
-            "sizes": SIZES,
+            "sizes": await self._sizes(),
         }
         crumbs = (Crumb("percentiles", "Percentiles"),)
         return RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
@@ -211,6 +215,20 @@ class PercentilePages(Pages[PageServices]):
         number = await start_replay(services.store, services.clock, self._runs, changes, size, who=person.name)
         await services.authenticator.note(request, "simulate", f"simulation {number}", values=dict(changes))
         return services.go(f"simulate/{number}", "simulation")
+
+    async def _sizes(self) -> Mapping[str, object]:
+        """Return the fields of a simulation, sized for about a minute, and the expected time."""
+        cost = await replay_cost(self._services.store, self._services.clock)
+        hosts = cost.hosts_within(ENOUGH_S, seeds=FEW_SEEDS, days=FEW_DAYS)
+        return {
+            "fields": (  # name, label, value, bounds
+                ("hosts", f"Simulated hosts, of {number(cost.hosts_active)} active", hosts, 1, MOST_HOSTS),
+                ("days", "Simulated days", FEW_DAYS, LEAST_DAYS, MOST_DAYS),
+                ("seeds", "Runs with different seeds", FEW_SEEDS, 1, MOST_SEEDS),
+            ),
+            "takes_s": cost.seconds(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
+            "possible": cost.hosts_active > 0 and cost.jobs_open > 0,
+        }
 
     async def _catalogue(self) -> Catalogue:
         """Return the catalogue with the stored settings. The worker's own settings follow a change after seconds."""

@@ -38,7 +38,7 @@ def address_of(fields: Fields) -> str:
 
 
 def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictError) -> FormError:
-    """Return the error in its form on the list; an error about the object is one of the field `name`.
+    """Return the error in its form on the list; an error about the object is one of the field that names it.
 
     >>> found = refused({"kind": "host", "name": "99"}, NotFoundError("host", 99))
     >>> found.form, found.field
@@ -49,8 +49,8 @@ def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictE
         found = form_error("ban", fields, error)
     else:  # the form for pauses has no field max_jobs
         found = form_error("pause", {key: value for key, value in fields.items() if key != "max_jobs"}, error)
-    is_name = not isinstance(error, InvalidInputError) or error.field == kind
-    return replace(found, field="name") if is_name else found
+    is_name = not isinstance(error, InvalidInputError) or error.field in (kind, "kind")
+    return replace(found, field="name" if found.form == "ban" else "target") if is_name else found
 
 
 class RestrictionPages(Pages[PageServices]):
@@ -63,6 +63,8 @@ class RestrictionPages(Pages[PageServices]):
     @post("/restrictions", "restrict", edits=True)
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
+        if "target" in fields:  # of the list of work to pause: app:pi
+            fields = {**fields, **dict(zip(("kind", "name"), fields["target"].split(":", 1), strict=False))}
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
         try:
             await self._admit(request, kind, name)
@@ -120,12 +122,10 @@ class RestrictionPages(Pages[PageServices]):
 
     async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         catalogue = self._services.catalogue
-        down = (await self._services.store.settings.settings()).get("project.down", False)
         values: dict[str, object] = {
             "found": await listed(self._services.store),
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
-            "down": down,
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
             "apps": sorted(app.name for app in catalogue.apps.values()),
             "queues": sorted(queues(catalogue.settings.ordering.queues)),

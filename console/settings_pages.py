@@ -12,6 +12,7 @@ from aiohttp import web
 from administration.access.who import admit
 from administration.names import checked_text
 from administration.ordering.priorities import checked_setting
+from administration.thresholds.in_force import lowered_gates, lowered_in_words
 from domain.access import Role
 from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
@@ -140,6 +141,7 @@ class SettingPages(Pages[PageServices]):
             "settings": sections,
             "text": text,
             "trail": await self._services.store.settings.setting_changes(TRAIL),
+            "in_force": self._in_force(),
             "unfit": self._services.catalogue.unfit_settings,
         }
         return RenderedPage("settings.html", "Settings", "settings", values=values)
@@ -151,6 +153,7 @@ class SettingPages(Pages[PageServices]):
         changes = await self._services.store.settings.setting_changes(CHANGES)
         values: dict[str, object] = {
             "row": row,
+            "in_force": self._in_force(),
             "trail": [change for change in changes if change.key == key],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
@@ -174,6 +177,10 @@ class SettingPages(Pages[PageServices]):
             request, "set_setting", f"setting {key}", why=why, value=value, was=row.value
         )
         return self._services.go(f"settings/{key}", "setting" if value is not None else "reset")
+
+    def _in_force(self) -> dict[str, str]:
+        """Return the values of gates that are temporarily lowered, by setting."""
+        return lowered_in_words(lowered_gates(self._services.catalogue, self._services.catalogue.current))
 
     async def _rows(self) -> list[SettingRow]:
         settings, _ = Settings.from_stored(await self._services.store.settings.settings())

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from administration.access.who import admit
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
+from administration.thresholds.conclusion import conclusion_of
+from administration.thresholds.keys import FORESEEN
+from administration.thresholds.recent import SCENARIO
+from administration.thresholds.sizing import left_s
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
+from domain.settings import Settings
 from domain.units import HOUR_S
-from domain.views import SimulationState
+from domain.views import Simulation, SimulationState
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import length, number, percent
 from web.rendering import Crumb, RenderedPage
@@ -258,12 +264,13 @@ class SimulatePages(Pages[PageServices]):
     @get("/simulate/{id}", "simulation")
     async def one(self, request: web.Request) -> RenderedPage:
         found = await self._services.store.simulations.simulation(id_of(request))
+        now = self._services.clock.now()
         charts = []
         result = None if found.result is None else in_order(found.result, found.asked)
         if result is not None:
             charts = charts_of(result)
         running = found.state is SimulationState.RUNNING
-        lost = found.is_lost(self._services.clock.now())
+        lost = found.is_lost(now)
         values: dict[str, object] = {
             "found": found,
             "state": "lost" if lost else found.state.value,
@@ -272,6 +279,8 @@ class SimulatePages(Pages[PageServices]):
             "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
+            "left_s": left_s(found.asked, now - found.asked_at, found.done_fraction),
+            "change": None if found.asked.get("scenario") != SCENARIO else await self._change(request, found, result),
         }
         return RenderedPage(
             "simulation.html",
@@ -282,6 +291,20 @@ class SimulatePages(Pages[PageServices]):
             charts=True,
             every_s=LIVE_S if running and not lost else 0,
         )
+
+    async def _change(self, request: web.Request, found: Simulation, result: Document | None) -> Document:
+        """Return what a simulated change of thresholds comes to: old and new values, the preview, and the verdict."""
+        asked: Document = found.asked
+        changes, before = asked["changes"], asked.get("before", {})
+        stored = Settings.from_stored(await self._services.store.settings.settings())[0].as_mapping()
+        sides = () if result is None else tuple(result["rules"].values())
+        return {
+            "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
+            "preview": urlencode(changes) if changes.keys() <= {*FORESEEN} else None,
+            "in_force": all(stored.get(key) == value for key, value in changes.items()),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "said": conclusion_of(*sides) if len(sides) == 2 else None,
+        }
 
     @post("/simulate/{id}/cancel", "simulation_cancel")
     async def cancel(self, request: web.Request) -> web.Response:

@@ -79,16 +79,17 @@ class UploadPages(Pages[PageServices]):
             try:
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
-                forecast = await self._batches.preview(values)
+                forecast, checked, first = await self._batches.checked_preview(values)
                 batch = _encoded(values)
             except NotAllowedError:
                 raise
             except MusterError as error:
                 place = await asyncio.to_thread(place_of, error, uploaded)
-                return self._page(uploaded.fields, wrong=error, place=place)
+                return self._page(uploaded.fields, wrong=table_missing(error, uploaded), place=place)
         review = {
-            "app": values["app"],
-            "name": values.get("name", ""),
+            "checked": checked,
+            "first": first,
+            "files": [name for found in uploaded.files.values() for name, _ in found],
             "jobs_total": forecast["jobs_total"],
             "forecast": forecast,
             "batch": batch,
@@ -258,6 +259,14 @@ async def _write(part: BodyPartReader, path: Path, name: str, most: int) -> int:
 
 
 # ---------------------------------------------------------------------- where an error is
+
+
+def table_missing(error: MusterError, uploaded: Uploaded) -> MusterError:
+    """Return the error, or which table to choose if the batch file names one that the form did not bring."""
+    if isinstance(error, InvalidInputError) and error.field == "jobs_csv" and "table" not in uploaded.files:
+        return MusterError(f"choose {error.got} under Table of jobs: the batch file names it as jobs_csv")
+    return error
+
 
 ROW = re.compile(r"jobs_csv row (\d+)(?:\.|$)")
 HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")

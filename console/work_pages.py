@@ -16,7 +16,8 @@ from administration.heartbeats import SILENT_S
 from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.show import shown
-from administration.unschedulable import conclusion_of, is_cut, refused_of
+from administration.thresholds.in_force import lowered_gates
+from administration.unschedulable import all_refused_of, conclusion_of
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.units import BatchId, InstanceId, JobId, later
@@ -61,7 +62,9 @@ class WorkPages(Pages[PageServices]):
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
-        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, {"shown": shown})
+        batch = await self._services.store.views.batch(shown["batch_id"])
+        values = {"shown": shown, "lowered": lowered_gates(self._services.catalogue, [batch.app_id])}
+        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, values)
 
     @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> RenderedPage:
@@ -116,13 +119,12 @@ class UnschedulablePage(Pages[PageServices]):
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
-        refused = refused_of(workers, now=now)
+        refused = all_refused_of(processes, now=now)
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
         values: dict[str, object] = {
             "paused": await paused(store),
             "refused": refused,
             "verdict": conclusion_of(refused) if workers else "",
-            "cut": is_cut(workers),
             "batches": {batch.batch_id: batch for batch in found},
             "feeder": self._services.catalogue.settings.feeder,
             "workers": len(workers),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from domain.units import AppVersionId, BatchId, Instant
+from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
 
@@ -33,6 +33,15 @@ class FailingVersion:
     failures: int
     hosts: int
     failing: int
+
+
+@dataclass(frozen=True, slots=True)
+class FailingHost:
+    """A host that is not banned, and most of whose recent `results` are `failures`."""
+
+    host_id: HostId
+    failures: int
+    results: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,7 @@ class ForecastState(StrEnum):
     FAR = "far"  # q90 is at least FAR_BOUNDS delay bounds ahead
     FAILED = "failed"  # the model gave no result
     ENDED = "ended"
+    UNSCHEDULABLE = "unschedulable"  # no active host can run some of its jobs
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:

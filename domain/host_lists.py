@@ -59,7 +59,8 @@ class HostSort(StrEnum):
 class HostChoice:
     """Selects hosts for a list. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer.
 
-    `platform`, `label` and `sort` apply to ALL and SILENT.
+    `text` restricts ALL to hosts that have it in the name that the client reports or in the volunteer's name, or whose
+    address or volunteer's e-mail address it is. `platform`, `label` and `sort` apply to ALL and SILENT.
     """
 
     kind: HostKind = HostKind.ALL
@@ -68,6 +69,7 @@ class HostChoice:
     platform: str = ""
     label: str = ""
     sort: HostSort = HostSort.NEWEST
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,6 +127,8 @@ class BatchSort(StrEnum):
     EXPECTED_END_DOWN = "-expected_end"
     LATEST_END = "latest_end"
     LATEST_END_DOWN = "-latest_end"
+    FAILED = "failed"
+    FAILED_DOWN = "-failed"
 
     @property
     def key(self) -> str:
@@ -143,7 +145,8 @@ class BatchChoice:
     """Selects batches for a list. None and "" select all; `text` is a part of the name, in any case.
 
     `at_risk_at`: only active batches that have missed their deadline at this time, or may miss it by their forecast.
-    `blocked`: only active batches over a limit. `ids`: only these, as far as they are active.
+    `blocked`: only active batches over a limit. `ids`: only these, as far as they are active. `failed`: only those with
+    failed jobs.
     """
 
     state: BatchState | None = None
@@ -156,6 +159,7 @@ class BatchChoice:
     blocked: bool = False
     text: str = ""
     ids: tuple[BatchId, ...] | None = None
+    failed: bool = False
 
     @property
     def is_sparse(self) -> bool:
@@ -188,6 +192,8 @@ class BatchPlace:
                 value = batch.completion_q50_at
             case "latest_end":
                 value = batch.completion_q90_at
+            case "failed":
+                value = float(batch.counts.jobs_failed)
         return cls(batch.batch_id, float("inf") if value is None else sort.sign * value)
 
 

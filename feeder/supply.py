@@ -14,6 +14,7 @@ from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId, BatchId, Instant, Seconds
 from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan, with_kept
+from lifecycle.tail import in_tail
 from priority.equal_access import EQUAL_ACCESS, Claim, owner_of, shuffled
 
 
@@ -58,20 +59,6 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
     if median_r_q_s is None:
         return Gate.NONE
     return Gate.LATE if completion_at - now < median_r_q_s else Gate.NONE
-
-
-def tail_size(jobs_total: int, settings: FeederSettings) -> int:
-    """Return the number of a batch's last jobs that all workers hold: max(tail_fraction * jobs_total, tail_jobs).
-
-    >>> tail_size(1000, FeederSettings()), tail_size(30, FeederSettings())
-    (50, 20)
-    """
-    return max(math.ceil(settings.tail_fraction * jobs_total), settings.tail_jobs)
-
-
-def in_tail(batch: Batch, settings: FeederSettings) -> bool:
-    """Return whether all of the batch's unsent instances belong to its tail."""
-    return batch.counts.unsent <= tail_size(batch.counts.jobs_total, settings)
 
 
 @dataclass(frozen=True, slots=True)

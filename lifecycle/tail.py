@@ -35,6 +35,20 @@ def is_last(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) 
     return counts.jobs_open <= max(math.ceil(lifecycle.tail_fraction * counts.jobs_total), feeder.tail_jobs)
 
 
+def tail_size(jobs_total: int, settings: FeederSettings) -> int:
+    """Return the number of a batch's last jobs that all workers hold: max(tail_fraction * jobs_total, tail_jobs).
+
+    >>> tail_size(1000, FeederSettings()), tail_size(30, FeederSettings())
+    (50, 20)
+    """
+    return max(math.ceil(settings.tail_fraction * jobs_total), settings.tail_jobs)
+
+
+def in_tail(batch: Batch, settings: FeederSettings) -> bool:
+    """Return whether all of the batch's unsent instances belong to its tail."""
+    return batch.counts.unsent <= tail_size(batch.counts.jobs_total, settings)
+
+
 def is_sent(counts: BatchCounts, lifecycle: LifecycleSettings) -> bool:
     """Return whether the unsent instances number at most `tail_unsent_fraction` per job.
 

@@ -19,6 +19,7 @@ from administration.access.authentication import Authenticator
 from administration.accounts import AccountKeys
 from administration.attention.service import AttentionViews
 from administration.catalogue import CatalogueCache
+from administration.explain.fleet import JUDGE_EVERY_S, FleetJudge
 from administration.gate_relaxation import RELAX_EVERY_S, GateRelaxer
 from administration.mail import Mailer
 from administration.notifications.delivery import EVERY_S as DELIVER_EVERY_S
@@ -310,6 +311,7 @@ async def build_background(
         object_cleaner = ObjectCleaner(files, store.restoring, clock, lambda: catalogue.catalogue().settings.storage)
         exporter = StatisticsExport(store.participation, store.applications, project.statistics_dir, clock)
         sampler = Sampler(store, clock)
+        judge = FleetJudge(store, clock)
         relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
         ranking = host_statistics(store, lambda: catalogue.catalogue().settings.ranking, clock)
         forecaster = estimator(store, lambda: catalogue.catalogue().settings, clock)
@@ -318,7 +320,7 @@ async def build_background(
         other_locks = {  # each folder once, even if several nodes share it
             name: f"{name} of {folder}" for name in ("leftover files", "statistics export")
         }
-        on_lost = {"validator": services.validator.drop_comparisons}
+        on_lost = {"validator": services.validator.drop_comparisons, "unschedulable work": judge.forget}
         duties = tuple(
             PeriodicTask(
                 name,
@@ -348,6 +350,7 @@ async def build_background(
                 ("tail copies", services.copier.run_once, lifecycle("tail_interval_s")),
                 ("acceleration", services.accelerator.run_once, lifecycle("acceleration_interval_s")),
                 ("samples", sampler.run_once, lambda: SAMPLE_EVERY_S),
+                ("unschedulable work", judge.run_once, lambda: JUDGE_EVERY_S),
                 ("events", watch.run_once, lambda: WATCH_EVERY_S),
                 ("notifications", deliverer.run_once, lambda: DELIVER_EVERY_S),
             )
@@ -362,7 +365,10 @@ async def build_background(
         )
         reporter = Reporter("background", board or OwnBoard(), measured, clock)
         heartbeat = HeartbeatWriter(
-            f"{platform.node()}: background", BackgroundHeartbeat(duties, clock), store.process_reports, clock
+            f"{platform.node()}: background",
+            BackgroundHeartbeat(duties, judge.report, clock),
+            store.process_reports,
+            clock,
         )
         try:
             yield BackgroundParts(catalogue, duties, locks, cluster, reporter, heartbeat)

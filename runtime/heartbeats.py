@@ -129,7 +129,7 @@ class WorkerHeartbeat:
             "partitions": partitions(self._array, self._source, self._clock.monotonic()),
             "cool_off_s": cool_off_s,
             "unrunnable": unrunnable_as_json(self._unrunnable()),
-            **taken_as_json(self._array.rotation.taken(), since=later(now, -cool_off_s)),
+            "taken": taken_as_json(self._array.rotation.taken()),
         }
 
 
@@ -138,8 +138,10 @@ class BackgroundHeartbeat:
 
     kind = "background"
 
-    def __init__(self, duties: Iterable[PeriodicTask], clock: Clock) -> None:
+    def __init__(self, duties: Iterable[PeriodicTask], judged: Callable[[], Document], clock: Clock) -> None:
+        """Build the heartbeat. `judged` returns the verdicts about work that hosts refused."""
         self._duties = tuple(duties)
+        self._judged = judged
         self._started_at = clock.now()
 
     def resume(self, earlier: Document) -> None:
@@ -149,6 +151,7 @@ class BackgroundHeartbeat:
         """Return the report as JSON."""
         return {
             "started_at": self._started_at,
+            "judged": self._judged(),
             "duties": [
                 {
                     "name": duty.name,

@@ -190,7 +190,12 @@ def _given(choice: Choice, no_choice: Reasons, outcome: WriteOutcome, *, lost_be
     jobs = tuple(
         [
             JobToSend(
-                one.assignment, one.version, one.job_class, one.flop_per_s, outcome.sent[one.assignment.instance_id]
+                one.assignment,
+                one.version,
+                one.job_class,
+                one.flop_per_s,
+                outcome.sent[one.assignment.instance_id],
+                one.hurry,
             )
             for one in choice.chosen
             if outcome.fates.get(one.assignment.instance_id) is AssignmentFate.SENT

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from domain.apps import AppVersion, ProcessorType
-from domain.batches import Batch
+from domain.batches import Batch, QoS
 from domain.dispatch import Assignment
 from domain.due_terms import DueTerms
 from domain.jobs import JobClass, Ready
@@ -16,6 +16,7 @@ from domain.reservations import Lease
 from domain.settings import DeadlineRule
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId, Seconds
 from lifecycle.settle import copies_for
+from lifecycle.tail import in_tail
 from lifecycle.turnaround import timeout_at
 from scheduler.context import SchedulingContext
 from scheduler.evaluation import Evaluation
@@ -28,7 +29,7 @@ class Chosen:
     """A job chosen for the host: what to write, and the data for the reply.
 
     `slot` is returned to the array if the assignment is not committed. The client estimates the runtime as fpops_est
-    divided by `flop_per_s`.
+    divided by `flop_per_s`. `hurry`: the result is needed as soon as the job ends.
     """
 
     assignment: Assignment
@@ -37,6 +38,7 @@ class Chosen:
     job_class: JobClass
     version: AppVersion
     flop_per_s: FlopPerSecond
+    hurry: bool = False
 
 
 @quick_dataclass(frozen=True, slots=True)
@@ -161,7 +163,8 @@ def chosen_of(
         copies=_copies(context, group, evaluation, rng),
         gated=evaluation.gated,
     )
-    return Chosen(assignment, slot, batch, job_class, version, evaluation.usable.speed.flop_per_s)
+    hurry = batch.qos is QoS.AFAP or due.tight or evaluation.gated or in_tail(batch, settings.feeder)
+    return Chosen(assignment, slot, batch, job_class, version, evaluation.usable.speed.flop_per_s, hurry)
 
 
 def _due_terms(evaluation: Evaluation, rule: DeadlineRule) -> DueTerms:

@@ -33,13 +33,14 @@ FOLDER_LINK = ".folder"  # no input has this name: names have no leading dot
 
 @quick_dataclass(frozen=True, slots=True)
 class JobToSend:
-    """One job in a reply. `flop_per_s` is the speed that is sent to the client."""
+    """One job in a reply. `flop_per_s` is the speed that is sent to the client; `hurry`: its result is waited for."""
 
     instance: Assignment | InstanceInProgress
     version: AppVersion
     job_class: JobClass
     flop_per_s: FlopPerSecond
     sent: SentJob
+    hurry: bool = False
 
     @property
     def plan(self) -> PlanClass:
@@ -62,14 +63,14 @@ class ReplyWork:
 def lost_job(
     held: InstanceInProgress, version: AppVersion, job_class: JobClass, host: Host, sent: SentJob
 ) -> JobToSend:
-    """Return a lost job as it was sent, with the same due date and speed.
+    """Return a lost job as it was sent, with the same due date and speed. Its result is late, and reported immediately.
 
     The speed is derived from R: fpops_est / R / availability.
     """
     gpu = version.plan_class.gpu_type is not None
     availability = host.gpu_availability_fraction if gpu else host.cpu_availability_fraction
     speed = job_class.fpops_est_flop / max(1e-3, held.est_runtime_s) / max(1e-4, availability)
-    return JobToSend(held, version, job_class, FlopPerSecond(speed), sent)
+    return JobToSend(held, version, job_class, FlopPerSecond(speed), sent, hurry=True)
 
 
 class _OfVersion(NamedTuple):
@@ -239,4 +240,5 @@ def _result(job: JobToSend, app: App, workunit_name: str) -> ResultElement:
                 for position, output in enumerate(job.job_class.outputs)
             ]
         ),
+        report_immediately=job.hurry,
     )

@@ -57,6 +57,7 @@ def task_of(
         plan_class=result.plan_class,
         files=tuple([ref.file_name for ref in result.file_refs]),
         job=result.wu_name,
+        report_immediately=result.report_immediately,
         lost=fate.lost,
         fails=fate.fails,
         garbage=fate.garbage,
@@ -227,7 +228,7 @@ class SimulatedVolunteer:
 
     def _keep(self, result: ReportedResult, task: Task, at: Instant) -> None:
         self._ended[task.name] = result
-        self._calls.ended(task.due_at, at, waiting=len(self._ended))
+        self._calls.ended(at if task.report_immediately else task.due_at, at, waiting=len(self._ended))
 
     # ------------------------------------------------------------ calls
 

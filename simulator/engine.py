@@ -28,6 +28,11 @@ from simulator.virtual_time import Calendar, VirtualClock
 MOST_AT_ONCE = 10_000  # events of one volunteer at the same instant; more can only be an infinite loop
 
 Watch = Callable[[Instant], None]  # receives the simulated time
+CountJobs = Callable[[int], None]  # receives the number of jobs that have ended
+
+
+def uncounted(jobs: int) -> None:
+    """Ignore the number of ended jobs."""
 
 
 class Engine:
@@ -42,6 +47,7 @@ class Engine:
         settings: Mapping[str, object],
         more_tasks: MoreTasks,
         watch: Watch,
+        count_jobs: CountJobs = uncounted,
         sequence: bool = False,
     ) -> None:
         self.scenario = scenario
@@ -54,6 +60,7 @@ class Engine:
         self._settings = {**PACE, **scenario.settings, **settings}
         self._more_tasks = more_tasks
         self._watch = watch
+        self._count_jobs = count_jobs
         self._calendar = Calendar()
         self._horizon_at = later(scenario.starts_at, scenario.horizon_s)
         self._shares = {one.submitter: one.shares for one in scenario.submitters}
@@ -155,6 +162,7 @@ class Engine:
         while self.record.half_done:
             batch = self.record.half_done.pop()
             batch.promised_at = (await self.store.views.batch(batch.batch_id)).completion_at
+        self._count_jobs(sum(batch.jobs for batch in self.record.batches.values()) - self.record.jobs_open)
 
     async def call(self, volunteer: Participant, now: Instant) -> None:
         """Deliver the volunteer's request and its reply, if a request is due."""

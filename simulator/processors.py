@@ -47,6 +47,7 @@ class Task:
     plan_class: str = ""
     files: tuple[str, ...] = ()
     job: str = ""
+    report_immediately: bool = False
     lost: bool = False
     fails: bool = False
     garbage: bool = False

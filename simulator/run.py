@@ -15,7 +15,7 @@ from domain.deadline_rules import CLAIRVOYANT, COPIES, SIMULATED_RULES
 from domain.errors import InvalidInputError
 from domain.settings import Settings
 from simulator.clairvoyant import clairvoyant
-from simulator.engine import Engine, Watch
+from simulator.engine import CountJobs, Engine, Watch, uncounted
 from simulator.metrics import Figures, bound_figures, figures_of
 from simulator.recording import processor_use
 from simulator.scenario import FileScenario
@@ -64,7 +64,7 @@ def deadline_rule(rule: str) -> str:
     return rule.removesuffix(COPIES)
 
 
-def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
+def run_case(case: Case, more_tasks: MoreTasks, watch: Watch, count_jobs: CountJobs = uncounted) -> Ran:
     """Perform the run. Raises InvalidInputError for an invalid rule or setting.
 
     Services log only warnings during a run.
@@ -81,6 +81,7 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch) -> Ran:
         settings={**case.settings, RULE: deadline_rule(case.rule)},
         more_tasks=more_tasks,
         watch=watch,
+        count_jobs=count_jobs,
     )
     with warnings_only(), what_is_stays():
         run_without_threads(engine.run())

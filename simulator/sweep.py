@@ -100,11 +100,26 @@ def keep_nothing(place: int, ran: Ran) -> None:
     """Ignore a finished run; all runs are returned at the end."""
 
 
-def run_here(cases: Sequence[Case], more_tasks: MoreTasks, watching: Watching, keep: Keep = keep_nothing) -> list[Ran]:
+CountJobsOf = Callable[[int, int], None]  # called with the case's position and the number of its jobs that have ended
+
+
+def count_nothing(place: int, jobs: int) -> None:
+    """Ignore the number of ended jobs."""
+
+
+def run_here(
+    cases: Sequence[Case],
+    more_tasks: MoreTasks,
+    watching: Watching,
+    keep: Keep = keep_nothing,
+    *,
+    count_jobs: CountJobsOf = count_nothing,
+) -> list[Ran]:
     """Run the cases one after the other in this process."""
     found = []
     for place, case in enumerate(cases):
-        found.append(run_case(case, more_tasks, seldom(partial(watching.moved, place))))
+        watch = seldom(partial(watching.moved, place))
+        found.append(run_case(case, more_tasks, watch, partial(count_jobs, place)))
         keep(place, found[-1])
         watching.over(place)
     return found

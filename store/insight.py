@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from domain.apps import CPU, AppVersion, ProcessorType
-from domain.attention import LOOKED_AT, BatchesInNeed, FailingVersion, HostContacts, Upkeep
+from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.dispatch import RequestKey
 from domain.hosts import HostAppVersion
 from domain.insight import (
@@ -94,6 +94,14 @@ class PostgresInsight(OnDatabase):
         """Return the hosts with the latest requests, latest first."""
         async with self._looking() as connection:
             return [_caller(row) for row in await connection.fetch(load("recent_callers"), limit, timeout=MOST_S)]
+
+    async def active_callers(self, limit: int, *, active_since: Instant) -> tuple[Sequence[Caller], int]:
+        """Return at most `limit` recently active hosts, in an order independent of their properties, and the number of
+        all.
+        """
+        async with self._looking() as connection:
+            found = await connection.fetch(load("active_callers"), active_since, limit, timeout=MOST_S)
+        return [_caller(row) for row in found], found[0]["active"] if found else 0
 
     async def caller(self, host_id: HostId) -> Caller:
         """Raises NotFoundError."""
@@ -186,6 +194,13 @@ class PostgresAttention(OnDatabase):
         """Return the versions with at least this many failures since an instant, among the latest LOOKED_AT."""
         return [_version(row) for row in await self._database.fetch("failing_versions", since, LOOKED_AT, failures)]
 
+    async def hosts(
+        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+    ) -> Sequence[FailingHost]:
+        """Return hosts with at least this many results since an instant, of which a fraction has failed."""
+        found = await self._database.fetch("hosts_that_fail", since, LOOKED_AT, results, failing_fraction, limit)
+        return [_failing_host(row) for row in found]
+
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:
         """Count hosts by a scan of all hosts: do not call it for every page."""
         return _contacts(await self._database.fetch_first("host_contacts", now, since, silence_s, intervals))
@@ -195,6 +210,7 @@ class PostgresAttention(OnDatabase):
 
 
 _version = mapper(FailingVersion)
+_failing_host = mapper(FailingHost)
 _contacts = mapper(HostContacts)
 _upkeep = mapper(Upkeep)
 

@@ -27,9 +27,9 @@ class PostgresProcessReports(OnDatabase):
 
         await self._database.in_transaction(write)
 
-    async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        """Return the reports since `at`, ordered by kind and name."""
-        return [_report(row) for row in await self._database.fetch("list_processes", at)]
+    async def since(self, at: Instant, *, kind: str | None = None) -> Sequence[ProcessReport]:
+        """Return the reports since `at`, of one kind or all, ordered by kind and name."""
+        return [_report(row) for row in await self._database.fetch("list_processes", at, kind)]
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:
         """Return the latest deadline of each periodic task, from processes that have reported since `since`."""

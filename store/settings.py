@@ -67,6 +67,11 @@ class PostgresSettings(OnDatabase):
         found = await self._database.fetch("list_setting_changes", limit, before or LAST_ID)
         return [rows.setting_change(row) for row in found]
 
+    async def project_pause(self) -> SettingChange | None:
+        """Return the change that paused the project; None if the project is not paused."""
+        row = await self._database.fetch_one("project_pause")
+        return None if row is None else rows.setting_change(row)
+
 
 RELAXED_GATES = "relaxed gates"  # names of periodic tasks
 ACCELERATION = "acceleration"

@@ -111,12 +111,11 @@ class PostgresListings(OnDatabase):
         chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower())
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
-            found = await self._database.fetch(
-                "active_batches_sorted", *keys, limit, *chosen, choice.at_risk_at, choice.blocked, choice.ids
-            )
+            more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
+            found = await self._database.fetch("active_batches_sorted", *keys, limit, *chosen, *more)
         else:
             last = None if until is None else until.batch_id
-            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last)
+            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last, choice.failed)
             found = await self._database.fetch("batches_by_id", *asked)
         return await self.listed([row["batch_id"] for row in found])
 
@@ -295,10 +294,10 @@ class PostgresHostLists(OnDatabase):
     async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
-        if choice.sort is not HostSort.NEWEST:
+        if choice.text or choice.sort is not HostSort.NEWEST:
             start = (-inf, 0) if after is None else (after.key, after.host_id)
             asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, choice.platform, choice.label)
-            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower())
+            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower(), choice.text.lower())
             return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
         before, having = LAST_HOST_ID if after is None else after.host_id, (choice.platform, choice.label)
         last, is_end = HostId(0), True

@@ -132,9 +132,15 @@ class Pages(Generic[D]):
                     answer = await handler(request)
             except (InvalidInputError, ConflictError) as error:
                 answer = await self._again(request, at, error)
-            return self._services.renderer.response(request, answer) if isinstance(answer, RenderedPage) else answer
+            return await self._rendered(request, answer) if isinstance(answer, RenderedPage) else answer
 
         return respond
+
+    async def _rendered(self, request: web.Request, page: RenderedPage) -> web.Response:
+        """Render the page; while the project is paused, every page for its staff says so."""
+        renderer, store = self._services.renderer, self._services.store.settings
+        pause = await store.project_pause() if renderer.style.project and person_of(request) else None
+        return renderer.response(request, replace(page, pause=pause))
 
     async def _again(self, request: web.Request, at: Address, error: MusterError) -> RenderedPage:
         """Return the page of the form with the input kept (`fields`) and the error at its field (`mistake`)."""
@@ -146,9 +152,12 @@ class Pages(Generic[D]):
         try:
             page: RenderedPage = await shows(bare)
         except (InvalidInputError, ConflictError):  # the form is on a page that the input cannot make
-            return await self._again(request, getattr(shows, ADDRESS), error)
+            if (outer := getattr(shows, ADDRESS, None)) is None:
+                raise error from None
+            return await self._again(request, outer, error)
         status = 422 if isinstance(error, InvalidInputError) else 409
-        return replace(page, values={**page.values, "mistake": error, "fields": fields}, status=status)
+        values = {**page.values, "mistake": error, "fields": fields}
+        return replace(page, values=values, status=status, every_s=0)  # the form's own address is no page to refresh
 
 
 Fields = Mapping[str, str]

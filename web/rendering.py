@@ -20,6 +20,7 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.views import SettingChange
 from web import moments
 from web.manual import help_address
 
@@ -96,7 +97,7 @@ SECTIONS = (  # address, name, description
     ("", "Overview", "State of the project"),
     ("batches", "Batches", "Submitted work and forecasts"),
     ("hosts", "Hosts", "Volunteers' computers"),
-    ("volunteers", "Volunteers", "Volunteers and their hosts, for operators"),
+    ("volunteers", "Volunteers", "Volunteers and their hosts"),
     ("apps", "Apps", "Applications and their versions"),
     ("restrictions", "Pauses and bans", "Paused work, and banned or limited hosts and volunteers"),
     ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
@@ -168,6 +169,7 @@ class RenderedPage:
     charts: bool = False
     every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
+    pause: SettingChange | None = None  # the change that paused the project
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class PageStyle:
     """Common parts of a set of pages: templates, sections, form messages, and the signed-in user.
 
     `first` is the address and name of the start page. `above`: the page above the root belongs to the set.
+    `for_operators`: addresses of sections that only operators may see.
     """
 
     package: str = "console"
@@ -185,6 +188,7 @@ class PageStyle:
     project: Sequence[tuple[str, str, str, Role]] = PROJECT  # sections that administer the project
     said: Mapping[str, str] = field(default_factory=lambda: SAID)
     who: Callable[[web.Request], object] = person_of
+    for_operators: frozenset[str] = frozenset({"volunteers"})
 
 
 class Renderer:

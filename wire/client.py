@@ -389,6 +389,7 @@ def _result_in(raw: bytes) -> ResultElement:
         version_num=_whole(raw, "version_num", 0),
         plan_class=_text_in(raw, "plan_class"),
         file_refs=_file_refs(raw),
+        report_immediately=_flag(raw, "report_immediately"),
     )
 
 

@@ -223,7 +223,8 @@ def render_result(result: ResultElement) -> str:
         f"<result>\n<name>{escape(result.name)}</name>\n<wu_name>{escape(result.wu_name)}</wu_name>\n"
         f"<report_deadline>{math.floor(result.report_deadline)}</report_deadline>\n"
         f"<platform>{escape(result.platform)}</platform>\n<version_num>{result.version_num}</version_num>\n"
-        f"{_text('plan_class', result.plan_class)}{_file_refs(result.file_refs)}</result>\n"
+        f"{_text('plan_class', result.plan_class)}{_REPORT_NOW if result.report_immediately else ''}"
+        f"{_file_refs(result.file_refs)}</result>\n"
     )
 
 
@@ -244,6 +245,7 @@ def _file_ref(ref: FileRef) -> str:
 
 
 _MAIN_PROGRAM, _COPY_FILE, _OPTIONAL = "<main_program/>\n", "<copy_file/>\n", "<optional/>\n"
+_REPORT_NOW = "<report_immediately/>\n"
 
 
 def _flag(tag: str, value: bool) -> str:

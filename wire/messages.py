@@ -217,6 +217,7 @@ class ResultElement:
     version_num: int
     plan_class: str = ""
     file_refs: tuple[FileRef, ...] = ()
+    report_immediately: bool = False  # otherwise the client may wait for an hour
 
 
 @quick_dataclass(frozen=True, slots=True)

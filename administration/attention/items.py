@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from administration.explain.verdict import counted
 from administration.forecasts.words import risk_in_words
 from administration.show import shown
-from administration.unschedulable import RefusedByAll
-from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
+from administration.unschedulable import RefusedByAll, by_batch
+from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, risk_of
 from domain.formatting import roughly, size_in_words
@@ -23,6 +24,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
 FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
+HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
 SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
@@ -36,11 +38,12 @@ class AttentionKind(StrEnum):
     OVERDUE_TASK = "overdue_task"
     DISK = "disk"
     MISSED = "missed"
+    AT_RISK = "at_risk"
     STUCK = "stuck"
     UNSCHEDULABLE = "unschedulable"
     FAILING_VERSION = "failing_version"
     FAILING_BATCH = "failing_batch"
-    AT_RISK = "at_risk"
+    FAILING_HOSTS = "failing_hosts"
     FAILING_TASK = "failing_task"
     VALIDATION = "validation"
     SILENT_HOSTS = "silent_hosts"
@@ -52,7 +55,8 @@ ORDER = {kind: place for place, kind in enumerate(AttentionKind)}
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to look at. `severe`: users are affected now. `link`: page of the console, below its root.
+    """One thing to look at. `severe`: users are affected now. `link`: page of the console, below its root, about the
+    subject; `why`: the page that explains it, or "".
 
     `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first.
     """
@@ -67,13 +71,14 @@ class Item:
     figures: Mapping[str, float] = field(default_factory=dict)
     batch_id: BatchId | None = None
     weight: float = 0.0
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `refused` the work that hosts refused, `processes` the reports of running processes, `deadlines` those of the
-    periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
+    `refused` the work that no active host can run, `waiting` the batches of both, `processes` the reports of running
+    processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
     """
 
     now: Instant
@@ -81,10 +86,11 @@ class AttentionFacts:
     last: Mapping[BatchId, ForecastRecord]
     short: Mapping[BatchId, Short]
     refused: Sequence[RefusedByAll]
-    names: Mapping[BatchId, str]
+    waiting: Mapping[BatchId, Batch]
     processes: Sequence[ProcessReport]
     deadlines: Mapping[str, Instant]
     versions: Sequence[FailingVersion]
+    hosts: Sequence[FailingHost]
     contacts: HostContacts
     upkeep: Upkeep
     backup_age_s: Seconds
@@ -99,6 +105,7 @@ def items_of(facts: AttentionFacts) -> list[Item]:
         *map(_version, filter(_is_failing, facts.versions)),
         *_tasks(facts),
         *_disks(facts),
+        *_failing_hosts(facts.hosts),
         *_hosts(facts.contacts),
         *_validation(facts.upkeep),
         *_backup(facts),
@@ -122,6 +129,10 @@ def _titled(batch_id: BatchId, name: str) -> str:
     return f"batch {batch_id} {name}".rstrip()
 
 
+def _of_waiting(batch_id: BatchId, facts: AttentionFacts) -> str:
+    return _titled(batch_id, facts.waiting[batch_id].name if batch_id in facts.waiting else "")
+
+
 def _batches(facts: AttentionFacts) -> Iterator[Item]:
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
@@ -134,15 +145,16 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
             told = shown(shapes.RiskShown, risk)
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
-                risk.missed,
+                risk.missed or risk.probability >= HALF,
                 title,
-                f"{link}/why",
+                link,
                 f"{risk_in_words(told)}; {progress}",
                 "See what holds it back; set its level to expedite, agree on a later deadline, or abort it.",
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,
                 risk.late_by_s if risk.missed else risk.probability,
+                f"{link}/why",
             )
         ended = counts.jobs_validated + counts.jobs_failed
         if counts.jobs_failed >= max(FAILED_JOBS, FAILED_FRACTION * ended):
@@ -150,12 +162,13 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 AttentionKind.FAILING_BATCH,
                 counts.jobs_failed >= HALF * ended,
                 title,
-                f"{link}/jobs?state=failed",
+                link,
                 f"{counts.jobs_failed} of {ended} ended jobs failed; {progress}",
                 "Read the errors of its failed jobs; abort it if its input or command line is wrong.",
                 figures={"jobs_failed": counts.jobs_failed, "jobs_ended": ended},
                 batch_id=batch.batch_id,
                 weight=counts.jobs_failed,
+                why=f"{link}/errors",
             )
 
 
@@ -165,37 +178,33 @@ def _stuck(facts: AttentionFacts) -> Iterator[Item]:
         yield Item(
             AttentionKind.STUCK,
             True,
-            _titled(batch_id, facts.names.get(batch_id, "")),
-            f"batches/{batch_id}/why",
+            _of_waiting(batch_id, facts),
+            f"batches/{batch_id}",
             short.reason,
             f"Wait for {short.waits_for}, or relax the app's {limit}.",
             figures={"jobs": short.jobs, "agreeing": short.agreeing, "hosts": short.hosts},
             batch_id=batch_id,
             weight=short.jobs,
+            why=f"batches/{batch_id}/why",
         )
 
 
 def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
-    """Yield one item per batch: its class with the most waiting slots."""
-    worst: dict[BatchId, RefusedByAll] = {}
-    for one in facts.refused:
-        if one.is_certain and (one.batch_id not in worst or one.waiting > worst[one.batch_id].waiting):
-            worst[one.batch_id] = one
-    for batch_id, one in worst.items():
-        code = f", most for {one.codes[0][0]}" if one.codes else ""
-        hosts = f"{'at least ' if one.at_least else ''}{one.hosts} hosts"
+    """Yield one item per batch: its class with the most waiting slots. It is severe if the batch has a deadline."""
+    for batch_id, one in by_batch(facts.refused).items():
         yield Item(
             AttentionKind.UNSCHEDULABLE,
-            True,
-            _titled(batch_id, facts.names.get(batch_id, "")),
-            "unschedulable",
+            batch_id in facts.waiting and facts.waiting[batch_id].deadline_at is not None,
+            _of_waiting(batch_id, facts),
+            f"batches/{batch_id}",
             f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"all {hosts} that asked refused them{code}",
+            f"none of {one.judged} can run them: {one.reasons}",
             one.advice or "See the reasons of the hosts.",
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
             batch_id,
             one.waiting,
+            "unschedulable",
         )
 
 
@@ -214,6 +223,23 @@ def _version(one: FailingVersion) -> Item:
         f"Read the errors of these hosts; withdraw the version with muster app version withdraw {one.app_version_id}.",
         figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
         weight=one.failures,
+    )
+
+
+def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
+    if not hosts:
+        return
+    ids = ", ".join(str(one.host_id) for one in hosts[:NAMED_HOSTS]) + (", …" if len(hosts) > NAMED_HOSTS else "")
+    failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
+    yield Item(
+        AttentionKind.FAILING_HOSTS,
+        False,
+        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {ids}",
+        "hosts?show=failing",
+        f"{failures} of {results} results of the last day failed",
+        "Read the errors of these hosts; ban a host that returns nothing useful.",
+        figures={"hosts": len(hosts), "failures": failures, "results": results},
+        weight=failures,
     )
 
 

@@ -9,6 +9,8 @@ from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
     FAILURES,
+    HALF,
+    HOST_RESULTS,
     AttentionFacts,
     AttentionKind,
     Item,
@@ -17,8 +19,8 @@ from administration.attention.items import (
     items_of,
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from administration.unschedulable import refused_of
-from domain.attention import FailingVersion, HostContacts
+from administration.unschedulable import RefusedByAll, by_batch, unschedulable_of
+from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
 from domain.insight import SILENT_INTERVALS, Short
@@ -29,17 +31,21 @@ from muster_client import shapes
 from store.postgres import PostgresStore
 
 MOST_BATCHES = 200  # batches of which the items are shown, and batches in order whose hosts are counted
+MOST_HOSTS = 1000  # failing hosts that are counted
 KEPT_S = Seconds(60.0)  # how long the facts that read many rows are kept
 ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The items, worst first. `left_out` batches that are late or failing are not among them."""
+    """The items, worst first. `left_out` batches that are late or failing are not among them. `unschedulable` batches
+    have work that no active host can run.
+    """
 
     computed_at: Instant
     items: Sequence[Item]
     left_out: int
+    unschedulable: Mapping[BatchId, RefusedByAll]
 
     @property
     def batch_ids(self) -> frozenset[BatchId]:
@@ -56,6 +62,7 @@ class _Slow:
 
     at: Instant
     versions: Sequence[FailingVersion]
+    hosts: Sequence[FailingHost]
     contacts: HostContacts
     short: Mapping[BatchId, Short]
 
@@ -78,22 +85,24 @@ class AttentionViews:
         batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
         slow = await self._of_hosts(now)
         processes = await store.process_reports.since(later(now, -SILENT_S))
-        refused = refused_of([one for one in processes if one.kind == "worker"], now=now)
+        refused = unschedulable_of(processes)
+        waiting = sorted({*slow.short, *(one.batch_id for one in refused)})
         facts = AttentionFacts(
             now,
             batches,
             await store.forecasts.last(need.batch_ids) if need.batch_ids else {},
             slow.short,
             refused,
-            await store.listings.names(sorted({*slow.short, *(one.batch_id for one in refused)})),
+            {one.batch_id: one for one in await store.views.batches_with(waiting)} if waiting else {},
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
             slow.versions,
+            slow.hosts,
             slow.contacts,
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
         )
-        return Attention(now, items_of(facts), need.found - len(need.batch_ids))
+        return Attention(now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused))
 
     async def shown(self) -> shapes.AttentionShown:
         """Return it as JSON."""
@@ -115,6 +124,9 @@ class AttentionViews:
             self._slow = _Slow(
                 now,
                 await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
+                await store.attention.hosts(
+                    since=later(now, -DAY_S), results=HOST_RESULTS, failing_fraction=HALF, limit=MOST_HOSTS
+                ),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),

@@ -35,21 +35,21 @@ async def sample_of(
     answers: list[HostAnswer] = []
     callers = await store.insight.recent_callers(most)
     groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
-    read = await _read(store, groups[0]) if groups else []
+    read = await read_views(store, groups[0]) if groups else []
     for group, following in zip(groups, [*groups[1:], ()], strict=False):
         answered, read = await asyncio.gather(
-            asyncio.to_thread(_all_answers, group, read, array, catalogue, now), _read(store, following)
+            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
         )
         answers += answered
-    return await asyncio.to_thread(calling_hosts, answers)
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
 
 
-async def _read(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
+async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
     """Return the request views of these hosts, in order."""
     return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
 
 
-def _all_answers(
+def all_answers(
     callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
 ) -> list[HostAnswer]:
     """Return what each host would get, in order. Hosts deleted since they were listed are omitted."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from administration.show import shown
+from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
 from domain.ranking import Gate
@@ -41,14 +43,15 @@ BOUNDS = {
     RefusalCode.DISK: NamedBound(True, _SIZE, "jobs ask for {} of disk space"),
     RefusalCode.CPUS: NamedBound(True, _COUNT, "jobs ask for {} CPUs"),
     RefusalCode.TOO_SLOW: NamedBound(False, in_words, "the delay bound is {}"),
-    RefusalCode.BELOW_GATE: NamedBound(True, _COUNT, "the gate is {}"),
+    RefusalCode.BELOW_GATE: NamedBound(True, _COUNT, "the gate {gate} is {}"),
 }
 OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.MEMORY: NamedBound(False, _SIZE, "this host offers {} of memory"),
     RefusalCode.DISK: NamedBound(False, _SIZE, "this host offers {} of disk space"),
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
-    RefusalCode.BELOW_GATE: NamedBound(False, _COUNT, "this host has a P of {}"),
+    RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
 }
+LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
     RefusalCode.MEMORY: "memory_bytes",
     RefusalCode.DISK: "disk_bytes",
@@ -125,12 +128,16 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """Values of `key` that let more hosts pass a check, least change first, and the same as a sentence."""
+    """Values of `key` that let more hosts pass a check, least change first, and the same as a sentence.
+
+    `asked` is the value in force, `set_to` the stored one, which is higher while a gate is lowered.
+    """
 
     key: str
     asked: float
     options: tuple[Option, ...]
     words: str
+    set_to: float
 
 
 def rounded(code: RefusalCode, value: float, *, down: bool) -> float:
@@ -170,10 +177,10 @@ def options_of(code: RefusalCode, ends: Sequence[float], *, falls: bool) -> tupl
     return tuple(one for one in found if one.passes)
 
 
-def suggestion_of(refused: Sequence[Iterable[Refusal]]) -> Suggestion | None:
+def suggestion_of(refused: Sequence[Iterable[Refusal]], settings: Mapping[str, Any] | None = None) -> Suggestion | None:
     """Return which value would help, given each host's refusals by one check. Of several, the closest counts.
 
-    Gates differ by job; only the gate that refuses most hosts is considered.
+    Gates differ by job; only the gate that refuses most hosts is considered. `settings` has the stored values.
     """
     found = [list(filter(None, map(compared, one))) for one in refused]
     keys = [host[0].key for host in found if host]
@@ -189,24 +196,27 @@ def suggestion_of(refused: Sequence[Iterable[Refusal]]) -> Suggestion | None:
     if not options:
         return None
     change = f"{'lower' if bound.falls else 'raise'} {key}"
-    return Suggestion(key, asked, options, f"{_in_words(bound, asked, options, 'host')}: {change}")
+    set_to = asked if settings is None else settings.get(key, asked)
+    present = bound.words(asked) if set_to == asked else f"{value_in_words(asked, set_to)} ({LOWERED})"
+    says = bound.says.format(present, gate=key.partition(".")[2])
+    return Suggestion(key, asked, options, f"{_in_words(bound, says, options, 'host')}: {change}", set_to)
 
 
-def _in_words(bound: NamedBound, present: float, options: Sequence[Option], one: str) -> str:
+def _in_words(bound: NamedBound, says: str, options: Sequence[Option], one: str) -> str:
     """Say the present value, and how many would pass with which other value."""
     first, *more = options
     others = "".join(f", {option.passes} with {bound.words(option.value)}" for option in more)
     with_first = f"{counted(first.passes, one)} would pass with {bound.words(first.value)}"
-    return f"{bound.says.format(bound.words(present))}; {with_first}{others}"
+    return f"{says}; {with_first}{others}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a number of things.
 
-    >>> counted(1, "host"), counted(2, "batch", "batches")
-    ('1 host', '2 batches')
+    >>> counted(1, "host"), counted(2, "batch", "batches"), counted(16523, "job")
+    ('1 host', '2 batches', '16\u202f523 jobs')
     """
-    return f"{count} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {one if count == 1 else many or one + 's'}".replace(",", "\u202f")
 
 
 # ------------------------------------------------------------------ one host
@@ -237,9 +247,9 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     if not found:
         return None
     code, has = found[0].code, max(one.has for one in found)
-    options = options_of(code, [one.asked for one in found], falls=False)
-    words = _in_words(OF_HOST[code], has, options, "group") if options else ""
-    return Suggestion(found[0].key, has, options, words) if options else None
+    options, bound = options_of(code, [one.asked for one in found], falls=False), OF_HOST[code]
+    words = _in_words(bound, bound.says.format(bound.words(has)), options, "group") if options else ""
+    return Suggestion(found[0].key, has, options, words, has) if options else None
 
 
 def host_conclusion(
@@ -255,7 +265,10 @@ def host_conclusion(
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
         return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
     if answer.refusals:
-        return f"Host {host_id} gets no work: {answer.refusals[0].detail}."
+        first_of_all = answer.refusals[0]
+        if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
+            return f"Host {host_id} is banned: {first_of_all.terms[-1]}."
+        return f"Host {host_id} gets no work: {first_of_all.detail}."
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host_id} would get nothing: {why}."
@@ -318,8 +331,8 @@ class CallingHosts:
     held_back: tuple[Condition, ...]
 
 
-def calling_hosts(answers: Sequence[HostAnswer]) -> CallingHosts:
-    """Return the figures of a sample, its conditions most frequent first."""
+def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None) -> CallingHosts:
+    """Return the figures of a sample, its conditions most frequent first. `settings` has the stored values."""
     taking = [one for one in answers if one.jobs]
     refused = [one for one in answers if not one.jobs]
     waits = [wait for one in refused if (wait := one.wait_s) is not None]
@@ -333,11 +346,11 @@ def calling_hosts(answers: Sequence[HostAnswer]) -> CallingHosts:
         sum(one.free_s <= 0.0 for one in taking),
         len(waits),
         free_s if math.isfinite(free_s) else None,
-        _conditions(refused),
+        _conditions(refused, settings),
     )
 
 
-def _conditions(refused: Sequence[HostAnswer]) -> tuple[Condition, ...]:
+def _conditions(refused: Sequence[HostAnswer], settings: Mapping[str, Any] | None) -> tuple[Condition, ...]:
     by_code: dict[RefusalCode, list[tuple[HostAnswer, list[Refusal]]]] = {}
     for host in refused:
         for code in dict.fromkeys(one.code for one in host.refusals):
@@ -349,7 +362,7 @@ def _conditions(refused: Sequence[HostAnswer]) -> tuple[Condition, ...]:
             sum(host.calls_per_hour for host, _ in hosts),
             hosts[0][1][0].detail,
             hosts[0][0].host_id,
-            suggestion_of([why for _, why in hosts]),
+            suggestion_of([why for _, why in hosts], settings),
         )
         for code, hosts in by_code.items()
     ]

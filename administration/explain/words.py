@@ -52,7 +52,7 @@ def _host(shown: Document) -> Iterator[str]:
             continue
         p = "none" if one["p"] is None else f"{one['p']:.3f}"
         yield f"{place}version {one['version']}, P {p} ({one['p_because']}), R_q = {one['slack_factor']:g} R"
-    yield "it would be sent:"
+    yield "it would be sent:" if shown["refused"] is None else "without this refusal it would be sent:"
     for one in shown["would_get"]:
         tight = "tight, " if one["tight"] else ""
         yield (

@@ -159,6 +159,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.FIRST_RESULTS: "first estimate after the first results",
     ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds ahead",
     ForecastState.FAILED: "no forecast: the model gave no answer",
+    ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
 }
 
 
@@ -276,7 +277,9 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
     if holds:
         yield "What delays it:"
     for hold in holds:
-        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}"
+        hosts = ", ".join(map(str, hold["host_ids"]))
+        mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
+        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}{mostly}"
 
 
 def terms_in_words(terms: Document | None) -> Iterator[str]:

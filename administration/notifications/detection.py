@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from administration.heartbeats import SILENT_S
-from administration.unschedulable import RefusedByAll, is_cut, refused_of
+from administration.unschedulable import RefusedByAll, unschedulable_batches
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.notifications import WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
 from domain.settings import NotificationSettings
-from domain.units import Instant, later
+from domain.units import Instant
 from store.notifications import FailureWindow, PostgresNotifications
 from store.process_reports import PostgresProcessReports
 from store.views import PostgresViews
@@ -54,9 +53,7 @@ class EventWatch:
         return [one for one in found if one.is_failing(self._settings())]
 
     async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
-        processes = await self._reports.since(later(now, -SILENT_S))
-        workers = [one for one in processes if one.kind == "worker"]
-        stuck = {} if is_cut(workers) else {one.batch_id: one for one in refused_of(workers, now=now) if one.is_certain}
+        stuck = await unschedulable_batches(self._reports, self._clock)
         batches = await self._views.batches_with(sorted(stuck)) if stuck else ()
         return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
 

@@ -24,6 +24,7 @@ from simulator.run import Case
 from simulator.services import AnyStore, CatalogueOfTheMoment, SimulatedTask
 from simulator.sweep import run_here
 
+LEAST_STEP = 0.002  # of the progress; far more often than a run counts as lost
 RELAX_EVERY_S = Seconds(600.0)  # simulated clients connect every few hours, so a tenth of the usual rate is enough
 
 
@@ -34,21 +35,35 @@ def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clo
 
 
 class ProgressWriter:
-    """Implements simulator.sweep.Watching: reports the progress of all runs together."""
+    """Implements simulator.sweep.Watching: reports the progress of all runs together.
+
+    Progress is the share of jobs that have ended, because jobs take the time: a day without any costs little.
+    """
 
     def __init__(self, cases: Sequence[Case], out: IO[str]) -> None:
-        self._cases = cases
         self._out = out
+        self._jobs = [max(1, sum(plan.jobs for plan in case.scenario.batches)) for case in cases]
         self._done = [0.0] * len(cases)
+        self._written = 0.0
 
     def moved(self, place: int, at: Instant) -> None:
-        scenario = self._cases[place].scenario
-        self._done[place] = min(1.0, (at - scenario.starts_at) / scenario.horizon_s)
-        write_line(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+        """Ignore the simulated time."""
+
+    def count_jobs(self, place: int, jobs: int) -> None:
+        self._done[place] = jobs / self._jobs[place]
+        if self._share() - self._written >= LEAST_STEP:
+            self._write()
 
     def over(self, place: int) -> None:
         self._done[place] = 1.0
-        write_line(self._out, {"done_fraction": sum(self._done) / len(self._done)})
+        self._write()
+
+    def _share(self) -> float:
+        return sum(self._done) / len(self._done)
+
+    def _write(self) -> None:
+        self._written = self._share()
+        write_line(self._out, {"done_fraction": self._written})
 
 
 def write_line(out: IO[str], message: Mapping[str, object]) -> None:
@@ -60,7 +75,11 @@ def main(given: IO[bytes], out: IO[str]) -> None:
     """Run the requested simulation."""
     try:
         work: RequestedRun = pickle.loads(given.read())  # noqa: S301  written by the worker that started this process
-        write_line(out, {"result": work.result(run_here(work.cases, simulated_tasks, ProgressWriter(work.cases, out)))})
+        progress = ProgressWriter(work.cases, out)
+        write_line(
+            out,
+            {"result": work.result(run_here(work.cases, simulated_tasks, progress, count_jobs=progress.count_jobs))},
+        )
     except MusterError as error:
         write_line(out, {"failure": str(error)})
 

@@ -176,7 +176,7 @@ def _or(value: float | None, usual: float) -> float:
 MOST_BATCHES = 200  # maximum number of waiting batches, first in order
 LEARN_S = 7 * DAY_S
 LEARN_FRACTION = 0.8  # of the hosts' capacity in that time
-MOST_TO_LEARN = 40  # jobs per host, enough for its statistics
+MOST_TO_LEARN = 12  # jobs per host and app: four times the results that ranking asks for
 LEAST_TO_LEARN = 4
 LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
 LEARNING = "learning"

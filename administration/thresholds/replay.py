@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
+from administration.thresholds.sizing import processor_s, replay_cost
 from domain.clock import Clock
 from domain.settings import Settings
 from simulator.metrics import Figures, as_json
@@ -24,7 +25,7 @@ from simulator.run import RULE, Case, Ran
 from simulator.sweep import compared
 from store.postgres import PostgresStore
 
-NOW, CHANGED = "as it is", "as changed"
+NOW, CHANGED = "present values", "changed values"
 MOST_ENDS = 20_000  # per side; charts show fewer
 
 Change = tuple[str, object, object]  # key, old value, new value
@@ -148,14 +149,18 @@ async def replay(
     """Prepare a replay. Raises InvalidInputError if no host was recently active or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
     before = recent.catalogue.settings
+    jobs = sum(plan.jobs for plan in recent.scenario.batches)
     return ThresholdReplay(
         {
             "scenario": recent.scenario.name,
             "rules": [NOW, CHANGED],
             "seeds": len(seeds),
             "changes": dict(changes),
-            "hosts": most_hosts,
+            "before": {key: before.as_mapping()[key] for key in changes},
+            "hosts": recent.sample.hosts,
+            "hosts_active": recent.sample.hosts_active,
             "days": days,
+            "processor_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,
         tuple((key, before.as_mapping()[key], value) for key, value in changes.items()),
@@ -171,7 +176,9 @@ async def start_replay(
     await runs.check_free()
     seeds = range(1, size.seeds + 1)
     work = await replay(store, clock, changes, seeds=seeds, most_hosts=size.hosts, days=size.days)
-    return await runs.start(work, who=who)
+    slower = (await replay_cost(store, clock)).slower
+    asked = {**work.asked, "estimated_s": slower * cast("float", work.asked["processor_s"])}
+    return await runs.start(replace(work, asked=asked), who=who)
 
 
 def _cases(recent: Recent, seeds: Sequence[int], settings: Settings, changes: Changes) -> tuple[Case, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any  # the values of a JSON document
+from typing import TYPE_CHECKING, Any, cast  # the values of a JSON document
 
+from administration.thresholds.conclusion import conclusion_of
 from domain.formatting import in_words
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def replayed_in_words(found: Replayed) -> str:
         f"{sample.hosts} of {sample.hosts_active} recently active hosts, and {sample.jobs} of the "
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
-    return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), simulated))
+    now, changed = found.as_json()["now"], found.as_json()["changed"]
+    concluded = conclusion_of(cast("Mapping[str, Any]", now), cast("Mapping[str, Any]", changed)).words
+    return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), concluded, simulated))
 
 
 def _change(key: str, before: object, after: object) -> str:

@@ -40,8 +40,8 @@ class Work(Transport):
     async def batches(self, *, limit: int | None = 100, **chosen: object) -> list[shapes.BatchShown]:
         """Return batches, newest first; all batches if `limit` is None.
 
-        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, q (a part of the name) and sort, as the
-        API's `list_batches` defines them.
+        `chosen`: state, qos, app, submitter, account, queue, at_risk, blocked, failed, q (a part of the name) and sort,
+        as the API's `list_batches` defines them.
         """
         return await self._list("batches", "batches", limit=limit, query=chosen)
 

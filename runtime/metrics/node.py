@@ -5,6 +5,7 @@ The port responds even if no worker does, which is when monitoring needs it most
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import tempfile
@@ -54,6 +55,16 @@ class NodeStatus:
         sources = (of_process(clock.now(), muster_version()), lambda: of_children(children))
         self.reporter = Reporter(SUPERVISOR, self._board, sources, clock)
         self.pages = StatusPages(self._board, self._troubles, clock)
+
+    @asynccontextmanager
+    async def reporting(self) -> AsyncIterator[None]:
+        """Report the supervisor's metrics inside the block, and once more before it is left and the directory goes."""
+        measuring = asyncio.create_task(self.reporter.run())
+        try:
+            yield
+        finally:
+            measuring.cancel()
+            await asyncio.wait([measuring])
 
     def _troubles(self) -> dict[str, str]:
         heard_at = {one.process: one.at for one in self._board.all()}

@@ -1,3 +1,17 @@
+-- name: active_callers
+-- Purpose: return the look-up keys of recently active hosts, and their number.
+-- Arguments: $1 since when a host has called, $2 limit.
+-- Result: callers, in an order independent of their properties, each with active, the number of hosts that called since.
+SELECT
+    host.host_id, host.host_cpid, host.last_rpc_at, host.rpc_interval_s, volunteer.authenticator_hash,
+    (count(*) OVER ())::int AS active
+FROM host
+JOIN volunteer USING (volunteer_id)
+WHERE host.last_rpc_at >= $1::double precision
+ORDER BY hashint8(host.host_id), host.host_id
+LIMIT $2::int;
+
+
 -- name: active_hosts
 -- Purpose: return recently active hosts: their equipment (sql/equipment_of_hosts.sql) and their request rate. In any
 --   order.
@@ -176,6 +190,53 @@ SELECT
     (count(*) FILTER (WHERE $1 - last_rpc_at > greatest($3::double precision, $4::double precision * rpc_interval_s)))::int AS silent
 FROM host
 WHERE last_rpc_at >= $2::double precision;
+
+
+-- name: hosts_that_fail
+-- Purpose: return hosts most of whose recent results failed, most failures first. Banned hosts are left out.
+-- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
+--   $4 fraction of them that must have failed, $5 limit.
+-- Result: host_id, failures, results: of the instances that the host has had since then and that have ended.
+WITH failed AS MATERIALIZED (
+    SELECT host_id
+    FROM instance
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $1
+    ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
+    LIMIT $2
+)
+SELECT often.host_id, recent.failures, recent.results
+FROM (
+    SELECT host_id FROM failed GROUP BY host_id HAVING count(*) >= $4::double precision * $3::int
+) AS often
+JOIN host ON host.host_id = often.host_id
+CROSS JOIN LATERAL (
+    SELECT
+        count(*)::int AS results,
+        (count(*) FILTER (WHERE ended.state IN ('failed', 'invalid', 'timed_out')))::int AS failures
+    FROM (
+        SELECT instance.state
+        FROM instance
+        WHERE instance.volunteer_id = host.volunteer_id
+            AND instance.sent_at >= $1
+            AND instance.state NOT IN ('unsent', 'in_progress', 'cancelled')
+            AND instance.state <> 'aborted'
+            AND instance.host_id = host.host_id
+        ORDER BY instance.sent_at DESC
+        LIMIT $2
+    ) AS ended
+) AS recent
+WHERE recent.results >= $3::int
+    AND recent.failures >= $4::double precision * recent.results
+    AND NOT EXISTS (
+        SELECT
+        FROM restriction
+        WHERE restriction.max_jobs = 0
+            AND (restriction.kind, restriction.name) IN (
+                ('host', host.host_id::text), ('volunteer', host.volunteer_id::text)
+            )
+    )
+ORDER BY recent.failures DESC, often.host_id
+LIMIT $5;
 
 
 -- name: last_sample

@@ -57,9 +57,12 @@ RETURNING simulation_id;
 
 -- name: list_processes
 -- Purpose: return the latest reports of processes.
--- Arguments: $1 since when.
+-- Arguments: $1 since when, $2 of which kind, null for all.
 -- Result: reports by kind and name.
-SELECT name, kind, reported_at, report FROM process_report WHERE reported_at >= $1 ORDER BY kind, name;
+SELECT name, kind, reported_at, report
+FROM process_report
+WHERE reported_at >= $1 AND kind = coalesce($2::text, kind)
+ORDER BY kind, name;
 
 
 -- name: list_simulations

@@ -38,6 +38,17 @@ SELECT key, value FROM setting ORDER BY key;
 SELECT value FROM setting WHERE key = $1 FOR UPDATE;
 
 
+-- name: project_pause
+-- Purpose: return who paused the project, and why.
+-- Arguments: none.
+-- Result: the change of project.down; no row when the project is not paused.
+SELECT audit_id, key, from_value, to_value, changed_at, changed_by, why
+FROM setting_audit
+WHERE key = 'project.down' AND EXISTS (SELECT 1 FROM setting WHERE key = 'project.down' AND value = 'true'::jsonb)
+ORDER BY audit_id DESC
+LIMIT 1;
+
+
 -- name: upsert_setting
 -- Purpose: change a setting.
 -- Arguments: $1 key, $2 value (JSON).

@@ -245,10 +245,10 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 
 -- name: active_batches_sorted
 -- Purpose: return selected active batches in some order. It reads all active batches, from their index, and keeps the first.
--- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
+-- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end, failed), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
 --   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
 --   $11 queue (null: any), $12 text, $13 time at which their deadlines are missed or at risk (null: any), $14 only those over a limit,
---   $15 batch_ids (null: all).
+--   $15 batch_ids (null: all), $16 only those with failed jobs.
 -- Result: batch_id in order.
 SELECT keyed.batch_id
 FROM (
@@ -261,6 +261,7 @@ FROM (
                 WHEN 'deadline' THEN deadline_at
                 WHEN 'expected_end' THEN completion_q50_at
                 WHEN 'latest_end' THEN completion_q90_at
+                WHEN 'failed' THEN (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id)
             END,
             'Infinity'::double precision
         ) AS first,
@@ -285,6 +286,7 @@ FROM (
         )
         AND (NOT $14::boolean OR hold IS NOT NULL)
         AND ($15::bigint[] IS NULL OR batch_id = ANY($15))
+        AND (NOT $16::boolean OR (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0)
 ) AS keyed
 WHERE (keyed.first, keyed.second, $2::int * keyed.batch_id) > ($3::double precision, $4::double precision, $2::int * $5::bigint)
 ORDER BY keyed.first, keyed.second, $2::int * keyed.batch_id
@@ -326,7 +328,8 @@ UNION ALL
 -- name: batches_by_id
 -- Purpose: return selected batches in order of id.
 -- Arguments: $1 batch_id after which to continue, $2 whether in descending order, $3 limit, $4 state, $5 qos, $6 app_id, $7 submitter_id,
---   $8 account_id, $9 queue (null: any), $10 text, $11 the last batch_id to look at (null: none).
+--   $8 account_id, $9 queue (null: any), $10 text, $11 the last batch_id to look at (null: none), $12 only those with
+--   failed jobs.
 -- Result: batch_id in order.
 (
     SELECT batch_id
@@ -340,6 +343,7 @@ UNION ALL
         AND ($8::int IS NULL OR account_id = $8)
         AND ($9::text IS NULL OR queue = $9)
         AND strpos(lower(name), $10) > 0
+        AND (NOT $12::boolean OR (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0)
     ORDER BY batch_id DESC
     LIMIT $3
 )
@@ -356,6 +360,7 @@ UNION ALL
         AND ($8::int IS NULL OR account_id = $8)
         AND ($9::text IS NULL OR queue = $9)
         AND strpos(lower(name), $10) > 0
+        AND (NOT $12::boolean OR (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0)
     ORDER BY batch_id
     LIMIT $3
 );
@@ -605,7 +610,8 @@ LIMIT $4;
 -- Purpose: return selected hosts in some order. It reads all hosts.
 -- Arguments: $1 sort key (id, last_contact, cpus, memory, availability), $2 1 or -1 for descending, $3 key and $4 host_id after which to
 --   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 platform, $8 label,
---   $9 e-mail of the volunteer in lower case (empty: any).
+--   $9 e-mail of the volunteer in lower case (empty: any), $10 text in lower case (empty: any): the host's or the volunteer's
+--   name contains it, or it is the host's address or the volunteer's e-mail address.
 -- Result: host_id and key, in order.
 SELECT keyed.host_id, keyed.key
 FROM (
@@ -624,6 +630,13 @@ FROM (
         AND ($7::text = '' OR $7 = ANY(platforms))
         AND ($8::text = '' OR $8 = ANY(labels))
         AND ($9::text = '' OR volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $9))
+        AND (
+            $10::text = '' OR strpos(lower(domain_name), $10) > 0 OR network = $10
+            OR volunteer_id = ANY(ARRAY(
+                SELECT volunteer.volunteer_id FROM volunteer
+                WHERE $10 <> '' AND (volunteer.email = $10 OR strpos(lower(volunteer.name), $10) > 0)
+            ))
+        )
 ) AS keyed
 WHERE (keyed.key, $2::int * keyed.host_id) > ($3::double precision, $2::int * $4::int)
 ORDER BY keyed.key, $2::int * keyed.host_id

@@ -177,7 +177,9 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
         )
         for kind, name in (("account", "default"), ("submitter", "default"), ("", "")):
             form = {"kind": kind, "name": name, "why": "a new year"}
-            _, where, _ = await grace.post("/accounts/reset", form, form="/accounts")
+            status, _, page = await grace.post("/accounts/reset", form, form="/accounts")
+            assert (status, 'name="sure"' in page, name in page) == (200, True, True)
+            _, where, _ = await grace.post("/accounts/reset", {**form, "sure": "yes"}, form="/accounts")
             assert where.endswith("said=usage")
     acts = await server.store.access.acts(ActChoice(what="reset_usage"), limit=9)
     assert [one.target for one in acts] == ["", "submitter default", "account default"]

@@ -54,5 +54,5 @@ async def test_console_shows_items_and_filters_batches(pi: LiveServer) -> None:
 
     assert {status for status, _ in pages.values()} == {200}
     for place in ("/", "/attention"):
-        assert not missing(pages[place][1], "batch 2 urgent", "batches/2/why", "3 of 3 jobs")
+        assert not missing(pages[place][1], "batch 2 urgent", "batches/2/why", 'batches/2"', "3 of 3 jobs")
     assert "urgent" in pages["/batches?state=attention"][1] and "calm" not in pages["/batches?state=attention"][1]

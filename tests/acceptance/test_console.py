@@ -101,12 +101,14 @@ class Browser:
         async with self.http.post(self.root + path, data={"csrf": token, **fields}) as response:
             return response.status, response.url.path_qs, await response.text()
 
-    async def post_many(self, chosen: list[tuple[str, str]], fields: dict[str, str]) -> tuple[int, str, str]:
+    async def post_many(
+        self, chosen: list[tuple[str, str]], fields: dict[str, str], query: str = ""
+    ) -> tuple[int, str, str]:
         """Send the form around the list of batches with some of them selected."""
         found = re.search(r'name="csrf" value="([0-9a-f]+)"', (await self.get("/batches"))[1])
         assert found is not None
         data = [("csrf", found[1]), *chosen, *fields.items()]
-        async with self.http.post(f"{self.root}/batches/selected", data=data) as response:
+        async with self.http.post(f"{self.root}/batches/selected{query}", data=data) as response:
             return response.status, response.url.path_qs, await response.text()
 
 
@@ -253,7 +255,10 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         change = {"what": "change", "user_priority": "-7", "level": "", "queue": ""}
         assert (await vera.post_many(chosen, change))[0] == 403
-        assert (await grace.post_many([], change))[0] == 422
+        status, _, page = await grace.post_many([], change, "?state=active")
+        bulk = page[page.index('class="bulk"') :]
+        assert (status, "selected?state=active" in page, 'class="bad"' in bulk) == (422, True, True)
+        assert (await grace.post_many([], change, "?state=gone"))[0] == 422
         assert (await grace.post_many(chosen, {**change, "user_priority": ""}))[0] == 422
         assert (await grace.post_many(chosen, change))[0] == 200
         batches = [await server.store.views.batch(one) for one in ids]

@@ -105,8 +105,13 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert "/simulate/1" in where, page[:4000]
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
-    assert status == 200 and "as changed" in page and "deadline.p_tight" in page
-    assert list(await grace_server.store.settings.settings()) == ["project.url"]
+        assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
+        assert list(await grace_server.store.settings.settings()) == ["project.url"]
+        _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")
+        assert "/percentiles?" in where
+        assert 'id="h-save"' not in (await grace.get("/simulate/1"))[1]
+    assert (await grace_server.store.settings.settings())["deadline.p_tight"] == 0.8
     assert (OPERATOR, "simulate") in [(one.who, one.what) for one in await grace_server.store.access.acts(limit=9)]
 
 
@@ -149,3 +154,20 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
     assert act.detail == {"level": "expedite", "was": {"level": "normal"}}
+
+
+async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: LiveServer) -> None:
+    old = {"scenario": "recent", "rules": ["now", "then"], "seeds": 1, "changes": {"deadline.p_tight": 0.8}}
+    now = grace_server.clock.now()
+    await grace_server.store.simulations.add(old, who=OPERATOR, now=now, heard_since=now, most=1)  # of an older version
+    await grace_server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
+    await add_person(grace_server, "vera", Role.VIEWER)
+    await add_person(grace_server, "ben", Role.SUBMITTER, "ben")
+    for name in ("vera", "ben", OPERATOR):
+        async with a_browser(grace_server, name) as browser:
+            pages = ("/", "/batches", "/batches/1", "/hosts/1", "/unschedulable", "/simulate", "/accounts", "/tokens")
+            texts = [(await browser.get(path))[1] for path in pages]
+            links = {one for text in texts for one in re.findall(r'href="[^"]*/console(/[^"#]*)"', text)}
+            wanted = {one.replace("&amp;", "&") for one in links if "/static/" not in one and "as=csv" not in one}
+            refused = [path for path in sorted(wanted) if (await browser.get(path))[0] != 200]
+            assert refused == [], name

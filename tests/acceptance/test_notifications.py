@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from administration.accounts import AccountKeys
 from administration.mail import Mailer
 from administration.notifications.delivery import Deliverer
 from administration.notifications.webhook import Webhooks
+from administration.unschedulable import RefusedByAll, refused_as_json
 from domain.access import Right, Role
 from domain.notifications import MOST_ATTEMPTS, UNCONFIRMED_S
 from domain.settings import MailSettings, Settings
@@ -227,21 +229,13 @@ async def test_work_that_every_host_refuses_is_an_event(told: LiveServer) -> Non
         await subscribe(told, hook.url)
         batch_id = await told.submit()
         now = told.clock.now()
-        row: dict[str, Any] = {
-            "batch_id": batch_id,
-            "job_class_id": 1,
-            "urgent": False,
-            "waiting": 3,
-            "hosts": 2,
-            "rotated_out": False,
-        }
-        row |= {"codes": {"disk": 2}, "since_at": now}
-        await told.store.process_reports.note(
-            "a", "worker", {"unrunnable": [row | {"more_hosts": 3, "more_s": 9.0}]}, now=now
-        )
+        refused = RefusedByAll(batch_id, 1, False, 3, 2, (("disk", 2),), now, rotated_out=False)
+        worker = {"unrunnable": [refused_as_json(refused) | {"since_at": now}]}
+        await told.store.process_reports.note("a", "worker", worker, now=now)
         await notify(told)
         assert hook.kept == []
-        await told.store.process_reports.note("a", "worker", {"unrunnable": [row]}, now=now)
+        judged = {"unschedulable": [refused_as_json(replace(refused, active_hosts=2))], "able": []}
+        await told.store.process_reports.note("b", "background", {"judged": judged, "duties": []}, now=now)
 
         await notify(told)
         await notify(told)

@@ -14,6 +14,7 @@ from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
 from tests.builders import NOW
+from tests.facts import missing
 from tests.worlds import a_registered_host
 
 BACK = {"back": "page"}
@@ -37,6 +38,10 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         assert await host.ask(1) == []
         explained = await server.create("GET", f"/explain/host/{host.host_id}")
         assert explained["refused"]["code"] == "banned"
+        assert explained["verdict"].count("no work") == 0 and "wrong results" in explained["verdict"]
+        _, page = await grace.get(f"{form}/why")
+        heading = re.findall(r'id="h-get">([^<]*)<', page)[0]
+        assert ("ban" in heading, "1 job" in heading) == (True, True)
         _, page = await vera.get(form)
         assert "wrong results" in page and "ada@example.org" not in page
         assert (await vera.post("/restrictions/lift", fields, form=form))[0] == 403
@@ -52,6 +57,24 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
     assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_every_page_says_that_the_project_is_paused(server: LiveServer) -> None:
+    await add_operator(server)
+    await add_person(server, "vera", Role.VIEWER)
+    await server.add_app()
+    batch = f"/batches/{await server.submit()}"
+    pages = ("/", "/attention", "/batches", batch, "/hosts", "/restrictions")
+    async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
+        assert "restricted" not in (await vera.get("/"))[1]
+        await grace.post("/restrictions", {"kind": "project", "why": "disk swap"})
+        for path in pages:
+            for browser, resumes in ((grace, True), (vera, False)):
+                banner = re.findall(r'id="pause".*', (await browser.get(path))[1])[0]
+                told = (OPERATOR in banner, "disk swap" in banner, "/restrictions/lift" in banner)
+                assert told == (True, True, resumes), path
+        await grace.post("/restrictions/lift", {"kind": "project"}, form="/batches")
+        assert "disk swap" not in (await grace.get("/"))[1]
 
 
 async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> None:
@@ -83,9 +106,9 @@ async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> N
         ("host", "seven", "x", "0"): (422, "ban", "name"),
         ("volunteer", "1", " ", "0"): (422, "ban", "why"),
         ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
-        ("queue", "none", "x", "0"): (422, "pause", "name"),
+        ("queue", "none", "x", "0"): (422, "pause", "target"),
         ("project", "", " ", "0"): (422, "pause", "why"),
-        ("batch", "9", "x", "0"): (404, "pause", "name"),
+        ("batch", "9", "x", "0"): (404, "pause", "target"),
         ("queue", "normal", "x", "5"): (422, "pause", ""),
     }
     async with a_browser(server, OPERATOR) as grace:
@@ -232,10 +255,32 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/batches/1")
-            assert ("full disk" in page) == (fields["kind"] == "batch")
+            assert "full disk" in page
             await grace.post("/restrictions/lift", fields)
             await server.feed()
             assert len(await host.ask(1)) == 1, fields
+
+
+async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.feed()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/restrictions")
+        targets = re.findall(r'<option value="(\w+:[^"]*)"', page)
+        assert set(targets) >= {"project:", "app:pi", "queue:normal"}
+        status, _, page = await grace.post("/restrictions", {"target": "app:pi", "why": " "})
+        assert (status, 'value="app:pi" selected' in page) == (422, True)
+        for target in targets:
+            assert (await grace.post("/restrictions", {"target": target, "why": "full disk"}))[0] == 200
+
+    paused = {f"{one.kind}:{'pi' if one.kind == 'app' else one.name}" for one in await restricted(server)}
+    assert {"project:", *paused} == set(targets)
+    assert (await server.store.settings.settings())["project.down"] is True
+
+
+async def restricted(server: LiveServer) -> list[Restriction]:
+    return list(await server.store.restrictions.restrictions())
 
 
 async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveServer) -> None:
@@ -245,8 +290,10 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     await server.submit(jobs={"count": 4})
     path = "/apps/pi/versions/1"
     async with a_browser(server, OPERATOR) as grace:
-        _, where, _ = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version" in where
+        _, page = await grace.get(path)
+        assert missing(page, "only version of pi", "4 unsent instances of 1 active batch") == []
+        _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
+        assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
         await server.feed()
         assert await host.ask(1) == []
         assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422

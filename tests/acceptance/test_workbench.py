@@ -17,6 +17,7 @@ from domain.units import BatchId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import Browser, a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
+from tests.facts import missing
 from tests.stores import batches_of
 from transfer.keys import load_keys
 
@@ -74,6 +75,7 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
     async with a_browser(server, "ben") as ben:
         status, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
         assert status == 200 and "3 jobs of pi" in page, page
+        assert missing(page, "as fast as possible", "ben, account default", "--n 1", "b.toml, t.csv") == []
         assert await batches_of(server.store, limit=9) == []
         _, where, page = await submit_checked(ben, page)
         assert "/batches/1?said=submitted" in where, page
@@ -120,6 +122,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")}, ("t.csv, line 5", "fpops_est", "many")),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
+        ({"batch": ("b.toml", TOML)}, ("b.toml", "anything.csv", "Table of jobs")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
         ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
         ({"batch": ("b.toml", "#" * 500_000)}, ("batch: expected at most",)),

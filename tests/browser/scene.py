@@ -103,6 +103,6 @@ async def tell(server: LiveServer) -> None:
         await worker.parts.catalogue.refresh_once()
         await worker.parts.heartbeat.write_once()
     for duty in server.background.duties:
-        if duty.name in ("ordering", "estimator", "validator", "samples"):
+        if duty.name in ("ordering", "estimator", "validator", "samples", "unschedulable work"):
             await duty.step()
     await server.background.heartbeat.write_once()

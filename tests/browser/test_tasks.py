@@ -21,7 +21,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     await tab.sign_in()
     await tab.page.get_by_role("link", name="Batches", exact=True).click()
     await expect(tab.page.get_by_role("heading", name="Batches")).to_be_visible()
-    await tab.page.get_by_role("link", name="Submit a batch").first.click()
+    await tab.page.get_by_role("link", name="Submit with a form").first.click()
     await tab.page.get_by_label("Batch name").fill("my first")
     await tab.page.get_by_label("Jobs", exact=True).fill("8")
     await tab.page.get_by_label("Size (Gflop)").fill("10")
@@ -83,7 +83,7 @@ async def test_threshold_is_previewed_and_rules_are_compared(server: LiveServer,
     await expect(tab.page.get_by_role("heading", name="Preview")).to_be_visible()
     changed = tab.page.get_by_role("row", name=re.compile(r"p_tight 0\.9 → 0\.6"))
     await expect(changed).to_contain_text("hosts")
-    await expect(tab.page.get_by_label("Simulated days")).to_have_value("14")
+    await expect(tab.page.get_by_label("Simulated days")).to_have_value("3")
     await expect(tab.page.get_by_role("button", name="Simulate this on my project")).to_be_visible()
     await tab.picture("threshold-preview")
     assert (await server.store.settings.settings()).get("deadline.p_tight") is None

@@ -75,6 +75,24 @@ async def test_hosts_are_listed_newest_first_and_by_volunteer(store: Store) -> N
     assert ids(await pages(store, HostChoice(email="stranger@example.org"))) == [[]]
 
 
+async def test_hosts_are_found_by_their_name_and_owner(store: Store) -> None:
+    ada = await a_registered_host(store, domain_name="Larch-007")
+    bob = await a_registered_host(store, domain_name="birch_7")
+    [record] = [
+        one for one in await store.volunteers.volunteers() if one.volunteer.volunteer_id == ada.host.volunteer_id
+    ]
+
+    for text, found in (
+        ("larch", [ada.host_id]),
+        ("CH", [bob.host_id, ada.host_id]),
+        ("_7", [bob.host_id]),
+        ("%", []),
+        (record.email.upper(), [ada.host_id]),
+    ):
+        assert ids(await pages(store, HostChoice(text=text), limit=9)) == [found], text
+    assert ids(await pages(store, HostChoice(text="ch"))) == [[bob.host_id], [ada.host_id]]
+
+
 async def test_a_listed_host_comes_with_what_it_has_and_what_it_did(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=4)

@@ -79,6 +79,17 @@ async def test_the_hosts_that_called_last_come_first(store: Store) -> None:
     assert (await store.insight.recent_callers(1))[0] == await store.insight.caller(hosts[0].host_id)
 
 
+async def test_active_callers_are_counted_beyond_the_limit(store: Store) -> None:
+    hosts = [await a_caller(store, seconds) for seconds in (30.0, 10.0, 20.0, -99.0)]
+
+    some, active = await store.insight.active_callers(2, active_since=NOW)
+    every, _ = await store.insight.active_callers(9, active_since=NOW)
+
+    assert (len(some), active) == (2, 3)
+    assert {one.host_id for one in every} == {one.host.host_id for one in hosts[:3]} and [*every[:2]] == [*some]
+    assert await store.insight.active_callers(2, active_since=later(NOW, 99.0)) == ([], 0)
+
+
 async def test_a_standing_has_everything_a_percentile_is_made_of(store: Store) -> None:
     version = await a_registered_version(store)
     batch = await a_submitted_batch(store)

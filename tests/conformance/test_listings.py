@@ -26,7 +26,7 @@ from domain.views import (
 from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
-from tests.conformance.to_settle import valid
+from tests.conformance.to_settle import failed, valid
 from tests.stores import Store
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
@@ -106,6 +106,19 @@ async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store
         (BatchChoice(app_id=ruled.app_id, submitter_id=ruled.submitter_id), [other, ruled]),
     ):
         assert await pages(store, BatchSort.NEWEST, choice) == [batch.batch_id for batch in chosen], choice
+
+
+async def test_batches_are_listed_by_their_failed_jobs(store: Store) -> None:
+    host = await a_registered_host(store)
+    none, two, one = [await a_submitted_batch(store, jobs=2) for _ in range(3)]
+    for batch in (two, two, one):
+        await report(store, host, a_report(await a_sent_instance(store, batch.batch_id, host), to_state=S.FAILED))
+        await store.unsettled.settle([failed(facts) for facts in await store.unsettled.unsettled(9, now=NOW)])
+
+    few = [one.batch_id, two.batch_id]
+    assert await pages(store, BatchSort.NEWEST, BatchChoice(failed=True)) == few
+    assert await pages(store, BatchSort.OLDEST, BatchChoice(BatchState.ACTIVE, failed=True)) == [one.batch_id]
+    assert await pages(store, BatchSort.FAILED) == [none.batch_id, one.batch_id]
 
 
 async def test_a_selected_list_looks_at_few_batches_per_page(store: Store) -> None:

@@ -255,12 +255,13 @@ BY_KEY = {  # query -> the indexes it must use
     "finished_outputs": {"finished_instance_2027_01_pkey"},
     "batch_names": {"batch_pkey"},
     "whose_batches": {"batch_pkey"},
-    "batches_by_id": {"batch_pkey"},
-    "active_batches_sorted": {"batch_in_order"},
+    "batches_by_id": {"batch_pkey", "batch_count_pkey"},
+    "active_batches_sorted": {"batch_in_order", "batch_count_pkey"},
     "active_counts": {"batch_in_order"},
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
     "batches_in_need": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
+    "hosts_that_fail": {"instance_failed", "instance_of_volunteer", "host_pkey"},
     "failing_versions": {"instance_failed", "host_app_version_by_version"},
     "upkeep": {"job_todo_in_order"},
     "instances_of_batch": {"instance_of_batch", "instance_fresh", "instance_pkey"},
@@ -405,6 +406,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",
+    "active_callers": "once a minute while hosts refuse work: active hosts, on a separate connection",
 }
 
 SMALL = {  # reads no large table
@@ -584,6 +586,7 @@ SMALL = {  # reads no large table
     "update_submitter_shares",
     "upsert_app_forecast",
     "upsert_plan_class",
+    "project_pause",
     "upsert_setting",
     "write_sample",
     "add_percentile_table",
@@ -770,7 +773,7 @@ async def test_a_search_for_batches_reads_one_stretch(dsn: str) -> None:
     connection = await asyncpg.connect(dsn, server_settings=SESSION)
     await connection.execute(OTHER_BATCHES)
     await connection.execute("ANALYZE batch")
-    values = ["1500", "true", "50", *["NULL"] * 6, "'no such name'", "1401"]
+    values = ["1500", "true", "50", *["NULL"] * 6, "'no such name'", "1401", "false"]
     query = load("batches_by_id")
     for number in range(len(values), 0, -1):
         query = query.replace(f"${number}", values[number - 1])

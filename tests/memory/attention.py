@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from domain.attention import LOOKED_AT, BatchesInNeed, FailingVersion, HostContacts, Upkeep
+from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import BatchState
 from domain.forecasts import risk_of
 from domain.units import Instant, Seconds
@@ -33,6 +33,11 @@ class MemoryAttention:
         return BatchesInNeed([one.batch_id for one in found[:limit]], len(found))
 
     async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
+        return []
+
+    async def hosts(
+        self, *, since: Instant, results: int, failing_fraction: float, limit: int
+    ) -> Sequence[FailingHost]:
         return []
 
     async def contacts(self, *, now: Instant, since: Instant, silence_s: Seconds, intervals: float) -> HostContacts:

@@ -51,6 +51,10 @@ class MemoryInsight(store.memory.waiting.MemoryInsight):
         latest = sorted(self._work.hosts.values(), key=lambda one: (-one.host.last_rpc_at, -one.host.host_id))
         return [self._caller(stored) for stored in latest[:limit]]
 
+    async def active_callers(self, limit: int, *, active_since: Instant) -> tuple[Sequence[Caller], int]:
+        active = [one for one in self._work.hosts.values() if one.host.last_rpc_at >= active_since]
+        return [self._caller(stored) for stored in active[:limit]], len(active)
+
     async def caller(self, host_id: HostId) -> Caller:
         stored = self._work.hosts.get(host_id)
         if stored is None:
@@ -260,7 +264,7 @@ class MemoryHostLists:
         return HostList(shown, place, last[-1][0] if shown and len(last) == looked_at else None)
 
     def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
-        if choice.sort is not HostSort.NEWEST:
+        if choice.text or choice.sort is not HostSort.NEWEST:
             return self._sorted(choice, after, limit)
         every = self._before(after)
         bounded = not choice.email and (choice.kind is HostKind.SILENT or choice.platform or choice.label)
@@ -284,9 +288,11 @@ class MemoryHostLists:
         return HostList(shown, found[limit - 1] if len(found) > limit else None)
 
     def _is_selected(self, host: Host, choice: HostChoice) -> bool:
-        owner = self._registry.volunteer_ids_by_email.get(choice.email.lower())
+        by_email, text = self._registry.volunteer_ids_by_email, choice.text.lower()
+        named = f"{host.domain_name}\n{self._registry.volunteers[host.volunteer_id].volunteer.name}".lower()
         return (
-            (not choice.email or host.volunteer_id == owner)
+            (not choice.email or host.volunteer_id == by_email.get(choice.email.lower()))
+            and (not text or text in named or host.volunteer_id == by_email.get(text))
             and (choice.kind is not HostKind.SILENT or host.last_rpc_at < choice.since)
             and (not choice.platform or choice.platform in host.platforms)
             and (not choice.label or choice.label in host.labels)

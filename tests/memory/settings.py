@@ -35,8 +35,8 @@ class MemoryProcessReports:
         if known is None or known.reported_at <= now:
             self._reports[name] = ProcessReport(name, kind, now, dict(report))
 
-    async def since(self, at: Instant) -> Sequence[ProcessReport]:
-        recent = [one for one in self._reports.values() if one.reported_at >= at]
+    async def since(self, at: Instant, *, kind: str | None = None) -> Sequence[ProcessReport]:
+        recent = [one for one in self._reports.values() if one.reported_at >= at and kind in (None, one.kind)]
         return sorted(recent, key=lambda one: (one.kind, one.name))
 
     async def duty_deadlines(self, since: Instant) -> Mapping[str, Instant]:

@@ -211,6 +211,7 @@ def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
         and (one.hold is not None or not choice.blocked)
         and choice.text.lower() in one.new.name.lower()
         and (choice.ids is None or one.batch_id in choice.ids)
+        and (one.as_batch().counts.jobs_failed > 0 or not choice.failed)
     )
 
 

@@ -79,14 +79,15 @@ function sortAgain(table) {
 // ------------------------------------------------ filtering long tables
 const MANY = 20;
 
-// A paged list has the page's form as its filter, because it is longer than the rows shown.
-function isChosen(table) {
-  return Boolean(document.querySelector("form[data-instant]") && table.closest("[data-live]"));
+// A page with a search has no second filter: its list may be longer than the rows shown.
+function isSearched() {
+  return document.querySelector("form[role=search]") !== null;
 }
 
 function filterable(root) {
+  if (isSearched()) return;
   for (const table of root.querySelectorAll("table[data-sortable]")) {
-    if (table.tBodies[0].rows.length <= MANY || table.filter || isChosen(table)) continue;
+    if (table.tBodies[0].rows.length <= MANY || table.filter) continue;
     addFilter(table);
   }
 }

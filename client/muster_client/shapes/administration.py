@@ -311,7 +311,8 @@ class SessionsEnded(TypedDict):
 
 
 class AttentionItemShown(TypedDict):
-    """Something that an operator should look at. `severe`: users are affected now. `link`: page below the console.
+    """Something that an operator should look at. `severe`: users are affected now. `link`: page below the console about
+    the subject; `why`: the page that explains it, or "".
 
     `since_at`: when it began, null if unknown. `figures`: the numbers of the sentence. `batch_id`: null if it is not
     about a batch.
@@ -321,6 +322,7 @@ class AttentionItemShown(TypedDict):
     severe: bool
     subject: str
     link: str
+    why: str
     sentence: str
     remedy: str
     since_at: float | None

@@ -206,11 +206,13 @@ class OptionShown(TypedDict):
 class SuggestionShown(TypedDict):
     """Values of `key`, a field of the jobs or a setting, that let more hosts pass a check; the least change first.
 
-    `asked` is the present value; `words` has the same as a sentence.
+    `asked` is the value in force and `set_to` the value set, which differs while a gate is temporarily lowered; `words`
+    has the same as a sentence.
     """
 
     key: str
     asked: float
+    set_to: float
     options: list[OptionShown]
     words: str
 

@@ -234,9 +234,11 @@ class SimulationShown(TypedDict):
 
 
 class RefusedShown(TypedDict):
-    """A kind of slot of a batch that all recent hosts refused, over all workers. Each slot and each host counts once;
-    `codes` counts hosts by the latest reason at each worker. Unless `more_hosts` or `more_s` is 0, this is not certain
-    yet: it counts as unschedulable after this many more refusals or seconds.
+    """A kind of slot of a batch that no host runs. Each slot and each host counts once; `codes` counts hosts by reason.
+
+    `is_certain`: it is unschedulable, because none of `hosts` of the `active_hosts` of the last day can run it.
+    Otherwise, the hosts are those that asked and refused it so far; it is judged after `more_hosts` more refusals or
+    `more_s` more seconds. `queue_needs`: the condition of its queue that hosts do not meet.
     """
 
     batch_id: int
@@ -249,6 +251,9 @@ class RefusedShown(TypedDict):
     rotated_out: bool
     more_hosts: int
     more_s: float
+    is_certain: bool
+    active_hosts: int | None
+    queue_needs: str
     verdict: str
     advice: str
 

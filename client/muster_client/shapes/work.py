@@ -12,8 +12,8 @@ Json = dict[str, Any]  # Any: a document described on its resource's page
 class BatchShown(TypedDict):
     """A batch with its job counts. `at_risk`: it missed its deadline, or may miss it by the latest forecast.
 
-    `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs; `waits_because`
-    explains it.
+    `waits_for`: "another volunteer" or "another host" if no current one may run its remaining jobs, or "a host that can
+    run its jobs" if no active one can; `waits_because` explains it.
     """
 
     batch_id: int

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from administration.heartbeats import taken_as_json, unrunnable_as_json
-from administration.unschedulable import RefusedByAll, is_cut, refused_of
+from administration.unschedulable import RefusedByAll, all_refused_of, refused_as_json, refused_of
 from domain.refusals import RefusalCode
 from domain.units import BatchId, HostId, Instant, JobClassId, later
 from domain.views import ProcessReport
@@ -33,7 +34,7 @@ def a_worker(*rows: Unrunnable, taken_at: Instant | None = None) -> ProcessRepor
     report = {
         "cool_off_s": COOL_OFF_S,
         "unrunnable": unrunnable_as_json(rows),
-        **taken_as_json(taken, since=later(NOW, -COOL_OFF_S)),
+        "taken": taken_as_json(taken),
     }
     return ProcessReport("a worker", "worker", NOW, report)
 
@@ -43,7 +44,7 @@ def only(*workers: ProcessReport) -> RefusedByAll:
     return found
 
 
-MEMORY, DISK = RefusalCode.MEMORY, RefusalCode.DISK
+MEMORY, DISK, PLATFORM, QUEUE = RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.PLATFORM, RefusalCode.QUEUE
 
 
 def test_slots_of_different_shards_add_up() -> None:
@@ -61,6 +62,29 @@ def test_host_that_called_several_workers_counts_once() -> None:
 
     assert (found.hosts, found.codes) == (3, (("memory", 2), ("disk", 1)))
     assert found.advice == RefusalCode.MEMORY.traits.advice
+
+
+def test_only_a_verdict_about_the_fleet_makes_work_unschedulable() -> None:
+    """The worker's report is due, but ordinary hosts may not have looked at the work."""
+    worker = a_worker(refusing({0: 5}, {1: MEMORY, 2: MEMORY}, rotated_out=True))
+    judged = replace(only(worker), hosts=40, codes=(("memory", 40),), active_hosts=40)
+    verdict = {"unschedulable": [refused_as_json(judged)], "able": []}
+    could = {"unschedulable": [], "able": [list(judged.key)]}
+
+    def told(judging: dict[str, Any] | None) -> list[tuple[bool, int]]:
+        background = ProcessReport("b", "background", NOW, {} if judging is None else {"judged": judging})
+        return [(one.is_certain, one.hosts) for one in all_refused_of([worker, background], now=NOW)]
+
+    assert only(worker).is_due and not only(worker).is_certain
+    assert (told(None), told(verdict), told(could)) == ([(False, 2)], [(True, 40)], [])
+
+
+def test_advice_names_the_condition_of_the_queue() -> None:
+    refused = only(a_worker(refusing({0: 1}, {1: PLATFORM, 2: QUEUE})))
+    judged = replace(refused, active_hosts=2, queue_needs="label = lab")
+
+    assert judged.codes == (("queue", 1), ("platform", 1))
+    assert refused.advice == QUEUE.traits.advice and "label = lab" in judged.advice
 
 
 def test_host_with_two_reasons_counts_for_both() -> None:
@@ -93,19 +117,6 @@ def test_counts_of_an_older_worker_are_lower_bounds() -> None:
     found = only(old, a_worker(refusing({0: 2}, {9: MEMORY, 8: DISK})))
 
     assert (found.waiting, found.hosts, found.codes) == (9, 3, (("memory", 3), ("disk", 1)))
-
-
-def test_truncated_list_of_taken_work_is_flagged() -> None:
-    taken = {(BatchId(n), JobClassId(1), False): later(NOW, -n / 10) for n in range(1, 3001)}  # over 300 s
-
-    whole = taken_as_json(taken, since=later(NOW, -COOL_OFF_S), most=3000)
-    cut = taken_as_json(taken, since=later(NOW, -COOL_OFF_S))
-
-    assert (len(whole["taken"]), whole["taken_cut"]) == (3000, False)  # type: ignore[arg-type]  # JSON values
-    assert cut["taken_cut"]
-    assert taken_as_json(taken, since=later(NOW, -200.0))["taken_cut"] is False
-    assert is_cut([ProcessReport("a", "worker", NOW, whole), ProcessReport("b", "worker", NOW, cut)])
-    assert not is_cut([ProcessReport("a", "worker", NOW, whole)])
 
 
 def test_truncated_host_names_make_counts_lower_bounds() -> None:

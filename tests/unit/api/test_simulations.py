@@ -22,7 +22,12 @@ from tests.stores import as_postgres
 from tests.unit.administration.clocks import StillClock
 from tests.unit.api.test_api_edge import SIGNED, Client, authenticator_of, document_of
 
-ASKED = {"scenario": "recent", "rules": ["as it is", "as changed"], "seeds": 1, "changes": {"deadline.p_tight": 0.8}}
+ASKED = {
+    "scenario": "recent",
+    "rules": ["present values", "changed values"],
+    "seeds": 1,
+    "changes": {"deadline.p_tight": 0.8},
+}
 START = "/api/v1/thresholds/simulations"
 
 

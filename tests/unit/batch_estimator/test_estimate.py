@@ -40,6 +40,15 @@ def test_hosts_with_a_record_make_a_warm_forecast() -> None:
     assert 2 * HOUR_S < forecast.q50_at - NOW < 14 * HOUR_S
 
 
+def test_only_results_of_the_batch_are_named_as_its_basis() -> None:
+    first = [Sent(0, RUNNING, 1, sent_h=1.0), Sent(1, UNSENT)]
+    later_on = [Sent(0, SUCCESS, 1, sent_h=9.0, back_h=1.0), Sent(1, UNSENT)]
+
+    own = [not missing(estimate(a_snapshot(one, hosts(12))).because, "results") for one in (first, later_on)]
+
+    assert own == [False, True]
+
+
 def test_a_new_app_is_judged_by_its_own_replies() -> None:
     back = [Sent(job, SUCCESS, job + 1, sent_h=20.0, back_h=10.0) for job in range(8)]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from xml.etree.ElementTree import Element, fromstring
 
 import pytest
@@ -43,9 +45,19 @@ def percents(elements: list[Element], name: str) -> list[float]:
 
 
 def test_line_is_interrupted_where_values_are_missing() -> None:
-    [line] = of_class(LINES, "line")
+    line = replace(LINES.lines[0], x=[0.0, 1.0, 2.0, 3.0], y=[1.0, 2.0, None, 1.0])
+    [drawn, dots] = of_class(replace(LINES, lines=[line]), "line")
 
-    assert line.get("d") == "M0.0,100.0h0M1000.0,0.0h0"
+    assert (drawn.get("d") or "").count("M") == 1 and (drawn.get("d") or "").count("L") == 1
+    assert (dots.get("d"), dots.get("class")) == ("M1000.0,90.0h0", "line dot c1")
+
+
+def test_samples_too_close_together_are_drawn_as_a_dot() -> None:
+    close = Line("a", [0.0, 1000.0, 1001.0], [None, 1.0, 2.0])
+
+    [drawn, dot] = of_class(replace(LINES, lines=[close]), "line")
+
+    assert "L" in (drawn.get("d") or "") and (dot.get("d") or "").startswith("M834.2,")
 
 
 def test_points_have_positions_labels_and_values() -> None:
@@ -163,3 +175,11 @@ def test_instants_are_few_and_inside(low: float, span: float) -> None:
 
     assert len(ticks) <= TICKS + 1
     assert all(low <= at <= low + span for at, _ in ticks)
+
+
+def test_long_label_of_a_mark_has_several_lines() -> None:
+    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=[MarkLine(5.0, "p_afap, p_late, p_retry 0.5", "c1")])
+
+    labels = re.findall(r">([^<>]+)</text>", plot.markup())
+
+    assert [one for one in labels if "p_" in one] == ["p_afap, p_late,", "p_retry 0.5"]

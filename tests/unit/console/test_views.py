@@ -22,7 +22,7 @@ from domain.apps import CPU
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
-from domain.ranking import CutPoints
+from domain.ranking import CutPoints, Gate, RelaxedGate
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
@@ -147,6 +147,19 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
     assert isinstance(chart.drawing, Plot) and chart.drawing.bins is not None
     assert sum(chart.drawing.bins.y) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
+
+
+def test_lowered_gate_is_drawn_where_it_is_in_force() -> None:
+    app = an_app()
+    scores = tuple((place - 500) / 500 for place in range(1000))
+    lowered = (RelaxedGate(app.app_id, CPU, Gate.TIGHT, 0.6),)
+    cuts = CutPoints(app.app_id, CPU, NOW, 2000, scores, (0,) * 11, relaxed=lowered)
+
+    chart = distribution(cuts, Catalogue(apps={app.app_id: app}))
+
+    assert chart is not None
+    rows = {str(row[0]): row[1] for row in chart.rows}
+    assert (rows["p_tight in force"], rows["p_tight set"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
 
 
 def points(name: str, of: float) -> Contribution:

@@ -10,7 +10,8 @@ from domain.ranking import CutPoints, Gate
 from domain.settings import FeederSettings
 from domain.units import AppId, Instant, Seconds
 from feeder.reading import snapshot_of
-from feeder.supply import feed_mode, gate_of, in_tail
+from feeder.supply import feed_mode, gate_of
+from lifecycle.tail import in_tail
 from tests.builders import NOW, a_batch
 
 HOUR_S = Seconds(3600.0)

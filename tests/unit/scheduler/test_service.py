@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from domain.apps import ANONYMOUS, CPU, NVIDIA, App
+from domain.batches import QoS
 from domain.dispatch import Assignment, ReportedResult, RequestKey, RequestWrites, TakeOver
 from domain.errors import UnavailableError
 from domain.jobs import InstanceState, Output
@@ -200,6 +201,23 @@ async def test_error_counts_against_the_host_user_abort_does_not() -> None:
     assert aborted.state is InstanceState.ABORTED
     _, [hav] = await project.store.views.host(HostId(1))
     assert (hav.n_error, hav.n_timeout) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "qos", "wanted"),
+    [
+        pytest.param(1000, QoS.THROUGHPUT, False, id="long throughput batch"),
+        pytest.param(1000, QoS.AFAP, True, id="as fast as possible"),
+        pytest.param(20, QoS.THROUGHPUT, True, id="last jobs of a batch"),
+    ],
+)
+async def test_waited_for_results_are_reported_at_once(jobs: int, qos: QoS, wanted: bool) -> None:
+    project = await a_project()
+    await project.submit(jobs, qos=qos)
+
+    reply = await project.answer(a_request())
+
+    assert {one.report_immediately for one in reply.results} == {wanted}
 
 
 async def test_foreign_and_unknown_results_are_acknowledged_only() -> None:

@@ -126,6 +126,15 @@ def test_what_is_due_within_a_day_it_reports_at_once() -> None:
     assert next_call(one, now)[0] - now == pytest.approx(3 * HOUR, abs=1e-3)
 
 
+def test_what_the_server_wants_at_once_is_reported_at_once() -> None:
+    one, now = with_jobs(traits())
+    reply = a_reply("pi_1_1_1", hours=3.0)
+    one.receive(replace(reply, results=(replace(reply.results[0], report_immediately=True),)), now)
+    one.receive(a_reply("pi_1_2_2", hours=30.0), now)
+
+    assert next_call(one, now)[0] - now == pytest.approx(3 * HOUR, abs=1e-3)
+
+
 def test_many_results_are_reported_at_once() -> None:
     names = [f"pi_1_{n}_{n}" for n in range(1, MOST_RESULTS + 1)]
     one, now = with_jobs(traits(ncpus=64), *names, hours=2.0)

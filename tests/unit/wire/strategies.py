@@ -195,6 +195,7 @@ RESULT_ELEMENTS = st.builds(
     version_num=WHOLE,
     plan_class=TEXTS,
     file_refs=FILE_REFS,
+    report_immediately=st.booleans(),
 )
 MESSAGES = st.builds(messages.Message, text=LINES, priority=st.sampled_from(["low", "high", "notice"]))
 

@@ -9,11 +9,11 @@ import pytest
 
 from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
 from administration.unschedulable import RefusedByAll
-from domain.attention import LOOKED_AT, FailingVersion, HostContacts, Upkeep
+from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, QoS
 from domain.forecasts import Method
 from domain.insight import Short
-from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, Instant, Seconds, later
+from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, HostId, Instant, Seconds, later
 from domain.views import ProcessReport
 from tests.builders import NOW, a_batch
 from tests.facts import missing
@@ -32,10 +32,11 @@ HEALTHY = AttentionFacts(
     last={},
     short={},
     refused=(),
-    names={B: "trio"},
+    waiting={B: a_batch(name="trio")},
     processes=(a_background(),),
     deadlines={"sweeper": later(NOW, 10.0)},
     versions=(),
+    hosts=(),
     contacts=HostContacts(100, 19),
     upkeep=Upkeep(later(NOW, -DAY_S), later(NOW, -9 * DAY_S), 5, 0),
     backup_age_s=Seconds(2 * DAY_S),
@@ -68,7 +69,7 @@ def test_missed_deadline_has_its_delay_and_open_jobs() -> None:
     assert (found.kind, found.severe, found.batch_id, found.since_at) == (AttentionKind.MISSED, True, B, NOW - 840.0)
     assert found.figures == {"late_by_s": 840.0, "probability": 1.0, "jobs_open": 12}
     assert not missing(found.sentence, "14 min", "12 of 40 jobs")
-    assert (found.subject, found.link) == ("batch 1 trio", "batches/1/why")
+    assert (found.subject, found.link, found.why) == ("batch 1 trio", "batches/1", "batches/1/why")
 
 
 def test_deadline_at_risk_has_a_probability() -> None:
@@ -76,7 +77,9 @@ def test_deadline_at_risk_has_a_probability() -> None:
 
     found = only(batches=[batch], last={B: RECORD})
 
-    assert (found.kind, found.severe, found.figures["probability"]) == (AttentionKind.AT_RISK, False, 0.5)
+    assert (found.kind, found.severe, found.figures["probability"]) == (AttentionKind.AT_RISK, True, 0.5)
+    less = only(batches=[a_late_batch(RECORD.q50_at - NOW + 60.0)], last={B: RECORD})
+    assert not less.severe and 0.1 < less.figures["probability"] < 0.5
     assert items(batches=[batch], last={B: replace(RECORD, method=Method.APRIORI)}) == []
     assert items(batches=[batch]) == []  # no forecast yet
 
@@ -102,18 +105,39 @@ def test_stuck_batch_names_the_hosts_it_waits_for() -> None:
 
 
 def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
-    small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True)
+    small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True, active_hosts=40)
     large = replace(small, job_class_id=2, waiting=7, codes=(("too_slow", 8), ("disk", 1)))
-    uncertain = replace(small, batch_id=BatchId(2), more_hosts=3, more_s=60.0)
 
-    found = only(refused=[small, large, uncertain])
+    found = only(refused=[small, large])
 
-    assert (found.kind, found.link, found.figures) == (
+    assert (found.kind, found.link, found.why, found.figures) == (
         AttentionKind.UNSCHEDULABLE,
+        "batches/1",
         "unschedulable",
         {"waiting": 7, "hosts": 9},
     )
-    assert not missing(found.sentence, "7 instances", "9 hosts", "too_slow")
+    assert not missing(found.sentence, "7 instances", "9 of the 40", "8 cannot finish", "1 have too little disk")
+
+
+def test_risk_of_a_deadline_precedes_work_without_one() -> None:
+    never = RefusedByAll(BatchId(2), 1, False, 9, 9, (("disk", 9),), NOW, rotated_out=True, active_hosts=9)
+    risk = a_late_batch(RECORD.q50_at - NOW + 60.0)
+    known = {BatchId(2): a_batch(batch_id=BatchId(2))}
+
+    found = items(refused=[never], batches=[risk], last={B: RECORD}, waiting=known)
+    due = items(refused=[never], waiting={BatchId(2): a_late_batch(HOUR_S)}, batches=[risk], last={B: RECORD})
+
+    assert [one.batch_id for one in found] == [1, 2] and not found[1].severe
+    assert [one.batch_id for one in due] == [2, 1] and due[0].severe
+
+
+def test_hosts_that_fail_are_one_item() -> None:
+    found = only(hosts=[FailingHost(HostId(63), 18, 20), FailingHost(HostId(71), 12, 20)])
+
+    assert (found.kind, found.severe, found.link) == (AttentionKind.FAILING_HOSTS, False, "hosts?show=failing")
+    assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
+        found.subject, "2 hosts", "63, 71"
+    )
 
 
 @pytest.mark.parametrize(("failing", "severe"), [(2, None), (10, False), (25, True)])

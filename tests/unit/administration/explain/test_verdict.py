@@ -101,3 +101,19 @@ def test_only_the_most_frequent_gate_counts() -> None:
 
     assert found is not None and found.key == "deadline.p_tight"
     assert [(one.value, one.passes) for one in found.options] == [(0.85, 1), (0.8, 2)]
+
+
+def test_lowered_gate_tells_the_value_set() -> None:
+    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.5, "row 5")] for p in (0.3, 0.35)]
+
+    found = suggestion_of(tight, {"deadline.p_tight": 0.9})
+
+    assert found is not None and (found.asked, found.set_to) == (0.5, 0.9)
+    assert not missing(found.words, "p_tight", 0.5, 0.9, 0.35)
+
+
+def test_gate_as_set_tells_one_value() -> None:
+    found = suggestion_of([[below_gate(Percentile(0.3), Gate.TIGHT, 0.9, "row 5")]], {"deadline.p_tight": 0.9})
+
+    assert found is not None and found.asked == found.set_to == 0.9
+    assert missing(found.words, "0.5")

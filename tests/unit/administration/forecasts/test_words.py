@@ -25,7 +25,7 @@ from tests.facts import missing
 
 TERMS = Terms(30, 4, Seconds(5400.0), 0.02, 0.03, 0.5, Seconds(7200.0), 0.6931)
 HOLDS = (
-    ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue; mostly host 7"),
+    ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue"),
     ForecastHold(HoldKind.RETRIES, 1, 0.25, (), "1 retry is not sent yet"),
 )
 RECORD = ForecastRecord(

@@ -192,7 +192,7 @@ def test_both_sides_are_simulated_and_compared() -> None:
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
     ]
-    assert not missing(replayed_in_words(found).splitlines()[2], f"{HOSTS} of {HOSTS}", "hosts")
+    assert not missing(replayed_in_words(found).splitlines()[3], f"{HOSTS} of {HOSTS}", "hosts")
 
 
 def test_separate_process_gives_the_same_result() -> None:
@@ -209,7 +209,7 @@ def test_separate_process_gives_the_same_result() -> None:
     assert rows_of(there.comparison) == rows_of(here.comparison)
     assert there.comparison.ends == here.comparison.ends and here.comparison.ends
     assert last["result"].keys() >= {"rules", "rows", "curves", "seeds"}  # used by the console's page
-    assert of.asked["rules"] == ["as it is", "as changed"]
+    assert of.asked["rules"] == ["present values", "changed values"]
 
 
 def test_unchanged_thresholds_give_equal_sides() -> None:

@@ -101,6 +101,17 @@ def test_the_supervisor_tells_which_process_is_down() -> None:
     assert (restarts.metric, restarts.value) == (RESTARTS, (2.0,))
 
 
+async def test_last_report_comes_before_the_directory_goes() -> None:
+    clock = StillClock()
+    with capture_logs() as lines, run_folder() as folder:
+        async with NodeStatus([], folder, clock).reporting():
+            await clock.slept.wait()
+            (folder / "supervisor.json").unlink()
+        assert (folder / "supervisor.json").exists()
+
+    assert lines == []
+
+
 async def test_the_supervisor_answers_on_a_port_of_its_own(tmp_path: Path) -> None:
     status, port = NodeStatus([Child("worker 0", [])], tmp_path, StillClock()), free_port()
     status.reporter.report_once()

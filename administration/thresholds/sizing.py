@@ -1,0 +1,100 @@
+"""Estimates how long a simulation of the project takes, so that a page can offer one that takes about a minute."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from administration.catalogue import fresh_catalogue
+from administration.thresholds.recent import LEARN_S, MOST_BATCHES, MOST_TO_LEARN, SCENARIO
+from domain.clock import Clock
+from domain.units import DAY_S, Instant
+from domain.views import Simulation, SimulationState
+from store.postgres import PostgresStore
+
+JOB_S = 0.0017  # processor time of a simulated job, measured with 240 hosts and 41,700 jobs
+HOST_DAY_S = 0.0025  # likewise of a host and simulated day, without jobs
+SIDES = 2  # with the present and with the changed values
+ENOUGH_S = 60.0
+FEW_SEEDS, FEW_DAYS = 2, 3.0
+LEAST_HOSTS = 40  # with fewer than `ranking.min_rows` hosts there are no percentiles to simulate
+PAST = 20  # simulations searched for the latest of the project
+LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayCost:
+    """The numbers that the time depends on. `slower`: how many times the estimated time the latest simulation took."""
+
+    hosts_active: int
+    apps: int
+    jobs_open: int
+    slower: float = 1.0
+
+    def seconds(self, *, hosts: int, seeds: int, days: float) -> float:
+        """Return the expected duration.
+
+        >>> round(ReplayCost(240, 3, 12_909).seconds(hosts=240, seeds=2, days=3.0))
+        171
+        """
+        hosts = min(hosts, self.hosts_active)
+        jobs = hosts * (self.apps * MOST_TO_LEARN + self.jobs_open / max(1, self.hosts_active))
+        return self.slower * seeds * processor_s(jobs, hosts, days)
+
+    def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
+        """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
+
+        >>> ReplayCost(240, 3, 12_909).hosts_within(60.0, seeds=2, days=3.0)
+        84
+        >>> ReplayCost(12, 3, 12_909).hosts_within(60.0, seeds=2, days=3.0)
+        12
+        """
+        of_one_s = self.seconds(hosts=self.hosts_active, seeds=seeds, days=days) / max(1, self.hosts_active)
+        fitting = int(most_s / of_one_s) if of_one_s > 0.0 else LEAST_HOSTS
+        return max(1, min(self.hosts_active, max(LEAST_HOSTS, fitting)))
+
+
+def processor_s(jobs: float, hosts: int, days: float) -> float:
+    """Return the processor time of one run of each side."""
+    return SIDES * (jobs * JOB_S + hosts * (LEARN_S / DAY_S + days) * HOST_DAY_S)
+
+
+async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
+    """Read what a simulation of the project costs. Raises as the store does."""
+    catalogue = await fresh_catalogue(store.applications, clock)
+    since = Instant(clock.now() - catalogue.settings.ranking.active_s)
+    sample, waiting, past = await asyncio.gather(
+        store.insight.sampled_hosts(1, active_since=since),
+        store.insight.waiting_batches(MOST_BATCHES),
+        store.simulations.simulations(PAST),
+    )
+    known = [one.batch for one in waiting if catalogue.current.get(one.batch.app_id)]
+    slower = next((found for one in past if (found := slower_of(one)) is not None), 1.0)
+    apps = len({batch.app_id for batch in known})
+    return ReplayCost(sample.active, apps, sum(batch.counts.jobs_open for batch in known), slower)
+
+
+def slower_of(past: Simulation) -> float | None:
+    """Return how many times the estimated processor time a finished simulation of the project took; None for others."""
+    estimated_s = past.asked.get("processor_s")
+    if past.state is not SimulationState.DONE or past.asked.get("scenario") != SCENARIO:
+        return None
+    if not isinstance(estimated_s, (int, float)) or estimated_s <= 0.0:
+        return None
+    return min(MOST_SLOWER, max(LEAST_SLOWER, (past.heard_at - past.asked_at) / estimated_s))
+
+
+def left_s(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> float | None:
+    """Return the expected remaining time of a running simulation, None if unknown.
+
+    >>> left_s({"estimated_s": 60.0}, 10.0, 0.0), left_s({}, 30.0, 0.25), left_s({}, 1.0, 0.0)
+    (50.0, 90.0, None)
+    """
+    if done_fraction >= KNOWN_FRACTION:
+        return elapsed_s * (1.0 - done_fraction) / done_fraction
+    estimated_s = asked.get("estimated_s")
+    return max(0.0, estimated_s - elapsed_s) if isinstance(estimated_s, (int, float)) else None
+
+
+KNOWN_FRACTION = 0.05  # from here on, the progress tells more than the estimate

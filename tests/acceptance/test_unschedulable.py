@@ -1,0 +1,191 @@
+"""Unschedulable work: the same verdict by the API, the commands, the console and the metrics, judged by the fleet."""
+
+from __future__ import annotations
+
+import pytest
+
+from administration.explain.fleet import FleetJudge
+from domain.settings import FeederSettings
+from runtime.metrics import catalogue as metric
+from tests.acceptance.faces import command, json_of
+from tests.acceptance.host import Host
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser
+from tests.acceptance.test_ordering_acts import given
+from tests.acceptance.test_ordering_faces import order
+from tests.browser.scene import OPERATOR, add_operator
+from tests.facts import missing
+
+COOL_OFF_S = FeederSettings().cool_off_s
+SMALL = {"ram_bytes": 60e6}
+SLOW = {"flop_per_s": 1e6}
+
+
+@pytest.fixture
+async def pi(server: LiveServer) -> LiveServer:
+    await server.add_app()
+    return server
+
+
+async def called(pi: LiveServer, name: str, **description: float) -> Host:
+    """Return a host that has called, while no work waited."""
+    host = await pi.add_host(name, **description)
+    assert await given(pi, host) is None
+    return host
+
+
+async def refuse(pi: LiveServer, *hosts: Host) -> None:
+    """Let these hosts refuse all work for the length of a back-off, and the background judge it."""
+    for host in hosts:
+        assert await given(pi, host) is None
+    await pi.forward(COOL_OFF_S + 1.0)
+    for host in hosts:
+        assert await given(pi, host) is None
+    await judge(pi)
+
+
+async def judge(pi: LiveServer) -> None:
+    for worker in pi.workers:
+        await worker.parts.heartbeat.write_once()
+    await pi._do("unschedulable work")
+    assert pi.background is not None
+    await pi.background.heartbeat.write_once()
+
+
+async def told(pi: LiveServer) -> dict[int, dict[str, int]]:
+    """Return the unschedulable batches with their refusal codes; all faces must agree."""
+    assert pi.background is not None
+    rows = {one["batch_id"]: one for one in await json_of(pi, "unschedulable") if one["is_certain"]}
+    found = await pi.create("GET", "/attention")
+    items = {one["batch_id"] for one in found["items"] if one["kind"] == "unschedulable"}
+    batches = (await pi.create("GET", "/batches"))["batches"]
+    await pi.background.cluster.ask_once()
+    counted = [
+        sum(one.value)
+        for one in pi.background.cluster.samples()
+        if one.metric == metric.ATTENTION and one.labels == ("unschedulable",)
+    ]
+    assert items == set(rows) == {one["batch_id"] for one in batches if one["waits_for"] is not None}
+    assert items == {one["batch_id"] for one in batches if one["forecast_state"] == "unschedulable"}
+    assert counted == [len(rows)]
+    return {batch_id: row["codes"] for batch_id, row in rows.items()}
+
+
+async def test_work_of_busy_ordinary_hosts_is_schedulable(pi: LiveServer) -> None:
+    """Only hosts that nothing fits ever look at the batch: the ordinary ones are busy with others."""
+    for number in range(3):
+        await called(pi, f"ordinary{number}")
+    small = [await called(pi, f"small{number}", **SMALL) for number in range(2)]
+    await pi.submit(jobs={"count": 5})
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, *small)
+
+    assert await told(pi) == {}
+
+
+async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> None:
+    hosts = [await called(pi, f"ordinary{number}") for number in range(3)]
+    batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, hosts[0])
+
+    assert await told(pi) == {batch_id: {"disk": 3}}
+    [row] = await json_of(pi, "unschedulable")
+    assert (row["hosts"], row["active_hosts"], row["waiting"]) == (3, 3, 5)
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        pages = {
+            place: (await browser.get(place))[1]
+            for place in ("/", "/attention", "/unschedulable", "/batches", "/batches?state=attention", "/batches/1")
+        }
+    assert all(not missing(page, "unschedulable", "disk space") for page in pages.values())
+
+
+async def test_verdict_ends_once_a_host_fits(pi: LiveServer) -> None:
+    host = await called(pi, "ordinary")
+    await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, host)
+    assert len(await told(pi)) == 1
+
+    await given(pi, await pi.add_host("large", ram_bytes=1e14))
+    await judge(pi)
+
+    assert await told(pi) == {}
+
+
+@pytest.mark.parametrize("hosts", [1, 3])
+async def test_small_project_has_a_verdict(pi: LiveServer, hosts: int) -> None:
+    fleet = [await called(pi, f"host{number}") for number in range(hosts)]
+    large = await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, *fleet)
+    assert await told(pi) == {large: {"memory": hosts}}
+
+    runs = await pi.submit(jobs={"count": 50})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, fleet[0]) == runs
+    await judge(pi)
+
+    assert await told(pi) == {large: {"memory": hosts}}
+
+
+async def test_rounds_are_bounded_and_a_fitting_host_decides(pi: LiveServer) -> None:
+    """Five hosts, two per round. The last batch asks for more than any but one of them has."""
+    hosts = [await called(pi, f"host{number}") for number in range(4)]
+    await called(pi, "large", ram_bytes=1e12)
+    never = await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})
+    rarely = await pi.submit(jobs={"count": 5, "memory_bytes": 5e11})
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, hosts[0])
+    judged = FleetJudge(pi.store, pi.clock, hosts_a_round=2)
+
+    rounds = []
+    for _ in range(3):
+        await judged.run_once()
+        report = judged.report()
+        rounds.append([one["batch_id"] for one in report["unschedulable"]])  # type: ignore[attr-defined]  # JSON
+
+    assert rounds == [[], [], [never]]
+    assert [key[0] for key in report["able"]] == [rarely]  # type: ignore[attr-defined]  # JSON
+    assert set(await told(pi)) == {never}
+
+
+async def test_work_that_only_slow_hosts_refused_is_schedulable(pi: LiveServer) -> None:
+    for number in range(2):
+        await called(pi, f"fast{number}")
+    slow = [await called(pi, f"slow{number}", **SLOW) for number in range(4)]
+    await pi.submit(jobs={"count": 5, "fpops_est": 1e13, "delay_bound_s": 86400})
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, *slow)
+
+    assert await told(pi) == {}
+
+
+async def test_most_specific_reason_and_its_advice_win(pi: LiveServer) -> None:
+    """Half of the hosts lack a version, and half a label."""
+    linux, windows = await called(pi, "linux"), await pi.add_host("windows")
+    await windows.ask(platforms=("windows_x86_64",))
+    values = ("queues=lab=0/2/1 normal=1/1/1", "queue_hosts=lab:label=lab")
+    await json_of(pi, "priority", "set", *values, "--why", "a class of hosts")
+    batch_id = await pi.submit(jobs={"count": 5}, queue="lab", name="lab only")
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, linux)
+
+    assert await told(pi) == {batch_id: {"queue": 1, "platform": 1}}
+    [item] = [one for one in (await pi.create("GET", "/attention"))["items"] if one["kind"] == "unschedulable"]
+    assert not missing(item["sentence"], "queue", "1", "platform")
+    assert not missing(item["remedy"], "label = lab", "muster host set")
+    assert not missing((await command(pi, "unschedulable")).stdout, "label = lab")

@@ -1,0 +1,35 @@
+"""Gates as set and as in force."""
+
+from __future__ import annotations
+
+from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates, lowered_in_words
+from domain.apps import CPU
+from domain.ranking import Gate, RelaxedGate
+from domain.units import AppId
+from tests.unit.scheduler.arrays import a_catalogue, some_cuts
+
+LOWERED = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, 0.6, 24, 3.5), RelaxedGate(AppId(1), CPU, Gate.LATE, 0.8))
+
+
+def test_lowered_gate_has_both_values_and_its_cause() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts(relaxed=LOWERED)])
+
+    [found] = lowered_gates(catalogue, catalogue.current)  # p_late is set below its relaxed value
+
+    assert (found.gate, found.set_to, found.in_force) == (Gate.TIGHT, 0.9, 0.6)
+    assert found.relaxed is not None and (found.relaxed.jobs, found.relaxed.calls_per_hour) == (24, 3.5)
+    assert list(lowered_in_words([found])) == ["deadline.p_tight"]
+
+
+def test_gates_as_set_are_not_lowered() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts()])
+
+    assert not lowered_gates(catalogue, catalogue.current)
+    assert gates_in_words(gate_values(catalogue, AppId(1)))["p_tight"] == "0.9"
+
+
+def test_bootstrap_caps_gates_without_a_note() -> None:
+    catalogue = a_catalogue()
+
+    assert not lowered_gates(catalogue, catalogue.current)
+    assert {one.in_force for one in gate_values(catalogue, AppId(1)) if one.gate is Gate.TIGHT} == {0.5}
