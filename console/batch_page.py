@@ -289,7 +289,8 @@ class BatchPages(Pages[PageServices]):
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "sent_first": sent_first(batch, self._services.catalogue, now),
-            "first_factor": self._settings.deadline.first_factor,
+            "first_s": self._settings.deadline.first_factor
+            * max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0),
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = await choices_of(store, batch, self._settings.ordering)
