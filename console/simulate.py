@@ -12,9 +12,9 @@ from aiohttp import web
 from administration.access.who import admit
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
-from administration.thresholds.conclusion import conclusion_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
+from administration.thresholds.shown import conclusion_of
 from administration.thresholds.sizing import left_s
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from administration.thresholds.conclusion import conclusion_of
+from administration.thresholds.shown import conclusion_of
 
 NOW: dict[str, Any] = {
     "makespan_s": {"afap": 7200.0, "throughput": 36_000.0},
