@@ -291,9 +291,9 @@ class Batches:
         batch = await self._store.views.batch(batch_id)
         return shown(shapes.Retried, batch, batch.counts, jobs_retried=retried)
 
-    async def change(self, batch_id: BatchId, asked: ImportanceBody) -> shapes.Importance:
+    async def change(self, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool) -> shapes.Importance:
         """Change the given fields, effective at the next ordering pass. Raises the same errors as `set_importance`."""
-        await set_importance(self._store, batch_id, asked, now=self._clock.now())
+        await set_importance(self._store, batch_id, asked, by_operator=by_operator, now=self._clock.now())
         batch = await self._store.views.batch(batch_id)
         names = {one.account_id: one.name for one in await self._store.people.accounts()}
         return shown(shapes.Importance, batch, account=names[batch.account_id])

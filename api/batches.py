@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import msgspec
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit_owner
+from administration.access.who import NotAllowedError, Person, admit_owner, is_operator
 from administration.batch_lists import batch_choice
 from administration.batches import Batches
 from administration.cursors import cursor_of as place_text
@@ -211,7 +211,7 @@ class BatchesApi:
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
         batch_id = await self._own(ask.request, ask.params)
-        return await self._batches.change(batch_id, ask.body)
+        return await self._batches.change(batch_id, ask.body, by_operator=is_operator(ask.request))
 
     @operation(
         "POST",

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit, admit_owner
+from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import not_shown
 from administration.names import checked_text
@@ -121,7 +121,7 @@ class BatchForms(Pages[PageServices]):
         address = f"batches/{batch.batch_id}"
         if not changes.given():
             return self._services.go(address, "unchanged")
-        await self._batches.change(batch.batch_id, changes)
+        await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
         told = {**changes.given(), "was": changes.was(batch)}
         await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **told)
         return self._services.go(address, "importance")
@@ -130,7 +130,7 @@ class BatchForms(Pages[PageServices]):
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         at = instant_of(await fields_of(request), "deadline")
-        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at))
+        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at), by_operator=is_operator(request))
         told = {"deadline_at": at, "was": {"deadline_at": batch.deadline_at}}
         await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **told)
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
@@ -281,7 +281,7 @@ class SelectedBatches(Pages[PageServices]):
         batch_id = batch.batch_id
         told = changes.given()
         if what == CHANGE:
-            await self._batches.change(batch_id, changes)
+            await self._batches.change(batch_id, changes, by_operator=is_operator(request))
             told["was"] = changes.was(batch)
         elif what == RETRY:
             told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}

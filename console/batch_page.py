@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from administration.access.who import person_of, present
+from administration.access.who import is_operator, person_of, present
 from administration.batches import without_end
 from administration.explain.batch import sent_first
 from administration.explain.service import Explain
@@ -293,7 +293,9 @@ class BatchPages(Pages[PageServices]):
             * max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0),
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
-            values["choices"] = await choices_of(store, batch, self._settings.ordering)
+            values["choices"] = await choices_of(
+                store, batch, self._settings.ordering, by_operator=is_operator(request)
+            )
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"

@@ -133,6 +133,12 @@ def admit(request: web.Request, role: Role) -> Person:
     return person
 
 
+def is_operator(request: web.Request) -> bool:
+    """Return whether the caller may act as an operator."""
+    person = person_of(request)
+    return person is not None and person.may(Role.OPERATOR)
+
+
 def admit_owner(request: web.Request, submitter_id: SubmitterId) -> Person:
     """Return the caller if allowed to change that submitter's batches. Raises NotAllowedError, or as `admit` does."""
     person = admit(request, Role.SUBMITTER)

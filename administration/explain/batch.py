@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -16,6 +17,7 @@ from domain.batches import Batch, BatchState, QoS, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
+from domain.insight import WorkAhead
 from domain.jobs import JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
@@ -71,6 +73,7 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
         yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
+MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 
 
@@ -85,17 +88,16 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         fresh_catalogue(store.applications, clock), store.views.classes_of_batch(batch_id)
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, ahead, records = await asyncio.gather(
+    sample, slots, app_name, (ahead, first), records = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        store.insight.work_ahead(batch_id),
+        ahead_of(store, batch, catalogue, clock.now()),
         store.ordering_rules.breakdowns([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
-    first = sent_first(batch, catalogue, now)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     return shown(
         shapes.BatchExplained,
@@ -143,6 +145,21 @@ def sent_first(batch: Batch, catalogue: Catalogue, now: Instant) -> str | None:
     if batch.batch_id not in going_first([batch], catalogue, now):
         return None
     return "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
+
+
+async def ahead_of(
+    store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant
+) -> tuple[WorkAhead, str | None]:
+    """Return the work before a batch, and why most requests take it before the order. Work before the order waits only
+    for batches that are ahead and taken before the order, too.
+    """
+    first = sent_first(batch, catalogue, now)
+    if first is None:
+        return await store.insight.work_ahead(batch.batch_id), None
+    ready = await store.waiting.ready_batches(MOST_AHEAD)
+    earlier = list(takewhile(lambda one: one.batch_id != batch.batch_id, ready))
+    urgent = going_first(earlier, catalogue, now)
+    return WorkAhead(len(urgent), sum(one.counts.unsent for one in earlier if one.batch_id in urgent)), first
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import hold_of, sent_first
+from administration.explain.batch import ahead_of, hold_of
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -35,7 +35,7 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await store.insight.work_ahead(batch.batch_id)
+    ahead = await ahead_of(store, batch, catalogue, clock.now())
     waiting = await waiting_of(store, clock, job.instances, batch, catalogue, ahead, hosts=hosts)
     return shown(
         shapes.JobExplained,
@@ -43,8 +43,8 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
         verdict=_verdict(job, waiting),
         computed_at=clock.now(),
         hold=hold_of(batch, catalogue),
-        batches_ahead=ahead.batches,
-        unsent_ahead=ahead.unsent,
+        batches_ahead=ahead[0].batches,
+        unsent_ahead=ahead[0].unsent,
         waiting=waiting,
     )
 
@@ -67,7 +67,7 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
-    ahead: WorkAhead,
+    ahead: tuple[WorkAhead, str | None],
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -77,7 +77,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
-    blocked, first = hold_of(batch, catalogue), sent_first(batch, catalogue, clock.now())
+    blocked, (before, first) = hold_of(batch, catalogue), ahead
     return [
         _waiting(
             row.instance_id,
@@ -86,7 +86,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, ahead, blocked=blocked, sent_first=first),
+            GONE if sample is None else conclusion(sample, before, blocked=blocked, sent_first=first),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]
@@ -168,7 +168,7 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await store.insight.work_ahead(job.batch_id)
+    ahead = await ahead_of(store, batch, catalogue, clock.now())
     waiting = await waiting_of(store, clock, [row], batch, catalogue, ahead, hosts=hosts)
     now = clock.now()
     return shown(

@@ -379,6 +379,9 @@ def conclusion(
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
     'No host has contacted the scheduler yet.'
+    >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
+    >>> conclusion(able, WorkAhead(1, 41), sent_first="its deadline is near").partition(", but ")[2]
+    '41 unsent instances of 1 batch that requests also take before the order come first.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusion(busy, WorkAhead())
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
@@ -395,6 +398,9 @@ def conclusion(
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     idle = f"{start}; {sample.idle} could start one now"
+    if sent_first and ahead.unsent:
+        batches, instances = counted(ahead.batches, "batch", "batches"), counted(ahead.unsent, "unsent instance")
+        return f"{idle}, but {instances} of {batches} that requests also take before the order come first."
     if sent_first:
         return f"{idle}, and most requests take it before the order, because {sent_first}."
     if ahead.unsent:

@@ -98,7 +98,9 @@ class ImportanceChoices:
     effects: Mapping[str, Effect]
 
 
-async def choices_of(store: PostgresStore, batch: Batch, ordering: OrderingSettings) -> ImportanceChoices:
+async def choices_of(
+    store: PostgresStore, batch: Batch, ordering: OrderingSettings, *, by_operator: bool
+) -> ImportanceChoices:
     """Return the choices for a batch, present values included."""
     submitters = {one.submitter_id: one for one in await store.people.submitters()}
     accounts = await store.people.accounts()
@@ -106,21 +108,25 @@ async def choices_of(store: PostgresStore, batch: Batch, ordering: OrderingSetti
     effects = effects_of(ordering, permissions, batch.level)
     dated = batch.deadline_at is not None and effects_of(ordering, list(Permission))["deadline"].acts
     wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
-    refused = {ServiceLevel.EXPEDITE} - {batch.level} if Permission.EXPEDITE not in permissions else set()
+    granted = {*permissions, Permission.EXPEDITE, Permission.RAISE} if by_operator else permissions
+    refused = {ServiceLevel.EXPEDITE} - {batch.level} if Permission.EXPEDITE not in granted else set()
     return ImportanceChoices(
         [level.value for level in ServiceLevel if level not in refused],
-        HIGHEST_PRIORITY if Permission.RAISE in permissions else max(0, batch.user_priority),
-        [one.value for one in Permission if wanted.get(one, True) and one not in permissions],
+        HIGHEST_PRIORITY if Permission.RAISE in granted else max(0, batch.user_priority),
+        [one.value for one in Permission if wanted.get(one, True) and one not in granted],
         effects,
     )
 
 
-async def set_importance(store: PostgresStore, batch_id: BatchId, asked: ImportanceBody, *, now: Instant) -> None:
+async def set_importance(
+    store: PostgresStore, batch_id: BatchId, asked: ImportanceBody, *, by_operator: bool = False, now: Instant
+) -> None:
     """Change the given fields, all or none, at the next ordering pass.
 
     The account can change until the first instance is sent. The deadline can change only if the batch has one;
-    instances already sent keep their due dates. Raises InvalidInputError for values out of range, missing permissions
-    or a change made too late, and NotFoundError if the batch is not active.
+    instances already sent keep their due dates. Operators need no permission for the level and priority they give.
+    Raises InvalidInputError for values out of range, missing permissions or a change made too late, and NotFoundError
+    if the batch is not active.
     """
     if not asked.given():
         expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
@@ -134,7 +140,7 @@ async def set_importance(store: PostgresStore, batch_id: BatchId, asked: Importa
     if batch.state is not BatchState.ACTIVE:
         raise NotFoundError("active batch", batch_id)
     deadline_at = None if asked.deadline_at is None else _deadline_of(batch, Instant(asked.deadline_at), now)
-    account_id = await _allowed(store, batch, asked.account, level, asked.user_priority)
+    account_id = await _allowed(store, batch, asked.account, level, asked.user_priority, by_operator=by_operator)
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
@@ -166,7 +172,13 @@ def _check_priority(user_priority: int | None) -> None:
 
 
 async def _allowed(
-    store: PostgresStore, batch: Batch, account: str | None, level: ServiceLevel | None, user_priority: int | None
+    store: PostgresStore,
+    batch: Batch,
+    account: str | None,
+    level: ServiceLevel | None,
+    user_priority: int | None,
+    *,
+    by_operator: bool,
 ) -> AccountId | None:
     """Return the new account, None if it does not change. Raises InvalidInputError for missing permissions.
 
@@ -180,6 +192,8 @@ async def _allowed(
     moves = account_id != batch.account_id
     old_level, old_priority = (batch.level, batch.user_priority) if moves else (ServiceLevel.NORMAL, 0)
     priority = old_priority if user_priority is None else user_priority
+    if by_operator:
+        level, priority = None, 0 if user_priority is not None else priority
     check_rights(level or old_level, priority, permissions_of(submitter, account_id, accounts))
     return account_id if moves else None
 

@@ -24,6 +24,10 @@ LEFT_OUT = {
     SITE: "leads to the same with a slash",
     f"{CONSOLE}/subscription/{{id}}/{{code}}": "the benchmark's project has no subscriptions",
     f"{SITE}/teams/{{id}}": "the benchmark's volunteers have no teams",
+    f"{API}/grants/{{account}}": "the benchmark's project has no grants",
+    f"{API}/limits/{{scope}}/{{quantity}}": "the benchmark's project has no limits",
+    f"{API}/plan-classes/{{name}}": "the benchmark's project has no plan classes",
+    f"{API}/restrictions/{{kind}}/{{name}}": "the benchmark's project has no restrictions",
 }
 
 
@@ -271,7 +275,9 @@ def _calls(scene: Scene) -> list[str]:
         "/volunteers",
         "/volunteers?limit=1000",
         "/volunteers/found?q=nothing",
+        f"/volunteers/{scene.volunteer.replace('@', '%40')}",
         "/people",
+        f"/people/{NAME}",
         "/tokens",
         "/audit",
         "/subscriptions",

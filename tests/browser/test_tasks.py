@@ -43,6 +43,23 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     assert tab.complaints == []
 
 
+async def test_the_list_keeps_the_order_of_the_server(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for name in ("north", "south", "east"):
+        await server.submit(name=name, jobs={"count": 2})
+    await tab.sign_in()
+    await tab.page.get_by_role("link", name="Batches", exact=True).click()
+    names = tab.page.locator("#t-batches tbody th a")
+
+    await expect(names).to_have_text(["east", "south", "north"])
+    await tab.page.get_by_label("Sorted by").select_option("id")
+    await expect(names).to_have_text(["north", "south", "east"])
+    await tab.page.get_by_label("Sorted by").select_option("-id")
+    await expect(names).to_have_text(["east", "south", "north"])
+    assert tab.complaints == []
+
+
 async def test_it_is_found_out_why_a_job_is_not_sent(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()

@@ -165,8 +165,10 @@ function take(fresh) {
     for (const [id, states, words] of kept) {
       const table = document.getElementById(id);
       if (!table) continue;
-      states.forEach((state, place) => state && table.tHead.rows[0].cells[place]?.setAttribute("aria-sort", state));
-      sortAgain(table);
+      if (table.dataset.sortable !== undefined) {  // others are sorted by the server
+        states.forEach((state, place) => state && table.tHead.rows[0].cells[place]?.setAttribute("aria-sort", state));
+        sortAgain(table);
+      }
       if (!words) continue;
       if (!table.filter) addFilter(table);
       table.filter.field.value = words;

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from administration.ordering.importance import ImportanceBody, effects_of, set_importance
+from administration.ordering.importance import ImportanceBody, choices_of, effects_of, set_importance
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.units import AccountId, BatchId, Instant, SubmitterId, later
-from jobs.spec import parse_batch
+from jobs.spec import HIGHEST_PRIORITY, parse_batch
 from jobs.submission import SubmissionPorts, submit
 from priority.charging import queues
 from priority.policies import POLICIES, Policy, policy_of
@@ -178,3 +178,20 @@ async def test_only_differing_values_are_asked_for(store: MemoryStore) -> None:
 
     assert asked.given() == {"level": "standby", "release": True}
     assert asked.was(batch) == {"level": "normal"}
+
+
+async def test_operators_need_no_permission_for_what_they_give(store: MemoryStore) -> None:
+    batch_id, asked = await submitted(store), ImportanceBody(level="expedite", user_priority=9)
+
+    with states(InvalidInputError, "level:", "expedite"):
+        await set_importance(as_postgres(store), batch_id, asked, now=NOW)
+    await set_importance(as_postgres(store), batch_id, asked, by_operator=True, now=NOW)
+
+    batch = await store.views.batch(batch_id)
+    assert (batch.level, batch.user_priority) == (ServiceLevel.EXPEDITE, 9)
+    offered = [
+        await choices_of(as_postgres(store), batch, OrderingSettings(), by_operator=by_operator)
+        for by_operator in (False, True)
+    ]
+    assert [one.highest_priority for one in offered] == [9, HIGHEST_PRIORITY]
+    assert [Permission.EXPEDITE.value in one.missing for one in offered] == [True, False]
