@@ -92,8 +92,10 @@ class RefusedByAll:
 
     @property
     def advice(self) -> str:
-        """Return what to do about the most specific reason."""
-        if self.is_certain and self.queue_needs and self.codes[0][0] == RefusalCode.QUEUE:
+        """Return what to do about the most specific reason; nothing while other hosts may take the work."""
+        if not self.is_certain:
+            return "Nothing yet: the active hosts that have not asked may take it."
+        if self.queue_needs and self.codes and self.codes[0][0] == RefusalCode.QUEUE:
             return (
                 f"No active host that could run the app meets {self.queue_needs}, which the queue needs: label such "
                 "hosts with `muster host set ID --label`, or move the batch with `muster batch set ID --queue`."

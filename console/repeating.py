@@ -10,11 +10,13 @@ from administration.access.who import NotAllowedError, Person, admit_owner, pers
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
 from administration.forecasts.words import not_shown
+from administration.ordering.importance import choices_of
 from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
 from domain.forecasts import ForecastState
+from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.units import BatchId
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -85,6 +87,8 @@ class RepeatingPages(Pages[PageServices]):
         store, settings = self._services.store, self._services.catalogue.settings
         person = person_of(request)
         operator = person is not None and person.may(Role.OPERATOR)
+        choices = await choices_of(store, batch, settings.ordering, by_operator=False)
+        expedites = Permission.EXPEDITE.value not in choices.missing
         values: dict[str, object] = {
             "batch": batch,
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
@@ -94,7 +98,7 @@ class RepeatingPages(Pages[PageServices]):
             "forecast": forecast,
             "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
             "promises": [qos.value for qos in QoS],
-            "levels": [level.value for level in ServiceLevel],
+            "levels": [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or expedites],
             "queues": sorted(queues(settings.ordering.queues)),
             "submitters": sorted(one.name for one in await store.people.submitters()) if operator else [],
         }

