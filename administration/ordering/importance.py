@@ -49,7 +49,7 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class FieldEffect:
     """Whether a field acts on the order under the policy in force, and how, in words."""
 
     acts: bool
@@ -58,7 +58,7 @@ class Effect:
 
 def effects_of(
     ordering: OrderingSettings, permissions: Collection[str], level: ServiceLevel = ServiceLevel.NORMAL
-) -> Mapping[str, Effect]:
+) -> Mapping[str, FieldEffect]:
     """Return the effect of each field on a batch of this level. `permissions` are those of its submitter.
 
     >>> found = effects_of(OrderingSettings(), ())
@@ -81,10 +81,10 @@ def effects_of(
     by_level = "expedite goes before all other batches, standby after them" if policy.by_level else points
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {
-        "level": Effect(True, by_level),
-        "queue": Effect(by_queue, (queue if by_queue else none) + last),
-        "user_priority": Effect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
-        "deadline": Effect(dated, points if dated else needs if by_deadline else none),
+        "level": FieldEffect(True, by_level),
+        "queue": FieldEffect(by_queue, (queue if by_queue else none) + last),
+        "user_priority": FieldEffect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
+        "deadline": FieldEffect(dated, points if dated else needs if by_deadline else none),
     }
 
 
@@ -95,7 +95,7 @@ class ImportanceChoices:
     levels: Sequence[str]
     highest_priority: int
     missing: Sequence[str]
-    effects: Mapping[str, Effect]
+    effects: Mapping[str, FieldEffect]
 
 
 async def choices_of(
