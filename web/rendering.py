@@ -143,7 +143,7 @@ SAID = {  # messages by result code of the last form
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
     "paused": "Paused. Waiting jobs leave the job arrays within seconds.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
-    "lifted": "Lifted. Running services apply it within seconds.",
+    "lifted": "Lifted: work and hosts continue within seconds.",
     "version": "Saved. Running services apply it within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }

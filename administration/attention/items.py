@@ -217,12 +217,14 @@ def _version(one: FailingVersion) -> Item:
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
         f"{one.app} {one.version_num / 100:.2f} {one.platform} {one.plan_class}".rstrip(),
-        "hosts?show=failing",
+        f"apps/{one.app}/versions/{one.app_version_id}",
         f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
         f"{one.failures} failures in all",
-        f"Read the errors of these hosts; withdraw the version with muster app version withdraw {one.app_version_id}.",
+        "Read the errors of these hosts; withdraw the version on its page, or with muster app version withdraw "
+        f"{one.app_version_id}.",
         figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
         weight=one.failures,
+        why="hosts?show=failing",
     )
 
 

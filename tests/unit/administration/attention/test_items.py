@@ -151,6 +151,7 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
     )
     if found:
         assert (found[0].subject, found[0].figures["failures"]) == ("pi 1.02 x86_64-pc-linux-gnu", 340)
+        assert (found[0].link, found[0].why) == ("apps/pi/versions/3", "hosts?show=failing")
 
 
 def test_overdue_task_outweighs_its_failure() -> None:
