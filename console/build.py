@@ -125,7 +125,7 @@ def build_console(
         TokenPages(services),
         AuditPage(services),
         EntryPages(services),
-        Manual(),  # must precede the files, whose route would match its pages
+        Manual(lambda: assets.address("console.css")),  # must precede the files, whose route would match its pages
         assets,
     )
     application = web.Application(

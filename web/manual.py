@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 from aiohttp import web
+from markdown_it import MarkdownIt
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 SITE = DOCS / "_build"  # created by `make docs`
 PLACE = "static/manual"
+IMAGES = {".png", ".svg"}
 ANY_PAGE = "console#pages"
 HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
     "batch_new.html": "reference/batch-file",
@@ -46,18 +52,52 @@ def help_address(template: str) -> str:
 
 
 class Manual:
-    """Serves the manual: the site if `make docs` has built it, otherwise the page sources as text."""
+    """Serves the manual: the site if `make docs` has built it, otherwise pages rendered from their sources.
+
+    `stylesheet` returns an address relative to the console's root.
+    """
+
+    def __init__(self, stylesheet: Callable[[], str]) -> None:
+        self._stylesheet = stylesheet
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(f"/{PLACE}/{{page:.+}}", self.serve, name="manual")]
 
-    async def serve(self, request: web.Request) -> web.FileResponse:
+    async def serve(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["page"]
         if (built := _inside(SITE, name)) is not None:
             return web.FileResponse(built)
-        if (source := _inside(DOCS, name.removesuffix(".html") + ".md")) is not None:
-            return web.FileResponse(source, headers={"Content-Type": "text/plain; charset=utf-8"})
+        if name.endswith(".html") and (source := _inside(DOCS, f"{name.removesuffix('.html')}.md")) is not None:
+            root = "../" * (PLACE.count("/") + 1 + name.count("/"))
+            page = rendered(source.read_text("utf-8"), root=root, stylesheet=self._stylesheet())
+            return web.Response(text=page, content_type="text/html")
+        if (file := _inside(DOCS, name)) is not None and file.suffix in IMAGES:
+            return web.FileResponse(file)
         raise web.HTTPNotFound(text="no such page")
+
+
+def rendered(source: str, *, root: str, stylesheet: str) -> str:
+    """Return a page of the manual as HTML, with anchors at its headings and links to other pages.
+
+    >>> page = rendered("# Who may\\n[API](api.md#pages)", root="../", stylesheet="console.css")
+    >>> '<h1 id="who-may">Who may</h1>' in page, '<a href="api.html#pages">API</a>' in page
+    (True, True)
+    """
+    markdown = MarkdownIt("commonmark").enable("table")
+    tokens, title = markdown.parse(source), "Manual"
+    for heading, text in pairwise(tokens):
+        if heading.type == "heading_open":
+            heading.attrSet("id", re.sub(r"[^\w -]", "", text.content.lower()).replace(" ", "-"))
+            title = text.content if heading.tag == "h1" else title
+        for part in text.children or ():
+            if part.type == "link_open" and "://" not in str(part.attrGet("href")):
+                part.attrSet("href", re.sub(r"\.md(?=#|$)", ".html", str(part.attrGet("href"))))
+    body = markdown.renderer.render(tokens, markdown.options, {})
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
+        f'<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="{root}{stylesheet}"></head>'
+        f'<body><main class="manual"><p><a href="{root}">Back to the console</a></p>{body}</main></body></html>'
+    )
 
 
 def _inside(folder: Path, name: str) -> Path | None:

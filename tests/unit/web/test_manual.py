@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from web.manual import DOCS, HELP, PLACE, Manual, help_address
+from web.manual import DOCS, HELP, PLACE, Manual, help_address, rendered
 from web.rendering import environment
 
 PAGES = [name for name in environment().list_templates() if name.endswith(".html")]
@@ -38,8 +38,16 @@ def test_help_names_templates_that_exist() -> None:
 )
 async def test_manual_serves_pages_below_docs_only(path: str, status: int) -> None:
     application = web.Application()
-    application.add_routes(Manual().routes())
+    application.add_routes(Manual(lambda: "console.css").routes())
 
     async with TestClient(TestServer(application)) as client:
         response = await client.get(f"/{PLACE}/{path}")
         assert response.status == status
+
+
+@pytest.mark.parametrize("name", sorted({address.partition("#")[0] for address in HELP.values()}))
+def test_page_is_rendered_with_tables_and_links(name: str) -> None:
+    page = rendered((DOCS / f"{name}.md").read_text("utf-8"), root="../", stylesheet="console.css")
+
+    assert "<h1 id=" in page and "|---" not in page
+    assert not re.search(r'href="(?!\w+://)[^"]*\.md[#"]', page)
