@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from domain.access import Role
 from domain.units import BatchId
-from muster_client import ApiError
+from muster_client import ApiError, Client
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer
+from tests.acceptance.test_access import a_person, a_token
 from tests.facts import missing, states
 
 
@@ -120,24 +122,25 @@ async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
             await client.set_shares("account", "adas", -1.0)
 
 
-async def test_permission_is_required(pi: LiveServer) -> None:
+async def test_submitters_need_permissions_and_operators_none(pi: LiveServer) -> None:
     first, _ = await two_batches(pi)
-    refused = await command(pi, "batch", "set", str(first), "--user-priority", "5")
-    assert refused.exit_code == 1 and "requires the raise permission" in refused.stderr
+    await a_person(pi, "ann", Role.SUBMITTER, "ada")
     assert (await command(pi, "batch", "set", str(first), "--user-priority", "-1025")).exit_code == 1
-
-    permitted = await json_of(pi, "account", "set", "adas", "--permit", "raise")
-    assert permitted["permissions"] == ["raise"]
-    assert (await json_of(pi, "batch", "set", str(first), "--user-priority", "5"))["user_priority"] == 5
-    assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
-    async with client_of(pi) as client:
+    async with client_of(pi) as client, Client(pi.url, await a_token(pi, "ann")) as ann:
+        with pytest.raises(ApiError, match="requires the raise permission"):
+            await ann.set_batch(first, user_priority=5)
+        permitted = await json_of(pi, "account", "set", "adas", "--permit", "raise")
+        assert permitted["permissions"] == ["raise"]
+        assert (await ann.set_batch(first, user_priority=5))["user_priority"] == 5
+        assert (await json_of(pi, "account", "set", "adas", "--no-permissions"))["permissions"] == []
         with pytest.raises(ApiError, match="requires the"):
-            await client.set_batch(first, user_priority=6)
+            await ann.set_batch(first, user_priority=6)
         await client.permit("submitter", "ada", ["raise"])
-        await client.set_batch(first, user_priority=6)
+        await ann.set_batch(first, user_priority=6)
         assert (await client.batch(first))["user_priority"] == 6
         with pytest.raises(ApiError, match="requires the expedite permission"):
-            await client.set_batch(first, level="expedite")
+            await ann.set_batch(first, level="expedite")
+        assert (await client.set_batch(first, level="expedite"))["level"] == "expedite"
         with states(ApiError, "queue:", "one of express"):
             await client.set_batch(first, queue="nowhere")
         moved = await client.set_batch(first, level="standby", queue="express")
