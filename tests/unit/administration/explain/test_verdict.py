@@ -67,7 +67,7 @@ def test_idle_takers_wait_for_the_work_ahead() -> None:
     assert "70" not in conclusion(found, WorkAhead())
     assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "before the order", "it is due")
     assert not missing(
-        conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "before the order", "5 unsent", "2 b"
+        conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "before the order", "5 unsent", "2 batches"
     )
 
 
