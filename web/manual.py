@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +17,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 SITE = DOCS / "_build"  # created by `make docs`
 PLACE = "static/manual"
 IMAGES = {".png", ".svg"}
+MOST_PAGES = 256  # kept in memory; the manual has fewer
 ANY_PAGE = "console#pages"
 HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
     "batch_new.html": "reference/batch-file",
@@ -69,11 +72,17 @@ class Manual:
             return web.FileResponse(built)
         if name.endswith(".html") and (source := _inside(DOCS, f"{name.removesuffix('.html')}.md")) is not None:
             root = "../" * (PLACE.count("/") + 1 + name.count("/"))
-            page = rendered(source.read_text("utf-8"), root=root, stylesheet=self._stylesheet())
+            page = await asyncio.to_thread(_page, source, root, self._stylesheet())
             return web.Response(text=page, content_type="text/html")
         if (file := _inside(DOCS, name)) is not None and file.suffix in IMAGES:
             return web.FileResponse(file)
         raise web.HTTPNotFound(text="no such page")
+
+
+@lru_cache(maxsize=MOST_PAGES)
+def _page(source: Path, root: str, stylesheet: str) -> str:
+    """Return a page from its source. Large pages take a tenth of a second, so each is rendered once, in a thread."""
+    return rendered(source.read_text("utf-8"), root=root, stylesheet=stylesheet)
 
 
 def rendered(source: str, *, root: str, stylesheet: str) -> str:
