@@ -266,7 +266,7 @@ class BatchPages(Pages[PageServices]):
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
-            "terms": list(terms_in_words(last["terms"])) if last else [],
+            "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
             "submitter": submitter,
             "account": account,
