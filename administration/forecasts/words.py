@@ -292,7 +292,9 @@ def cause_in_words(last: Document, *, left_s: float) -> str:
     if terms is None or not holds:
         return ""
     first, sending_s = holds[0], terms["sending_s"]
-    if first["kind"] != HoldKind.NOT_SENT and not 0.0 < left_s < sending_s:
+    if 0.0 < left_s < sending_s:
+        return _sending(last)
+    if first["kind"] != HoldKind.NOT_SENT:
         return _hold(first)
     if sending_s >= terms["median_turnaround_s"]:
         return _sending(last)

@@ -216,7 +216,7 @@ UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are no
 
 
 def test_slow_sending_delays_a_batch_most() -> None:
-    assert "sending the unsent first instances takes 3 h" in cause(UNSENT, sending_s=Seconds(3 * HOUR_S))
+    assert not missing(cause(UNSENT, sending_s=Seconds(3 * HOUR_S)), "sending", "3 h")
     assert "takes 1 h 30 min" in cause(*HOLDS, left_s=HOUR_S)  # longer than until the deadline
     assert not missing(cause(UNSENT, sending_s=Seconds(30.0)), "24 first instances", "more than 2 h")
 
