@@ -16,7 +16,7 @@ from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import risk_as_json
-from administration.forecasts.words import not_shown, risk_in_words
+from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
 from administration.ordering.importance import effects_of
 from administration.unschedulable import RefusedByAll
@@ -84,6 +84,10 @@ class BatchLine:
     @property
     def late(self) -> str:
         return roughly(self.at_risk["late_by_s"]) if self.at_risk else ""
+
+    @property
+    def likely(self) -> str:
+        return likelihood(self.at_risk["probability"]) if self.at_risk else ""
 
     @property
     def risk(self) -> str:

@@ -152,6 +152,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 MOST_LISTED = 8  # number of forecasts shown, latest first; the JSON has all of them
 LITTLE_SHIFT = 0.1  # in ln; smaller differences in job duration are not shown
 NOT_SHOWN = 0.005  # would be rounded to 0 %
+MOST_SAID = 0.99  # of a probability
 
 
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
@@ -168,6 +169,15 @@ def not_shown(state: ForecastState) -> str:
     return NOT_SHOWN_WORDS.get(state, "")
 
 
+def likelihood(probability: float) -> str:
+    """Return a probability in per cent. A forecast cannot tell more than 99 % from certainty.
+
+    >>> likelihood(0.305), likelihood(0.9948)
+    ('30 %', '> 99 %')
+    """
+    return "> 99 %" if probability > MOST_SAID else f"{100 * probability:.0f} %"
+
+
 def risk_in_words(risk: Document) -> str:
     """Return the risk of a deadline (`RiskShown`) in words.
 
@@ -179,7 +189,7 @@ def risk_in_words(risk: Document) -> str:
     late = roughly(risk["late_by_s"])
     if risk["missed"]:
         return f"missed its deadline by {late}"
-    return f"{100 * risk['probability']:.0f} % likely to miss its deadline; ends at the latest {late} after it"
+    return f"{likelihood(risk['probability'])} likely to miss its deadline; ends at the latest {late} after it"
 
 
 def warning_of(risk: Document) -> str:

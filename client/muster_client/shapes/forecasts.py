@@ -29,8 +29,8 @@ class HoldShown(TypedDict):
 
 
 class RiskShown(TypedDict):
-    """A deadline that an active batch has missed or may miss. `probability` that it ends after the deadline: 0.1 to
-    0.9, and 1 once the deadline has passed. `late_by_s`: from the deadline to the latest end (q90), or to now once it
+    """A deadline that an active batch has missed or may miss. `probability` that it ends after the deadline: above
+    0.1, and 1 once the deadline has passed. `late_by_s`: from the deadline to the latest end (q90), or to now once it
     has passed.
     """
 

@@ -83,7 +83,7 @@ def test_infeasible_deadline_is_at_risk() -> None:
     in_a_day = later(NOW, DAY_S)
     warm = Forecast(NOW, in_a_day, in_a_day, in_a_day, Method.WARM, "from the record")
 
-    assert preview_of(short, warm).at_risk == DeadlineRisk(later(NOW, 60.0), Seconds(DAY_S - 60.0), 0.9, missed=False)
+    assert preview_of(short, warm).at_risk == DeadlineRisk(later(NOW, 60.0), Seconds(DAY_S - 60.0), 1.0, missed=False)
     assert preview_of(replace(short, deadline_at=later(NOW, 2 * DAY_S)), warm).at_risk is None
 
 
