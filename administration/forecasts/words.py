@@ -151,7 +151,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 MOST_LISTED = 8  # number of forecasts shown, latest first; the JSON has all of them
 LITTLE_SHIFT = 0.1  # in ln; smaller differences in job duration are not shown
-NOT_SHOWN = 0.005  # would be rounded to 0 %
+LEAST_RETRIES, ENOUGH_RETRIES = 0.05, 10.0  # below, 0.0 would be shown; from here on, whole numbers are
 MOST_SAID = 0.99  # of a probability
 
 
@@ -307,8 +307,9 @@ def terms_in_words(terms: Document | None) -> Iterator[str]:
         yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's usual jobs"
     lost, errors = terms["loss_fraction"], terms["error_fraction"]
     yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors"
-    if terms["retries_expected"] >= NOT_SHOWN:
-        yield f"  retry chains: {terms['retries_expected']:.2f} retries expected per instance in progress"
+    if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
+        expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
+        yield f"  {expected} of all instances in progress are expected to be lost or to fail, and need a retry"
 
 
 def _last(records: Sequence[Document]) -> Iterator[str]:

@@ -6,7 +6,9 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate."""
+    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate;
+    `retries_expected` is the number of all instances in progress that are expected to be lost or to fail.
+    """
 
     jobs_open: int
     jobs_with_success: int

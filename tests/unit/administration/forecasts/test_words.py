@@ -76,7 +76,13 @@ def test_delays_and_model_inputs_are_listed() -> None:
 
     assert not missing(text, *(f"{hold.doubt_fraction:.0%} of the uncertainty: {hold.because}" for hold in HOLDS))
     assert not missing(text, "30 jobs are open; 4 of them", "takes 1 h 30 min", "2.00 times as long")
-    assert "retry chains: 0.50 retries expected" in text
+
+
+def test_retries_are_expected_of_the_whole_batch() -> None:
+    many = replace(RECORD, terms=replace(TERMS, retries_expected=42.4))
+
+    assert not missing(words(RECORD), "0.5 of all")
+    assert not missing(words(many), "42 of all")
 
 
 def test_last_forecasts_have_trigger_method_and_change() -> None:
