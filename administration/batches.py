@@ -19,7 +19,7 @@ import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
-from administration.forecasts.service import preview_as_json, risk_as_json
+from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
 from administration.unschedulable import RefusedByAll, unschedulable_batches
@@ -27,7 +27,7 @@ from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
-from domain.forecasts import ForecastRecord, ForecastState, batch_state
+from domain.forecasts import ForecastRecord
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
@@ -174,22 +174,15 @@ def batch_as_json(
     now: Instant,
 ) -> shapes.BatchShown:
     """Return a batch with its counters; `stuck` is why no recently active host can finish it."""
-    never = isinstance(stuck, RefusedByAll)
     return shown(
         shapes.BatchShown,
-        without_end(batch) if never else batch,
+        end_of(batch, last, unschedulable=isinstance(stuck, RefusedByAll), now=now),
+        batch,
         batch.counts,
         whose,
-        forecast_state=ForecastState.UNSCHEDULABLE if never else batch_state(batch, last),
-        at_risk=risk_as_json(batch, last, now=now),
         waits_for=None if stuck is None else stuck.waits_for,
         waits_because=None if stuck is None else stuck.reason,
     )
-
-
-def without_end(batch: Batch) -> Batch:
-    """Return an unschedulable batch, which has no forecast end."""
-    return replace(batch, completion_q50_at=None, completion_q90_at=None)
 
 
 class Batches:
@@ -385,7 +378,7 @@ class Batches:
             return {}
         since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
         short = await self._store.insight.short(active, active_since=since)
-        return {**await unschedulable_batches(self._store.process_reports, self._clock), **short}
+        return {**short, **await unschedulable_batches(self._store.process_reports, self._clock)}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

@@ -8,11 +8,17 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
-from administration.batches import without_end
 from administration.explain.batch import sent_first
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
+from administration.forecasts.words import (
+    flag_of,
+    next_forecast,
+    not_shown,
+    patience_s,
+    risk_in_words,
+    terms_in_words,
+)
 from administration.ordering.importance import choices_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
@@ -32,7 +38,7 @@ from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, 
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
-from domain.settings import EstimatorSettings, Settings
+from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
 from muster_client import shapes
 from priority.charging import queues
@@ -42,7 +48,6 @@ from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 ROWS = 20  # rows per table
-LOOKS, LEAST_S = 2, 60.0  # the first forecast is expected within LOOKS estimator intervals, at least LEAST_S
 
 
 def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float, over_time: Axis = TIME) -> Chart:
@@ -134,7 +139,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
             f"within {length(timer_s)} at the latest."
         )
     looks = f"The estimator checks for new batches every {length(look_s)}"
-    waited_s, most_s = now - shown["created_at"], max(LEAST_S, LOOKS * look_s)
+    waited_s, most_s = now - shown["created_at"], patience_s(look_s)
     if waited_s <= most_s:
         return f"No forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
@@ -143,13 +148,11 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
-def next_forecast(last: shapes.ForecastShown, batch: Batch, now: float, settings: EstimatorSettings) -> str:
-    """Return, in words, when the next forecast is made if jobs have ended since the last one."""
-    counts, made_at = batch.counts, Instant(last["made_at"])
-    over_then, over = last["jobs_validated"] + last["jobs_failed"], counts.jobs_validated + counts.jobs_failed
-    wait_s = ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over).wait_s(settings)
-    left_s = made_at + wait_s - now
-    return f"next in {length(left_s)}" if left_s > 0.0 else "the next within seconds"
+def age_of(last: shapes.ForecastShown, batch: Batch) -> ForecastAge:
+    """Return the age of a batch's last forecast."""
+    counts, over_then = batch.counts, last["jobs_validated"] + last["jobs_failed"]
+    over = counts.jobs_validated + counts.jobs_failed
+    return ForecastAge(batch.batch_id, Instant(last["made_at"]), batch.completion_at, over_then, over)
 
 
 def _over(counts: Document) -> float:
@@ -227,9 +230,6 @@ class BatchPages(Pages[PageServices]):
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
-        if refused is not None:
-            batch = without_end(batch)
-            shown = {**shown, "completion_q50_at": None, "forecast_state": ForecastState.UNSCHEDULABLE}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         ahead = await store.insight.work_ahead(batch_id)
@@ -256,7 +256,7 @@ class BatchPages(Pages[PageServices]):
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
-            "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
+            "risk": risk_in_words(shown["at_risk"], shown["forecast_state"]) if shown["at_risk"] else "",
             "stuck": short.reason if short is not None else "",
             "refused": refused,
             "last": last,
@@ -267,7 +267,8 @@ class BatchPages(Pages[PageServices]):
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last["terms"])) if last else [],
-            "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
+            "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
+            "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
             "ahead": ahead,

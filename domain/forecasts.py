@@ -11,7 +11,7 @@ from typing import Protocol
 
 from domain.batches import Batch
 from domain.settings import EstimatorSettings
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 
 THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
@@ -278,6 +278,22 @@ class ForecastAge:
             self.completion_at - self.made_at if self.completion_at is not None and self.made_at is not None else 0.0
         )
         return Seconds(min(settings.timer_s, max(settings.pause_s, REMAINING_FRACTION * left_s)))
+
+    def due_at(self, now: Instant, settings: EstimatorSettings) -> Instant:
+        """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
+
+        No batch waits longer than `timer_s`, 15 minutes.
+
+        >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
+        >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
+        1200.0
+        >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=5, jobs_over=5)
+        >>> nothing_new.due_at(Instant(1100.0), EstimatorSettings())
+        1900.0
+        """
+        if self.made_at is None:
+            return now
+        return later(self.made_at, self.wait_s(settings) if self.dirty else settings.timer_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from domain.forecasts import FAR_BOUNDS, ForecastState
+from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState
 from domain.formatting import in_words, roughly
-from domain.units import Instant, utc
+from domain.settings import EstimatorSettings
+from domain.units import Instant, Seconds, utc
 
 
 def instant_of(at: Instant) -> str:
@@ -178,8 +179,8 @@ def likelihood(probability: float) -> str:
     return "> 99 %" if probability > MOST_SAID else f"{100 * probability:.0f} %"
 
 
-def risk_in_words(risk: Document) -> str:
-    """Return the risk of a deadline (`RiskShown`) in words.
+def risk_in_words(risk: Document, state: str = ForecastState.SHOWN) -> str:
+    """Return the risk of a deadline (`RiskShown`) in words. `state` is that of the batch's forecast.
 
     >>> risk_in_words({"late_by_s": 840.0, "probability": 1.0, "missed": True})
     'missed its deadline by 14 min'
@@ -189,12 +190,38 @@ def risk_in_words(risk: Document) -> str:
     late = roughly(risk["late_by_s"])
     if risk["missed"]:
         return f"missed its deadline by {late}"
+    if state == ForecastState.UNSCHEDULABLE:
+        return "misses its deadline unless a host can run its jobs"
     return f"{likelihood(risk['probability'])} likely to miss its deadline; ends at the latest {late} after it"
 
 
-def warning_of(risk: Document) -> str:
+def warning_of(risk: Document, state: str = ForecastState.SHOWN) -> str:
     """Return the line with which commands warn of a deadline."""
-    return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk)}"
+    return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk, state)}"
+
+
+LOOKS, LEAST_S = 2, 60.0  # a forecast is late after LOOKS estimator intervals, at least LEAST_S
+
+
+def patience_s(look_s: Seconds) -> float:
+    """Return how long after it is due a forecast counts as late."""
+    return max(LEAST_S, LOOKS * look_s)
+
+
+def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -> str:
+    """Return when an active batch gets its next forecast, or that it is late.
+
+    >>> at, settings = Instant(0.0), EstimatorSettings()
+    >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5)
+    >>> next_forecast(quiet, Instant(480.0), settings), next_forecast(quiet, Instant(1380.0), settings)
+    ('the next one after a job ends, at the latest in 7 min', 'the next one is 8 min late: see Periodic tasks')
+    """
+    left_s = age.due_at(now, settings) - now
+    if left_s < -patience_s(settings.look_s):
+        return f"the next one is {roughly(-left_s)} late: see Periodic tasks"
+    if left_s <= 0.0:
+        return "the next one is due now"
+    return f"the next one {'' if age.dirty else 'after a job ends, at the latest '}in {roughly(left_s)}"
 
 
 def forecasts_in_words(shown: Document) -> str:
@@ -218,7 +245,7 @@ def _forecasts(shown: Document) -> Iterator[str]:
     yield ""
     yield from _chart(shown, records[-1])
     if shown["ended_at"] is None:
-        yield from _reasons(records[-1])
+        yield from _reasons(records[-1], flag_of(shown))
     yield ""
     yield from _last(records)
     yield ""
@@ -239,7 +266,7 @@ def _promise(shown: Document) -> Iterator[str]:
     if shown["deadline_at"] is not None:
         yield f"deadline   {seen_from(shown['deadline_at'], now)}"
     if shown["at_risk"] is not None:
-        yield warning_of(shown["at_risk"])
+        yield warning_of(shown["at_risk"], shown["forecast_state"])
 
 
 def _chart(shown: Document, last: Document) -> Iterator[str]:
@@ -273,11 +300,20 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
     )
 
 
-def _reasons(last: Document) -> Iterator[str]:
+def flag_of(shown: Document) -> str:
+    """Return why the last forecast of an active batch asks for a check; empty if none does, or none is needed to see
+    that no host can run its jobs.
+    """
+    if shown["ended_at"] is not None or shown["forecast_state"] == ForecastState.UNSCHEDULABLE:
+        return ""
+    return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
+
+
+def _reasons(last: Document, flag: str) -> Iterator[str]:
     yield ""
     yield f"Method of the last forecast: {last['method_because']}."
-    if last["flag"] is not None:
-        yield f"CHECK THIS BATCH: {last['flag']}"
+    if flag:
+        yield f"CHECK THIS BATCH: {flag}"
     yield from holds_in_words(last["holds"])
     yield from terms_in_words(last["terms"])
 
