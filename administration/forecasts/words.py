@@ -406,11 +406,21 @@ def preview_in_words(preview: Document) -> str:
 
 
 def _preview(preview: Document) -> Iterator[str]:
-    now = preview["computed_at"]
-    if preview["q50_at"] is None:
-        yield not_shown(ForecastState(preview["forecast_state"]))
+    now, said = preview["computed_at"], preview_parts(preview)
+    if said["not_shown"]:
+        yield f"{said['not_shown']}; {said['basis']}"
         return
     yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
         yield warning_of(preview["at_risk"])
-    yield f"{preview['method_because']}; batches ahead of it in the queue are not counted"
+    yield said["basis"]
+
+
+def preview_parts(preview: Document) -> Mapping[str, str]:
+    """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
+    ahead, risk = preview["unsent_ahead"], preview["at_risk"]
+    return {
+        "not_shown": not_shown(ForecastState(preview["forecast_state"])),
+        "basis": f"{preview['method_because']}; waits for {ahead} unsent instance{'s' * (ahead != 1)} ahead of it",
+        "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
+    }

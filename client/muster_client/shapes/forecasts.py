@@ -65,7 +65,9 @@ class ForecastShown(TypedDict):
 
 
 class PreviewShown(TypedDict):
-    """The forecast for a batch that has not been submitted."""
+    """The forecast for a batch that has not been submitted. The batch waits until the `unsent_ahead` instances of other
+    batches that come first in the order are sent.
+    """
 
     computed_at: float
     jobs_total: int
@@ -79,6 +81,7 @@ class PreviewShown(TypedDict):
     method_because: str
     because: str
     at_risk: RiskShown | None
+    unsent_ahead: int
     terms: TermsShown | None
     holds: list[HoldShown]
 
