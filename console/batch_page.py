@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
@@ -50,18 +51,30 @@ from web.rendering import Crumb, RenderedPage
 ROWS = 20  # rows per table
 
 
-def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float, over_time: Axis = TIME) -> Chart:
+def progress_chart(
+    shown: Document,
+    told: Sequence[ForecastPoint],
+    now: float,
+    over_time: Axis = TIME,
+    *,
+    ends: Sequence[Instant] = (),
+) -> Chart:
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
-    forecasts in chronological order. `over_time` is the axis, which may have limits.
+    forecasts in chronological order. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
+    of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
-    over = [(shown["created_at"], 0.0), *((one.made_at, one.over_fraction) for one in told if one.made_at < seen_at)]
-    over.append((seen_at, _over(shown)))
+    at_forecasts = [(one.made_at, one.over_fraction) for one in told if one.made_at < seen_at]
+    at_ends = [(at, _over(shown) * number / len(ends)) for number, at in enumerate(ends, start=1)]
+    over = [(shown["created_at"], 0.0), *(at_ends or at_forecasts)]
+    if over[-1][0] < seen_at:
+        over.append((seen_at, _over(shown)))
     standing = told[-1] if told and shown["completion_q50_at"] is not None else None
-    x, y = [at for at, _ in over], [round(100.0 * share, 2) for _, share in over]
+    drawn = [one for before, after in pairwise(over) for one in ((after[0], before[1]), after)] if at_ends else over[1:]
+    x, y = [at for at, _ in (over[0], *drawn)], [round(100.0 * share, 2) for _, share in (over[0], *drawn)]
     marks, shaded = _marks(shown, standing)
     return Chart(
         "progress",
@@ -239,7 +252,9 @@ class BatchPages(Pages[PageServices]):
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
         closer = 1.0 if part is None else max(1.0, whole.length_s / part.length_s)
-        curve = await store.forecasts.curve(batch_id, spans=round(min(MOST_SPANS, SPANS * closer)))
+        spans = round(min(MOST_SPANS, SPANS * closer))
+        curve = await store.forecasts.curve(batch_id, spans=spans)
+        ends = [] if batch.ended_at is None else await store.forecasts.job_ends(batch_id, most=spans)
         axis = TIME if part is None else Axis("", "time", part.from_at, part.to_at)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
@@ -260,7 +275,7 @@ class BatchPages(Pages[PageServices]):
             "stuck": short.reason if short is not None else "",
             "refused": refused,
             "last": last,
-            "over": progress_chart(shown, told, now, axis),
+            "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
