@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
-from administration.explain.batch import sent_first
+from administration.explain.batch import SentFirst, ahead_of
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
@@ -25,17 +25,19 @@ from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
-from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates
+from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import first_sent, moves, sentence, standings
+from console.places import first_sent, moves, sentence, standings, turn
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
+from domain.formatting import roughly
+from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
@@ -191,7 +193,7 @@ def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
     if shown["ended_at"] is not None:
         return f"The batch ended {relative(shown['ended_at'], now)}; {over} of its jobs were finished."
     if last is None:
-        return f"{over} of the jobs are finished, {length(now - shown['created_at'])} after the submission."
+        return f"{over} of the jobs are finished, {roughly(max(1.0, now - shown['created_at']))} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
     return f"{over} of the jobs are finished; expected end {about}, latest end {latest} (shaded)."
 
@@ -245,9 +247,9 @@ class BatchPages(Pages[PageServices]):
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
-        ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
+        ahead, before_order = await ahead_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -281,12 +283,12 @@ class BatchPages(Pages[PageServices]):
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
-            "terms": list(terms_in_words(last["terms"])) if last else [],
+            "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
             "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "ahead": ahead,
+            "turn": turn(standing.at, before_order, ahead, counts.unsent),
             "standing": standing,
             "stands": sentence(standing, now),
             "classes": classes,
@@ -304,7 +306,6 @@ class BatchPages(Pages[PageServices]):
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
-            "sent_first": sent_first(batch, self._services.catalogue, now),
             "first_s": self._settings.deadline.first_factor
             * max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0),
         }
@@ -340,12 +341,21 @@ class BatchPages(Pages[PageServices]):
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
-        first = first_sent(self._settings)
-        values = {"shown": shown, "name": name, "standing": standing, "stands": stands, "first_sent": first}
-        catalogue, app_id = self._services.catalogue, (await self._services.store.views.batch(batch_id)).app_id
-        values |= {
-            "lowered": lowered_gates(catalogue, [app_id]),
-            "gates": gates_in_words(gate_values(catalogue, app_id)),
+        catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
+        order, states = shown["order"], (InstanceState.IN_PROGRESS,)
+        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
+        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
+        values = {
+            "shown": shown,
+            "name": name,
+            "standing": standing,
+            "stands": stands,
+            "turn": turn(standing.at, first, ahead, shown["unsent"]),
+            "first_sent": first_sent(self._settings),
+            "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
+            "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
+            "awaited": shown["awaited"]
+            and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
         }
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState
+from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
 from domain.settings import EstimatorSettings
 from domain.units import Instant, Seconds, utc
@@ -315,7 +315,7 @@ def _reasons(last: Document, flag: str) -> Iterator[str]:
     if flag:
         yield f"CHECK THIS BATCH: {flag}"
     yield from holds_in_words(last["holds"])
-    yield from terms_in_words(last["terms"])
+    yield from terms_in_words(last)
 
 
 def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
@@ -323,13 +323,40 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
     if holds:
         yield "What delays it:"
     for hold in holds:
-        hosts = ", ".join(map(str, hold["host_ids"]))
-        mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
-        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}{mostly}"
+        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {_hold(hold)}"
 
 
-def terms_in_words(terms: Document | None) -> Iterator[str]:
-    """List the fitted parameters that are worth showing."""
+def _hold(hold: Document) -> str:
+    hosts = ", ".join(map(str, hold["host_ids"]))
+    mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
+    return f"{hold['because']}{mostly}"
+
+
+def cause_in_words(last: Document, *, left_s: float) -> str:
+    """Return what delays a batch most by its latest forecast, "" if that does not say. `left_s`: until its deadline."""
+    terms, holds = last["terms"], last["holds"]
+    if terms is None or not holds:
+        return ""
+    first, sending_s = holds[0], terms["sending_s"]
+    if first["kind"] != HoldKind.NOT_SENT and not 0.0 < left_s < sending_s:
+        return _hold(first)
+    if sending_s >= terms["median_turnaround_s"]:
+        return _sending(last)
+    return f"{_hold(first)}, and half of the results take more than {in_words(terms['median_turnaround_s'])}"
+
+
+def _sending(last: Document) -> str:
+    """Say how long sending takes. Before the first dispatch, the forecast assumes a rate."""
+    takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
+    started = last["jobs_validated"] or last["jobs_failed"] or last["terms"]["jobs_with_success"]
+    if started or any(hold["kind"] != HoldKind.NOT_SENT for hold in last["holds"]):
+        return f"{takes} at the current rate"
+    return f"{takes} by the forecast, which assumed the app's usual rate because none had been sent"
+
+
+def terms_in_words(last: Document) -> Iterator[str]:
+    """List the fitted parameters of a forecast that are worth showing."""
+    terms = last["terms"]
     if terms is None:
         return
     yield "Model inputs:"
@@ -337,7 +364,7 @@ def terms_in_words(terms: Document | None) -> Iterator[str]:
     quorum = f"; {lacking} of them have a result but no quorum yet" if lacking else ""
     yield f"  {terms['jobs_open']} jobs are open{quorum}"
     if terms["sending_s"] > 0:
-        yield f"  sending the unsent first instances takes {in_words(terms['sending_s'])} at the current rate"
+        yield f"  {_sending(last)}"
     yield f"  median turnaround {in_words(terms['median_turnaround_s'])}"
     if abs(terms["shift"]) >= LITTLE_SHIFT:
         yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's usual jobs"

@@ -101,7 +101,7 @@ def _are_numbers(*values: object) -> bool:
 
 
 def _of_side(side: Mapping[str, Any]) -> str:
-    lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
+    lowered = f" (set: {side['asked']:g}; {side['because']})" if side["because"] else ""
     passed = side["havs"] + side["newcomers"]
     return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
 

@@ -137,3 +137,9 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     assert "10 min after the submission" in said(NOW + 500.0, forecasts=[])
     assert not missing(said(NOW, ended_at=NOW), "ended", "first forecast")
     assert "from the record" in said(NOW) and "within 15 min" in said(NOW)
+
+
+def test_fresh_batch_has_an_age_in_whole_seconds() -> None:
+    chart = progress_chart(a_document(created_at=NOW, completion_q50_at=None, forecasts=[]), [], NOW + 0.277)
+
+    assert not missing(chart.summary, "1 s after")

@@ -14,11 +14,13 @@ from administration.forecasts.words import (
     Fan,
     Mark,
     Point,
+    cause_in_words,
     chart,
     forecasts_in_words,
     next_forecast,
     over_at,
 )
+from administration.show import forecast_as_json
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.forecasts import (
     Accuracy,
@@ -248,3 +250,30 @@ def test_batch_submitted_just_now_has_a_chart() -> None:
 
 def test_interpolation_is_linear_and_0_before_first() -> None:
     assert [over_at(Instant(at), HALF) for at in (-1.0, 0.0, 20.0, 40.0, 99.0)] == [0.0, 0.0, 0.25, 0.5, 0.5]
+
+
+def cause(*holds: ForecastHold, left_s: float = HOUR_S, **terms: Any) -> str:
+    last = replace(RECORD, jobs_validated=0, jobs_failed=0, terms=replace(TERMS, **terms), holds=holds)
+    return cause_in_words(forecast_as_json(last), left_s=left_s)
+
+
+UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are not sent yet")
+
+
+def test_slow_sending_delays_a_batch_most() -> None:
+    assert "sending the unsent first instances takes 3 h" in cause(UNSENT, sending_s=Seconds(3 * HOUR_S))
+    assert "takes 1 h 30 min" in cause(*HOLDS, left_s=HOUR_S)  # longer than until the deadline
+    assert not missing(cause(UNSENT, sending_s=Seconds(30.0)), "24 first instances", "more than 2 h")
+
+
+def test_overdue_hosts_delay_a_batch_most() -> None:
+    assert not missing(cause(*HOLDS, left_s=2 * HOUR_S), "2 instances on 1 host", "overdue", "host 7")
+    assert cause() == cause_in_words(forecast_as_json(replace(RECORD, terms=None)), left_s=0.0) == ""
+
+
+def test_rate_before_the_first_dispatch_is_assumed() -> None:
+    sending_s = Seconds(3 * HOUR_S)
+
+    assert "assumed" in cause(UNSENT, sending_s=sending_s, jobs_with_success=0)
+    assert "current rate" in cause(UNSENT, sending_s=sending_s, jobs_with_success=1)
+    assert "current rate" in cause(UNSENT, HOLDS[0], sending_s=sending_s, jobs_with_success=0)
