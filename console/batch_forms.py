@@ -12,7 +12,7 @@ from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
 from administration.batches import DEFAULT_SUBMITTER, Batches
-from administration.forecasts.words import not_shown
+from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
 from administration.ordering.priorities import Priorities
@@ -22,7 +22,6 @@ from console.places import moves
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import ConflictError, InvalidInputError, MusterError
-from domain.forecasts import ForecastState
 from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -87,7 +86,7 @@ class BatchForms(Pages[PageServices]):
             "key": shown_key(fields, wrong),
             "wrong": wrong,
             "forecast": forecast,
-            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
+            "texts": preview_parts(forecast) if forecast else {},
             "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
-from administration.batches import without_end
 from administration.explain.batch import SentFirst, ahead_of
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
+from administration.forecasts.words import (
+    flag_of,
+    next_forecast,
+    not_shown,
+    patience_s,
+    risk_in_words,
+    terms_in_words,
+)
 from administration.ordering.importance import choices_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
@@ -34,7 +41,7 @@ from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
-from domain.settings import EstimatorSettings, Settings
+from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
 from muster_client import shapes
 from priority.charging import queues
@@ -44,21 +51,32 @@ from web.moments import length, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 ROWS = 20  # rows per table
-LOOKS, LEAST_S = 2, 60.0  # the first forecast is expected within LOOKS estimator intervals, at least LEAST_S
 
 
-def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float, over_time: Axis = TIME) -> Chart:
+def progress_chart(
+    shown: Document,
+    told: Sequence[ForecastPoint],
+    now: float,
+    over_time: Axis = TIME,
+    *,
+    ends: Sequence[Instant] = (),
+) -> Chart:
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
-    forecasts in chronological order. `over_time` is the axis, which may have limits.
+    forecasts in chronological order. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
+    of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
-    over = [(shown["created_at"], 0.0), *((one.made_at, one.over_fraction) for one in told if one.made_at < seen_at)]
-    over.append((seen_at, _over(shown)))
+    at_forecasts = [(one.made_at, one.over_fraction) for one in told if one.made_at < seen_at]
+    at_ends = [(at, _over(shown) * number / len(ends)) for number, at in enumerate(ends, start=1)]
+    over = [(shown["created_at"], 0.0), *(at_ends or at_forecasts)]
+    if over[-1][0] < seen_at:
+        over.append((seen_at, _over(shown)))
     standing = told[-1] if told and shown["completion_q50_at"] is not None else None
-    x, y = [at for at, _ in over], [round(100.0 * share, 2) for _, share in over]
+    drawn = [one for before, after in pairwise(over) for one in ((after[0], before[1]), after)] if at_ends else over[1:]
+    x, y = [at for at, _ in (over[0], *drawn)], [round(100.0 * share, 2) for _, share in (over[0], *drawn)]
     marks, shaded = _marks(shown, standing)
     return Chart(
         "progress",
@@ -136,7 +154,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
             f"within {length(timer_s)} at the latest."
         )
     looks = f"The estimator checks for new batches every {length(look_s)}"
-    waited_s, most_s = now - shown["created_at"], max(LEAST_S, LOOKS * look_s)
+    waited_s, most_s = now - shown["created_at"], patience_s(look_s)
     if waited_s <= most_s:
         return f"No forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
@@ -145,13 +163,11 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
-def next_forecast(last: shapes.ForecastShown, batch: Batch, now: float, settings: EstimatorSettings) -> str:
-    """Return, in words, when the next forecast is made if jobs have ended since the last one."""
-    counts, made_at = batch.counts, Instant(last["made_at"])
-    over_then, over = last["jobs_validated"] + last["jobs_failed"], counts.jobs_validated + counts.jobs_failed
-    wait_s = ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over).wait_s(settings)
-    left_s = made_at + wait_s - now
-    return f"next in {length(left_s)}" if left_s > 0.0 else "the next within seconds"
+def age_of(last: shapes.ForecastShown, batch: Batch) -> ForecastAge:
+    """Return the age of a batch's last forecast."""
+    counts, over_then = batch.counts, last["jobs_validated"] + last["jobs_failed"]
+    over = counts.jobs_validated + counts.jobs_failed
+    return ForecastAge(batch.batch_id, Instant(last["made_at"]), batch.completion_at, over_then, over)
 
 
 def _over(counts: Document) -> float:
@@ -229,9 +245,6 @@ class BatchPages(Pages[PageServices]):
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
-        if refused is not None:
-            batch = without_end(batch)
-            shown = {**shown, "completion_q50_at": None, "forecast_state": ForecastState.UNSCHEDULABLE}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
@@ -241,7 +254,9 @@ class BatchPages(Pages[PageServices]):
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
         closer = 1.0 if part is None else max(1.0, whole.length_s / part.length_s)
-        curve = await store.forecasts.curve(batch_id, spans=round(min(MOST_SPANS, SPANS * closer)))
+        spans = round(min(MOST_SPANS, SPANS * closer))
+        curve = await store.forecasts.curve(batch_id, spans=spans)
+        ends = [] if batch.ended_at is None else await store.forecasts.job_ends(batch_id, most=spans)
         axis = TIME if part is None else Axis("", "time", part.from_at, part.to_at)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
@@ -258,18 +273,19 @@ class BatchPages(Pages[PageServices]):
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
-            "risk": risk_in_words(shown["at_risk"]) if shown["at_risk"] else "",
+            "risk": risk_in_words(shown["at_risk"], shown["forecast_state"]) if shown["at_risk"] else "",
             "stuck": short.reason if short is not None else "",
             "refused": refused,
             "last": last,
-            "over": progress_chart(shown, told, now, axis),
+            "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(ForecastState(shown["forecast_state"])),
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last)) if last else [],
-            "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
+            "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
+            "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
             "turn": turn(standing.at, before_order, ahead, counts.unsent),

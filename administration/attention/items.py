@@ -13,7 +13,7 @@ from administration.show import shown
 from administration.unschedulable import RefusedByAll, by_batch
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
-from domain.forecasts import ForecastRecord, risk_of
+from domain.forecasts import ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
 from domain.insight import Short
 from domain.units import BatchId, Instant, Seconds
@@ -134,6 +134,7 @@ def _of_waiting(batch_id: BatchId, facts: AttentionFacts) -> str:
 
 
 def _batches(facts: AttentionFacts) -> Iterator[Item]:
+    refused = by_batch(facts.refused)
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
         title, progress = (
@@ -143,12 +144,13 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
             told = shown(shapes.RiskShown, risk)
+            state = ForecastState.UNSCHEDULABLE if batch.batch_id in refused else ForecastState.SHOWN
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 risk.missed or risk.probability >= HALF,
                 title,
                 link,
-                f"{risk_in_words(told)}; {progress}",
+                f"{risk_in_words(told, state)}; {progress}",
                 "See what holds it back; set its level to expedite, agree on a later deadline, or abort it.",
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},

@@ -12,7 +12,7 @@ from administration.explain.awaited import Awaited, awaited_in_words, awaited_of
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, sample_as_json
-from administration.forecasts.service import risk_as_json
+from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
@@ -108,7 +108,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
-    risk = risk_as_json(batch, last, now=now)
+    risk = end_of(batch, last, unschedulable=False, now=now).at_risk
     if sample is None:
         verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
     else:
