@@ -73,7 +73,7 @@ SAID = {
     "multifactor": "points = sum of weight × factor; factors range from 0 to 1, user priority from -1 to 1",
     "components": "points = sum of weight × value, with Moab's names and Maui's formulas",
     "equal_access": "the submitter with the least work in progress goes first",
-    "logical_time": "earliest end first, as if each batch in turn had the whole pool",
+    "logical_time": "earliest logical end first",
     "queues": "values count in sums; under equal_access their tiers count",
     "fair-share": "definition and decay of usage",
 }

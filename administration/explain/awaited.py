@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from administration.explain.verdict import counted
 from administration.forecasts.words import risk_in_words
 from domain.batches import Batch
+from domain.forecasts import ForecastState
 from domain.formatting import roughly
 from domain.units import HostId, Instant
 from domain.views import ListedInstance
@@ -81,14 +82,17 @@ def expected_in_words(batch: Batch, now: Instant) -> str:
     return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
 
 
-def late_in_words(risk: shapes.RiskShown | None, cause: str) -> str:
-    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk.
+def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = True) -> str:
+    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk. `able`: some host can
+    run its jobs.
 
     >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
     >>> late_in_words(risk, "2 instances on 1 host are overdue")
     'It missed its deadline by 14 min: 2 instances on 1 host are overdue.'
+    >>> late_in_words({**risk, "missed": False}, "", able=False)
+    'It misses its deadline unless a host can run its jobs.'
     """
     if risk is None:
         return ""
-    words = risk_in_words(risk).partition(";")[0]
-    return f"It {'' if risk['missed'] else 'is '}{words}{f': {cause}' if cause else ''}."
+    words = risk_in_words(risk, ForecastState.SHOWN if able else ForecastState.UNSCHEDULABLE).partition(";")[0]
+    return f"It {'is ' if able and not risk['missed'] else ''}{words}{f': {cause}' if cause else ''}."

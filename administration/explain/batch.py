@@ -113,10 +113,11 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
     else:
         cause = ""  # if no host takes its jobs, the conclusion says why
+        able = sample.takers > 0 or sample.waiting > 0 or any(one.code.traits.fits for one in sample.held_back)
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
         said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
-        verdict = " ".join(filter(None, (late_in_words(risk, cause), said)))
+        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=able), said)))
     return shown(
         shapes.BatchExplained,
         batch,
