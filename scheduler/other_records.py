@@ -12,7 +12,8 @@ from dataclasses import replace
 import structlog
 
 from domain.dispatch import Report, Reported, RequestView, TakeOver
-from domain.units import InstanceId
+from domain.jobs import InstanceState
+from domain.units import HostId, InstanceId, JobId
 from scheduler.admission import Admission, Contact, HostCase
 from scheduler.held import HeldReview
 from scheduler.ports import Ledger
@@ -29,7 +30,9 @@ class OtherRecords:
         self._admission = admission
         self._may_take_over = named.host is not None and admission.may_take_over(named.host)
         self._of_named = named.reported if admission.case is HostCase.CLONE else {}
+        self._is_known = admission.case is HostCase.KNOWN
         self._moving: Mapping[InstanceId, Reported] = {}
+        self._errors: frozenset[InstanceId] = frozenset()
 
     async def instances(self, ids: Sequence[InstanceId]) -> Mapping[InstanceId, Reported]:
         """Return the instances that another record of the computer has. Usually this makes no query."""
@@ -42,24 +45,43 @@ class OtherRecords:
         self._moving = await self.instances([i for i in self._key.instance_ids if i not in known])
         return {**known, **self._moving} if self._moving else known
 
-    def only_successes(self) -> frozenset[InstanceId]:
-        """Return the reported instances of other records, of which only a success counts.
+    def counts(self, report: Report) -> bool:
+        """Return whether a report of an instance of another record may count. A success always does.
 
-        A copy of the client that was told to drop them reports them as aborted while the original is still running
-        them.
+        An abort does not: a copy of the client that was told to drop the job reports it while the original is still
+        running it. An error counts only for the client of the named record, if it moves the instance.
         """
-        return frozenset((*self._moving, *self._of_named))
+        if report.to_state is InstanceState.REPORTED:
+            return True
+        if report.instance_id in self._moving:
+            return report.to_state is not InstanceState.ABORTED and self._is_known
+        return report.instance_id not in self._of_named
+
+    def errors_of_host(self, reports: Sequence[Report]) -> tuple[Report, ...]:
+        """Return the reports, the errors among those of other records as the host's: written only if they move."""
+        host_id = self._admission.host.host_id
+        found = [one if self._is_success(one) else _moved_to(host_id, one) for one in reports]
+        self._errors = frozenset([one.instance_id for one in reports if not self._is_success(one)])
+        return tuple(found)
+
+    def to_repeat(self, left_out: frozenset[InstanceId]) -> frozenset[InstanceId]:
+        """Return the instances whose reports were not written and must be repeated. An error is not repeated: the
+        client of the record in use goes on with the job.
+        """
+        return left_out - self._errors if self._errors else left_out
 
     def take_over(self, reports: Sequence[Report], review: HeldReview) -> tuple[TakeOver, ...]:
-        """Return the instances that move to the host: one per job, preferably one that is reported as a success."""
-        claims = {
-            report.job_id: TakeOver(report.instance_id, self._moving[report.instance_id].held.host_id)
-            for report in reports
-            if report.instance_id in self._moving
-        }
-        is_known = self._admission.case is HostCase.KNOWN
-        for held in review.taken_over:
-            claims.setdefault(held.job_id, TakeOver(held.instance_id, held.host_id, unused_only=is_known))
+        """Return the instances that move to the host: one per job, preferably one that is reported as a success.
+
+        To a known record, an instance without a success moves only from an unused one.
+        """
+        ours = [one.instance_id for one in reports if one.instance_id in self._moving]
+        ours.sort(key=lambda instance_id: instance_id in self._errors)
+        held = [self._moving[instance_id].held for instance_id in ours]
+        claims: dict[JobId, TakeOver] = {}
+        for one in (*held, *review.taken_over):
+            unused_only = self._is_known and (one.instance_id in self._errors or one.instance_id not in self._moving)
+            claims.setdefault(one.job_id, TakeOver(one.instance_id, one.host_id, unused_only=unused_only))
         return tuple(claims.values())
 
     def taken_over(self, review: HeldReview, moved: frozenset[InstanceId]) -> HeldReview:
@@ -68,3 +90,11 @@ class OtherRecords:
             return review
         log.info("instances taken over", host_id=self._admission.host.host_id, instances=len(moved))
         return review.moved(moved)
+
+    def _is_success(self, report: Report) -> bool:
+        return report.to_state is InstanceState.REPORTED or report.instance_id not in self._moving
+
+
+def _moved_to(host_id: HostId, report: Report) -> Report:
+    event = report.hav_event
+    return replace(report, host_id=host_id, hav_event=None if event is None else replace(event, host_id=host_id))

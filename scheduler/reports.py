@@ -8,7 +8,7 @@ effect.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from domain.dispatch import Report, Reported, ReportedResult, Trickle, TrickleFate
 from domain.havs import HavEvent, HavEventKind
@@ -58,14 +58,14 @@ def take_reports(
     results: Iterable[ReportedResult],
     reported: Mapping[InstanceId, Reported],
     host: Host,
-    only_successes: Collection[InstanceId] = (),
+    counts: Callable[[Report], bool] = lambda _: True,
     *,
     now: Instant,
 ) -> ReportsTaken:
     """Process all results in a request that arrived at `now` from `host`.
 
-    A repeated report, a report that cannot change anything any more, and a failure among the `only_successes` are
-    acknowledged without a step.
+    A repeated report, a report that cannot change anything any more, and one that does not count are acknowledged
+    without a step.
     """
     by_name: dict[str, ReportedResult] = {}
     for result in results:
@@ -73,11 +73,7 @@ def take_reports(
             by_name.setdefault(result.name, result)
     known = {one.held.name: one for one in reported.values()}
     judged = [_report(result, known[name], host, now) for name, result in by_name.items() if name in known]
-    steps = [
-        one
-        for one in judged
-        if one is not None and (one.to_state is InstanceState.REPORTED or one.instance_id not in only_successes)
-    ]
+    steps = [one for one in judged if one is not None and counts(one)]
     return ReportsTaken(tuple(steps), tuple(by_name))
 
 

@@ -100,7 +100,7 @@ class RequestService:
         # 3. Process what the client reports.
         others = OtherRecords(self._ports.ledger, contact, admission, view)
         reported = await others.with_reported({**view.reported, **known.reported})
-        taken = take_reports(request.results, reported, admission.host, others.only_successes(), now=contact.now)
+        taken = take_reports(request.results, reported, admission.host, others.counts, now=contact.now)
 
         # 4. Compare the jobs it has with the jobs it should have.
         review = await self._reviewed(contact, admission, others, known, refusal)
@@ -111,12 +111,13 @@ class RequestService:
         review = review.resending([job.instance.instance_id for job in lost])
 
         # 5. Choose jobs for the host, and commit them together with all of the above.
+        reports = others.errors_of_host(taken.reports)
         writes = RequestWrites(
             admission.host,
-            (*taken.reports, *review.ended),
+            (*reports, *review.ended),
             detach=admission.detach,
             known=known.host,
-            take_over=others.take_over(taken.reports, review),
+            take_over=others.take_over(reports, review),
         )
         wants = wants_of(request, admission.host)
         refusal = refusal or unusable_refusal(request, wants)
@@ -130,7 +131,7 @@ class RequestService:
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         review = others.taken_over(review, given.moved)
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
-        acks = taken.acks_without(given.left_out)
+        acks = taken.acks_without(others.to_repeat(given.left_out))
         answer = reply.Answer(
             admission,
             acks,

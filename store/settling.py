@@ -201,9 +201,8 @@ class PostgresTails(OnDatabase):
         distinct = {copy.job_id: copy for copy in copies}
 
         async def write(connection: Connection) -> int:
-            """Lock rows in the ledger's order: instances, jobs, batches, counters."""
-            await connection.execute(load("lock_instances_of_jobs"), sorted(distinct))
-            await connection.fetch(load("lock_jobs"), sorted(distinct))
+            """Lock rows in the ledger's order: instances, jobs, marks, batches, counters."""
+            await _lock(connection, sorted(distinct))
             return await _add(connection, distinct, now)
 
         return await self._database.in_transaction(write) if distinct else 0
@@ -238,6 +237,7 @@ async def _add(connection: Connection, copies: dict[JobId, ExtraCopy], now: Inst
     places = {job_id: place for place, job_id in enumerate(copies)}
     ordered = sorted(taken, key=lambda row: places[row["job_id"]])
     ids = [row["job_id"] for row in ordered]
+    await connection.execute(load("renew_marks"), ids)  # a settlement decided before would not cancel the copy
     await connection.execute(
         load("insert_copies"),
         ids,

@@ -201,6 +201,9 @@ class MemoryTails(OnTables):
             self._work.add_instance(job, retries=copy.retries, urgent=True, created_at=now)
             job.instances[-1].copied_because = copy.because
             self._work.count(job.batch, BatchCounts(unsent=1))
+            self._work.mark(
+                {job.job_id} & self._work.todo.keys()
+            )  # renewed: a settlement decided before is not current
             made += 1
         return made
 

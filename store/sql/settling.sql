@@ -164,6 +164,14 @@ FOR NO KEY UPDATE;
 SELECT job_id, serial FROM job_todo WHERE job_id = ANY($1::bigint[]) ORDER BY job_id FOR UPDATE;
 
 
+-- name: renew_marks
+-- Purpose: give the marks of jobs new serials, because their instances have changed: what was decided from an earlier read
+--   is not written. The marks are locked.
+-- Arguments: $1 job_ids.
+-- Result: none.
+UPDATE job_todo SET serial = nextval('job_todo_serial') WHERE job_id = ANY($1::bigint[]);
+
+
 -- name: settle_jobs
 -- Purpose: write the outcome of locked jobs. An ended job keeps its end.
 -- Arguments: $1 job_ids, $2 states, $3 settled_at, $4 canonical_instance_ids or nulls, $5 failures or nulls (arrays, the job_ids

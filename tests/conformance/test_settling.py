@@ -6,7 +6,7 @@ from domain.batches import BatchCounts, BatchState
 from domain.dispatch import InstanceStep, Upload
 from domain.havs import HavEventKind
 from domain.jobs import InstanceState, JobState, ValidatorKind
-from domain.settlement import InstanceFacts, JobSettlement, JobShare
+from domain.settlement import ExtraCopy, InstanceFacts, JobSettlement, JobShare
 from domain.units import InstanceId, JobId, later
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, valid
@@ -153,6 +153,21 @@ async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -
     [again] = await store.unsettled.unsettled(9, now=NOW)
     assert again.serial > facts.serial
     assert await store.unsettled.settle([valid(again)]) == 1
+
+
+async def test_a_copy_after_reading_makes_the_settlement_stale(store: Store) -> None:
+    """Otherwise the job would end with an unsent instance."""
+    facts = await a_reported_job(store, await a_registered_host(store))
+    copy = ExtraCopy(facts.job_id, len(facts.instances), 0, 1, because="late")
+    assert await store.tails.add_copies([copy], now=NOW) == 1
+
+    assert await store.unsettled.settle([valid(facts)]) == 0
+
+    [again] = await store.unsettled.unsettled(9, now=NOW)
+    assert again.serial > facts.serial
+    assert await store.unsettled.settle([valid(again)]) == 1
+    states = {instance.state for instance in (await store.views.job(facts.job_id)).instances}
+    assert states == {S.VALID, S.CANCELLED}
 
 
 async def test_abort_after_read_makes_settlement_stale(store: Store) -> None:

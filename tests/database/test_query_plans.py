@@ -196,6 +196,7 @@ BY_KEY = {  # query -> the indexes it must use
     "lock_instances_of_jobs": {"instance_job_volunteer"},
     "lock_jobs": {"job_pkey"},
     "lock_marks": {"job_todo_pkey"},
+    "renew_marks": {"job_todo_pkey"},
     "lock_batches": {"batch_pkey"},
     "step_instances": {"instance_pkey"},
     "settle_jobs": {"job_pkey"},

@@ -671,6 +671,34 @@ async def test_failures_of_a_clone_are_not_the_originals(computer: str, is_timed
     assert (await project.store.views.host(HostId(1)))[1] == havs
 
 
+@pytest.mark.parametrize(
+    ("state", "exit_status", "after"),
+    [
+        (STATE_COMPUTE_ERROR, 1, (InstanceState.FAILED, 1)),
+        (STATE_ABORTED, 203, (InstanceState.IN_PROGRESS, 2)),
+    ],
+)
+async def test_error_counts_after_a_repeated_request_took_the_job(
+    state: int, exit_status: int, after: tuple[InstanceState, int]
+) -> None:
+    """A repeated old request made a record that took the job over; then the client reports the error. An abort may be
+    from a copy that was told to drop the job.
+    """
+    project = await a_project()
+    await project.submit(1)
+    [name] = names_of(await project.answer(a_request()))
+    running = a_request(host_id=1, rpc_seqno=8, cpu_req_s=Seconds(0.0), other_results=listed(name))
+    await project.answer(running)
+    assert (await project.answer(replace(running, rpc_seqno=3))).host_id == 2
+    ended = a_success(name, state=state, exit_status=exit_status)
+
+    reply = await project.answer(replace(running, rpc_seqno=9, results=(ended,), other_results=()))
+
+    assert reply.acks == (name,)
+    row = await project.instance(name)
+    assert (row.state, row.host_id) == after
+
+
 async def test_success_beside_a_sibling_is_acknowledged() -> None:
     """The client reports its old record's instance after its new record has already had the job."""
     project = await a_project()
