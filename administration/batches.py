@@ -19,7 +19,7 @@ import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
-from administration.forecasts.service import preview_as_json, risk_as_json
+from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
 from administration.unschedulable import RefusedByAll, unschedulable_batches
@@ -27,16 +27,16 @@ from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
-from domain.forecasts import ForecastRecord, ForecastState, batch_state
+from domain.forecasts import ForecastRecord
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
-from domain.submission import SubmissionKey, SubmittedBefore
+from domain.submission import NewBatch, SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
-from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, write
+from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, foreseen, write
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -174,22 +174,15 @@ def batch_as_json(
     now: Instant,
 ) -> shapes.BatchShown:
     """Return a batch with its counters; `stuck` is why no recently active host can finish it."""
-    never = isinstance(stuck, RefusedByAll)
     return shown(
         shapes.BatchShown,
-        without_end(batch) if never else batch,
+        end_of(batch, last, unschedulable=isinstance(stuck, RefusedByAll), now=now),
+        batch,
         batch.counts,
         whose,
-        forecast_state=ForecastState.UNSCHEDULABLE if never else batch_state(batch, last),
-        at_risk=risk_as_json(batch, last, now=now),
         waits_for=None if stuck is None else stuck.waits_for,
         waits_because=None if stuck is None else stuck.reason,
     )
-
-
-def without_end(batch: Batch) -> Batch:
-    """Return an unschedulable batch, which has no forecast end."""
-    return replace(batch, completion_q50_at=None, completion_q90_at=None)
 
 
 class Batches:
@@ -207,7 +200,8 @@ class Batches:
         """
         settings = await self._settings()
         async with self._checked(values, settings, copy_of) as batch:
-            return await self._write(batch, settings)
+            batch_id, _ = await self._write(batch, settings)
+            return batch_id
 
     async def submit_and_preview(
         self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
@@ -223,7 +217,7 @@ class Batches:
                 return _earlier_reply(earlier, key), False
         async with self._checked(values, settings, copy_of) as batch:
             try:
-                batch_id = await self._write(batch, settings, key)
+                batch_id, new = await self._write(batch, settings, key)
             except AlreadyExistsError:
                 earlier = (
                     None if key is None else await self._store.submissions.submitted_before(key, now=self._clock.now())
@@ -232,7 +226,7 @@ class Batches:
                     raise
                 return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
-                forecast = await self._preview(batch)
+                forecast = await self._preview(batch, new, settings)
             except Exception:
                 log.exception("forecast of a new batch failed", batch_id=batch_id)
                 forecast = None
@@ -243,14 +237,16 @@ class Batches:
 
     async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
-        async with self._checked(values, await self._settings(), copy_of) as batch:
-            return await self._preview(batch)
+        settings = await self._settings()
+        async with self._checked(values, settings, copy_of) as batch:
+            return await self._preview(batch, await self._foreseen(batch, settings), settings)
 
     async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
         """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
-        async with self._checked(values, await self._settings(), None) as batch:
+        settings = await self._settings()
+        async with self._checked(values, settings, None) as batch:
             first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
-            return await self._preview(batch), batch, first
+            return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, first
 
     async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
@@ -338,14 +334,18 @@ class Batches:
             with_jobs = with_rows(spec, lambda: table_rows(path, spec.jobs_csv), files=settings.files)
             yield await checked(with_jobs, ports=ports)
 
-    async def _write(self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None) -> BatchId:
+    async def _write(
+        self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None
+    ) -> tuple[BatchId, NewBatch]:
         submissions, ordering = self._store.submissions, settings.ordering
         async with nullcontext() if batch.copied is None else self._clones:
             return await write(batch, submissions=submissions, ordering=ordering, clock=self._clock, key=key)
 
-    async def _preview(self, batch: CheckedBatch) -> shapes.PreviewShown:
-        planned = batch.planned(self._clock.now())
-        settings = await self._settings()
+    async def _foreseen(self, batch: CheckedBatch, settings: Settings) -> NewBatch:
+        return await foreseen(batch, submissions=self._store.submissions, ordering=settings.ordering, clock=self._clock)
+
+    async def _preview(self, batch: CheckedBatch, new: NewBatch, settings: Settings) -> shapes.PreviewShown:
+        planned = batch.planned(new)
         previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         return preview_as_json(await previewer.preview(planned), planned)
 
@@ -385,7 +385,7 @@ class Batches:
             return {}
         since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
         short = await self._store.insight.short(active, active_since=since)
-        return {**await unschedulable_batches(self._store.process_reports, self._clock), **short}
+        return {**short, **await unschedulable_batches(self._store.process_reports, self._clock)}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

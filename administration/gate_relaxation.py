@@ -85,15 +85,15 @@ class GateRelaxer:
         return await self._noted(catalogue, GateReport(sum(behind.values()), gates), now)
 
     async def _noted(self, catalogue: Catalogue, report: GateReport, now: Instant) -> GateReport:
-        """Store the relaxed gates if they differ from the stored ones, and return the report."""
+        """Store the relaxed gates, so that pages show the latest counts, log changed ones, and return the report."""
         before = {_key(gate): gate for cuts in catalogue.cut_points.values() for gate in cuts.relaxed}
         after = {_key(gate): gate for gate in report.relaxed}
-        if {key: gate.threshold for key, gate in before.items()} != {
-            key: gate.threshold for key, gate in after.items()
-        }:
+        if before or after:
             await self._notes.note_relaxed_gates(report.relaxed, now=now)
-            for key in sorted(before.keys() | after.keys()):
-                _log_change(before.get(key), after.get(key))
+        for key in sorted(before.keys() | after.keys()):
+            was, is_now = before.get(key), after.get(key)
+            if was is None or is_now is None or was.threshold != is_now.threshold:
+                _log_change(was, is_now)
         return report
 
 
@@ -171,7 +171,7 @@ def relaxed_gates(
         longest_s = max(longest_wait_s(catalogue.cut_points.get(of_type), settings.deadline) for of_type in types)
         threshold, calls = affordable(highest, jobs, rate, longest_s=longest_s, least=least_gate(place.gate, rate))
         if threshold < highest:
-            for gate in (RelaxedGate(*of_type, place.gate, threshold, jobs, calls) for of_type in types):
+            for gate in (RelaxedGate(*of_type, place.gate, threshold, jobs, calls, now) for of_type in types):
                 known = found.get(_key(gate))
                 found[_key(gate)] = gate if known is None or gate.threshold < known.threshold else known
     return tuple(found[key] for key in sorted(found))

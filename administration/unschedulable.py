@@ -82,7 +82,7 @@ class RefusedByAll:
     def reasons(self) -> str:
         """Return the number of hosts by reason, in words."""
         whys = ((count, traits_of(code), code) for code, count in self.codes)
-        return ", ".join(f"{count} {code if traits is None else traits.of_hosts}" for count, traits, code in whys)
+        return ", ".join(f"{count} {code if traits is None else traits.of(count)}" for count, traits, code in whys)
 
     @property
     def verdict(self) -> str:
@@ -275,7 +275,7 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     if traits is None:
         return f"{found}."
     most = "" if len(refused) == 1 else f"; for most of them, batch {largest.batch_id}"
-    return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of_hosts}."
+    return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."
 
 
 def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.forecasting import AppTables, BatchTables
+from domain.forecasting import AppTables, BatchTables, SendPlace
 from domain.forecasts import (
     AppAccuracy,
     EndedBatch,
@@ -31,8 +31,8 @@ class ForecastTables(Protocol):
         """Return the batch's rows, None unless it is active. The number of queries does not depend on its size."""
         ...
 
-    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
-        """Return the rows that a new batch of the app would have; None if the app is unknown."""
+    async def of_app(self, app_id: AppId, place: SendPlace, *, now: Instant) -> AppTables[Table] | None:
+        """Return the rows that a new batch of the app at this place would have; None if the app is unknown."""
         ...
 
 

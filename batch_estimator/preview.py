@@ -29,13 +29,17 @@ log = structlog.get_logger("batch_estimator")
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """The values that would be published if a batch was submitted now: C(B), and the risk of missing its deadline."""
+    """The values that would be published if a batch was submitted now: C(B), and the risk of missing its deadline.
+
+    The forecast includes the time to send the `unsent_ahead` instances that come before the batch in the order.
+    """
 
     forecast: Forecast
     completion_at: Instant
     because: str
     state: ForecastState
     at_risk: DeadlineRisk | None
+    unsent_ahead: int = 0
 
 
 class Previewer:
@@ -59,13 +63,13 @@ class Previewer:
     async def preview(self, planned: PlannedBatch) -> BatchPreview:
         """Return the forecast that the batch would get if submitted now. Raises NotFoundError for an unknown app."""
         now = self._clock.now()
-        tables = await self._tables.of_app(planned.app_id, now=now)
+        tables = await self._tables.of_app(planned.app_id, planned.place, now=now)
         if tables is None:
             raise NotFoundError("app", planned.app_id)
         known = (await self._forecasts.accuracies()).get(planned.app_id)
         spread = 1.0 if known is None else known.spread
         forecast = await self._run_fit(_fit(planned, tables, now, spread, self._settings))
-        return preview_of(planned, forecast)
+        return preview_of(planned, forecast, unsent_ahead=tables.ahead + tables.ahead_of_others)
 
 
 def _fit(
@@ -81,7 +85,7 @@ def _fit(
     return fit
 
 
-def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
+def preview_of(planned: PlannedBatch, forecast: Forecast, *, unsent_ahead: int = 0) -> BatchPreview:
     """Return what a batch's first forecast would publish. Pure.
 
     >>> from domain.forecasts import Method
@@ -100,7 +104,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     )
     state = forecast_state(forecast.method, forecast.q90_at - forecast.now, planned.delay_bound_s)
     risk = risk_of(planned.deadline_at, forecast, forecast.now)
-    return BatchPreview(forecast, published.completion_at, published.because, state, risk)
+    return BatchPreview(forecast, published.completion_at, published.because, state, risk, unsent_ahead)
 
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
@@ -120,6 +124,8 @@ def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, 
         tables.active_hosts,
         tables.median_flop_per_s,
         tables.active_processors,
+        tables.ahead,
+        tables.ahead_of_others,
     )
     nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])
     of_batch = BatchTables(

@@ -34,25 +34,8 @@ from domain.forecasts import (
     Trigger,
     state_of,
 )
-from domain.settings import EstimatorSettings, Settings
-from domain.units import BatchId, Instant, later
-
-
-def refit_at(age: ForecastAge, *, now: Instant, settings: EstimatorSettings) -> Instant:
-    """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
-
-    No batch waits longer than `timer_s`, 15 minutes.
-
-    >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
-    >>> refit_at(after_20_000_s, now=Instant(1100.0), settings=EstimatorSettings())
-    1200.0
-    >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=5, jobs_over=5)
-    >>> refit_at(nothing_new, now=Instant(1100.0), settings=EstimatorSettings())
-    1900.0
-    """
-    if age.made_at is None:
-        return now
-    return later(age.made_at, age.wait_s(settings) if age.dirty else settings.timer_s)
+from domain.settings import Settings
+from domain.units import BatchId, Instant
 
 
 def trigger_of(age: ForecastAge) -> Trigger:
@@ -147,11 +130,7 @@ class Estimator:
         """Forecast due batches, oldest forecast first; score ended batches."""
         settings, now = self._settings().estimator, self._clock.now()
         ages = await self._forecasts.ages(now=now, settings=settings)
-        due = [
-            age
-            for age in ages
-            if refit_at(age, now=now, settings=settings) <= now and not self._back_off.has(age.batch_id)
-        ]
+        due = [age for age in ages if age.due_at(now, settings) <= now and not self._back_off.has(age.batch_id)]
         done = [await self._forecast(age.batch_id, trigger_of(age)) for age in due[:MOST_AT_ONCE]]
         return RefitPass(tuple(done), await self._self_check.run_once(), more=len(due) > MOST_AT_ONCE)
 
@@ -191,7 +170,7 @@ class Estimator:
         if standing is None:
             return RefitReport(batch_id, RefitOutcome.OVER)
         settings = self._settings().estimator
-        if trigger is not Trigger.MANUAL and refit_at(standing.age, now=now, settings=settings) > now:
+        if trigger is not Trigger.MANUAL and standing.age.due_at(now, settings) > now:
             return RefitReport(batch_id, RefitOutcome.ELSEWHERE)
         record = await self._made(standing, trigger, now)
         if record is None:

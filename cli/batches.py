@@ -75,7 +75,8 @@ async def show(run: Run, batch_id: int) -> None:
 
     shown = await run.ask(lambda client: client.batch(batch_id))
     risk = shown.get("at_risk")
-    run.show(shown, lines_of({**shown, "at_risk": None if risk is None else risk_in_words(risk)}))
+    risk_words = None if risk is None else risk_in_words(risk, shown["forecast_state"])
+    run.show(shown, lines_of({**shown, "at_risk": risk_words}))
 
 
 @batch.command("list")
@@ -108,7 +109,7 @@ async def list_batches(run: Run, limit: int, **chosen: object) -> None:
     run.show_table(rows, COLUMNS, empty)
     for row in rows:
         if row["at_risk"] is not None and not run.as_json:
-            click.echo(f"batch {row['batch_id']} {warning_of(row['at_risk'])}")
+            click.echo(f"batch {row['batch_id']} {warning_of(row['at_risk'], row['forecast_state'])}")
         if row["waits_because"] is not None and not run.as_json:
             click.echo(f"batch {row['batch_id']} WAITS: {row['waits_because']}")
 

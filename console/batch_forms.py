@@ -12,7 +12,7 @@ from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
 from administration.batches import DEFAULT_SUBMITTER, Batches
-from administration.forecasts.words import not_shown
+from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
 from administration.ordering.priorities import Priorities
@@ -23,7 +23,6 @@ from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, MusterError
-from domain.forecasts import ForecastState
 from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -88,7 +87,7 @@ class BatchForms(Pages[PageServices]):
             "key": shown_key(fields, wrong),
             "wrong": wrong,
             "forecast": forecast,
-            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
+            "texts": preview_parts(forecast) if forecast else {},
             "apps": apps_with_versions(self._services.catalogue),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),

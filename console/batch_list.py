@@ -15,18 +15,19 @@ from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.forecasts.service import risk_as_json
-from administration.forecasts.words import not_shown, risk_in_words
+from administration.explain.batch import sent_first
+from administration.forecasts.service import BatchEnd, end_of
+from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
 from administration.ordering.importance import effects_of, levels_of
 from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of
-from console.places import PlaceShown, because, standings
+from console.places import PlaceShown, because, standings, turn
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastRecord, ForecastState, batch_state
+from domain.forecasts import ForecastRecord
 from domain.formatting import roughly
 from domain.insight import Short
 from domain.restrictions import pause_of
@@ -59,21 +60,21 @@ SORTS = {
 ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
 TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
 NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
+TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
 FILTERS = ("state", *NARROWING, "sort")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchLine:
     """A row of the list. `stuck` explains which hosts it waits for, and `unschedulable` why no host can run its jobs.
-    `not_shown` is why there is no forecast, `standing` the place in the order, `items` what needs attention.
+    `standing` is the place in the order, `items` what needs attention.
     """
 
     listed: ListedBatch
     bar: Bar
-    at_risk: shapes.RiskShown | None
+    end: BatchEnd
     stuck: str | None
     unschedulable: str | None
-    not_shown: str
     standing: PlaceShown
     items: Sequence[Item] = ()
 
@@ -83,11 +84,19 @@ class BatchLine:
 
     @property
     def late(self) -> str:
-        return roughly(self.at_risk["late_by_s"]) if self.at_risk else ""
+        return roughly(self.end.at_risk["late_by_s"]) if self.end.at_risk else ""
+
+    @property
+    def likely(self) -> str:
+        return likelihood(self.end.at_risk["probability"]) if self.end.at_risk else ""
 
     @property
     def risk(self) -> str:
-        return risk_in_words(self.at_risk) if self.at_risk else ""
+        return risk_in_words(self.end.at_risk, self.end.forecast_state) if self.end.at_risk else ""
+
+    @property
+    def not_shown(self) -> str:
+        return not_shown(self.end.forecast_state)
 
 
 async def asked_of(query: Mapping[str, str], store: PostgresStore, now: Instant) -> tuple[BatchChoice, BatchSort]:
@@ -154,14 +163,9 @@ def rows_of(
                 one.batch.counts.jobs_failed,
                 one.batch.counts.in_progress,
             ),
-            risk_as_json(one.batch, last.get(one.batch.batch_id), now=now),
+            end_of(one.batch, last.get(one.batch.batch_id), unschedulable=one.batch.batch_id in refused, now=now),
             short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
             refused[one.batch.batch_id].reason if one.batch.batch_id in refused else None,
-            not_shown(
-                ForecastState.UNSCHEDULABLE
-                if one.batch.batch_id in refused
-                else batch_state(one.batch, last.get(one.batch.batch_id))
-            ),
             standing.get(one.batch.batch_id, PlaceShown()),
             [item for item in items if item.batch_id == one.batch.batch_id],
         )
@@ -192,6 +196,7 @@ class BatchListPage(Pages[PageServices]):
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
+        first = await sent_first(store, active, self._services.catalogue, now)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         person = present(request)
@@ -204,6 +209,7 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
+            "turn": lambda row: turn(row.standing.at, first.get(row.batch.batch_id), None, row.batch.counts.unsent),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)
@@ -213,7 +219,7 @@ class BatchListPage(Pages[PageServices]):
             "link": lambda **changes: kept_of(query, **changes),
             "sort": sort,
             "sorts": [(one.value, name) for one, name in SORTS.items()],
-            "tabs": [(one, numbers.get(one)) for one in TABS],
+            "tabs": [(one, TAB_NAMES.get(one, one.replace("_", " ")), numbers.get(one)) for one in TABS],
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "submitters": sorted(one.name for one in await store.people.submitters()),

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
-from administration.batches import without_end
-from administration.explain.batch import sent_first
+from administration.explain.batch import SentFirst, ahead_of
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
-from administration.forecasts.words import not_shown, risk_in_words, terms_in_words
+from administration.forecasts.words import (
+    flag_of,
+    next_forecast,
+    not_shown,
+    patience_s,
+    risk_in_words,
+    terms_in_words,
+)
 from administration.ordering.importance import choices_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
-from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates
+from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
 from administration.withdrawn import lost_versions
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import first_sent, moves, sentence, standings
+from console.places import first_sent, moves, sentence, standings, turn
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
+from domain.formatting import roughly
+from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
-from domain.settings import EstimatorSettings, Settings
+from domain.settings import Settings
 from domain.units import BatchId, Instant, JobId, Seconds, later
 from muster_client import shapes
 from priority.charging import queues
@@ -43,21 +52,32 @@ from web.moments import length, number, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 ROWS = 20  # rows per table
-LOOKS, LEAST_S = 2, 60.0  # the first forecast is expected within LOOKS estimator intervals, at least LEAST_S
 
 
-def progress_chart(shown: Document, told: Sequence[ForecastPoint], now: float, over_time: Axis = TIME) -> Chart:
+def progress_chart(
+    shown: Document,
+    told: Sequence[ForecastPoint],
+    now: float,
+    over_time: Axis = TIME,
+    *,
+    ends: Sequence[Instant] = (),
+) -> Chart:
     """Return the chart of finished jobs, with the actual end, or the forecast end shaded from q50 to q90.
 
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
-    forecasts in chronological order. `over_time` is the axis, which may have limits.
+    forecasts in chronological order. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
+    of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
-    over = [(shown["created_at"], 0.0), *((one.made_at, one.over_fraction) for one in told if one.made_at < seen_at)]
-    over.append((seen_at, _over(shown)))
+    at_forecasts = [(one.made_at, one.over_fraction) for one in told if one.made_at < seen_at]
+    at_ends = [(at, _over(shown) * number / len(ends)) for number, at in enumerate(ends, start=1)]
+    over = [(shown["created_at"], 0.0), *(at_ends or at_forecasts)]
+    if over[-1][0] < seen_at:
+        over.append((seen_at, _over(shown)))
     standing = told[-1] if told and shown["completion_q50_at"] is not None else None
-    x, y = [at for at, _ in over], [round(100.0 * share, 2) for _, share in over]
+    drawn = [one for before, after in pairwise(over) for one in ((after[0], before[1]), after)] if at_ends else over[1:]
+    x, y = [at for at, _ in (over[0], *drawn)], [round(100.0 * share, 2) for _, share in (over[0], *drawn)]
     marks, shaded = _marks(shown, standing)
     return Chart(
         "progress",
@@ -135,7 +155,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
             f"within {length(timer_s)} at the latest."
         )
     looks = f"The estimator checks for new batches every {length(look_s)}"
-    waited_s, most_s = now - shown["created_at"], max(LEAST_S, LOOKS * look_s)
+    waited_s, most_s = now - shown["created_at"], patience_s(look_s)
     if waited_s <= most_s:
         return f"No forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
@@ -144,13 +164,11 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
-def next_forecast(last: shapes.ForecastShown, batch: Batch, now: float, settings: EstimatorSettings) -> str:
-    """Return, in words, when the next forecast is made if jobs have ended since the last one."""
-    counts, made_at = batch.counts, Instant(last["made_at"])
-    over_then, over = last["jobs_validated"] + last["jobs_failed"], counts.jobs_validated + counts.jobs_failed
-    wait_s = ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over).wait_s(settings)
-    left_s = made_at + wait_s - now
-    return f"next in {length(left_s)}" if left_s > 0.0 else "the next within seconds"
+def age_of(last: shapes.ForecastShown, batch: Batch) -> ForecastAge:
+    """Return the age of a batch's last forecast."""
+    counts, over_then = batch.counts, last["jobs_validated"] + last["jobs_failed"]
+    over = counts.jobs_validated + counts.jobs_failed
+    return ForecastAge(batch.batch_id, Instant(last["made_at"]), batch.completion_at, over_then, over)
 
 
 def _over(counts: Document) -> float:
@@ -178,7 +196,7 @@ def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
         counted = f"{number(valid)} of {number(total)} jobs are valid, {number(failed)} failed"
         return f"The batch ended {relative(shown['ended_at'], now)}; {counted}."
     if last is None:
-        return f"{over} of the jobs are finished, {length(now - shown['created_at'])} after the submission."
+        return f"{over} of the jobs are finished, {roughly(max(1.0, now - shown['created_at']))} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
     return f"{over} of the jobs are finished; expected end {about}, latest end {latest} (shaded)."
 
@@ -232,21 +250,20 @@ class BatchPages(Pages[PageServices]):
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
         restrictions = await restrictions_of(store)
         paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
-        if refused is not None or paused is not None:
-            batch = without_end(batch)
-            shown = {**shown, "completion_q50_at": None}
-        if refused is not None:
-            shown = {**shown, "forecast_state": ForecastState.UNSCHEDULABLE}
+        if paused is not None and batch.ended_at is None:
+            shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
-        ahead = await store.insight.work_ahead(batch_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
+        ahead, before_order = await ahead_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
         closer = 1.0 if part is None else max(1.0, whole.length_s / part.length_s)
-        curve = await store.forecasts.curve(batch_id, spans=round(min(MOST_SPANS, SPANS * closer)))
+        spans = round(min(MOST_SPANS, SPANS * closer))
+        curve = await store.forecasts.curve(batch_id, spans=spans)
+        ends = [] if batch.ended_at is None else await store.forecasts.job_ends(batch_id, most=spans)
         axis = TIME if part is None else Axis("", "time", part.from_at, part.to_at)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
@@ -263,23 +280,24 @@ class BatchPages(Pages[PageServices]):
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
-            "risk": risk_in_words(risk) if risk else "",
+            "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
             "refused": refused,
             "lost": lost.get(batch.app_id),
             "last": last,
-            "over": progress_chart(shown, told, now, axis),
+            "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(ForecastState(shown["forecast_state"])) if paused is None else "none while paused",
             "pause": paused,
             "holds": last["holds"] if last else [],
-            "terms": list(terms_in_words(last["terms"])) if last else [],
-            "renewed": "" if last is None else next_forecast(last, batch, now, estimator),
+            "terms": list(terms_in_words(last)) if last else [],
+            "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
+            "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "ahead": ahead,
+            "turn": turn(standing.at, before_order, ahead, counts.unsent),
             "standing": standing,
             "stands": sentence(standing, now),
             "classes": classes,
@@ -297,7 +315,6 @@ class BatchPages(Pages[PageServices]):
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
-            "sent_first": sent_first(batch, self._services.catalogue, now),
             "first_s": self._settings.deadline.first_factor
             * max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0),
         }
@@ -333,12 +350,21 @@ class BatchPages(Pages[PageServices]):
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         stands = sentence(standing, self._services.clock.now())
-        first = first_sent(self._settings)
-        values = {"shown": shown, "name": name, "standing": standing, "stands": stands, "first_sent": first}
-        catalogue, app_id = self._services.catalogue, (await self._services.store.views.batch(batch_id)).app_id
-        values |= {
-            "lowered": lowered_gates(catalogue, [app_id]),
-            "gates": gates_in_words(gate_values(catalogue, app_id)),
+        catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
+        order, states = shown["order"], (InstanceState.IN_PROGRESS,)
+        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
+        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
+        values = {
+            "shown": shown,
+            "name": name,
+            "standing": standing,
+            "stands": stands,
+            "turn": turn(standing.at, first, ahead, shown["unsent"]),
+            "first_sent": first_sent(self._settings),
+            "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
+            "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
+            "awaited": shown["awaited"]
+            and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
         }
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
 

@@ -32,6 +32,7 @@ from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind
 from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
+from domain.refusals import RefusalCode
 from domain.restrictions import Restricted
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
@@ -153,6 +154,9 @@ class HostPages(Pages[PageServices]):
         host_id = HostId(id_of(request, LARGEST_INT))
         shown: Document = await self._explain.host(host_id)
         lowered = lowered_gates(self._services.catalogue, self._services.catalogue.current)
+        asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
+        gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
+        lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown, "lowered": lowered})
 

@@ -36,6 +36,7 @@ from console.places import (
     tier_of,
     total,
     total_name,
+    turn,
     weightiest,
 )
 from console.settings_pages import without_notes
@@ -326,11 +327,8 @@ class OrderingPages(Pages[PageServices]):
             "names": names,
             "every_s": settings.ordering.interval_s,
             "first_sent": first_sent(settings),
-            "hurried": {
-                row.batch.batch_id: why
-                for row in rows
-                if (why := sent_first(row.batch, self._services.catalogue, now)) is not None
-            },
+            "hurried": await sent_first(store, [row.batch for row in rows], self._services.catalogue, now),
+            "turn": turn,
             "may": lambda batch: present(request).may(Role.SUBMITTER) and present(request).owns(batch.submitter_id),
             "tier_of": tier_of,
             "tree": tree,

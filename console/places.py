@@ -7,19 +7,22 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from administration.explain.batch import SentFirst
 from administration.ordering.priorities import breakdown_of
 from domain.batches import Batch
 from domain.deadline_rules import traits_of
+from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.ordering import PostgresOrderingRules
-from web.moments import length, moment, number, percent
+from web.moments import DASH, length, moment, number, percent, plural
 
 RULES = {  # policy -> its rule in words
-    "logical_time": "the batch with the earliest end goes first, as if each batch in turn had the whole pool",
+    "logical_time": "the batch with the earliest logical end goes first, which is when it would end if all hosts "
+    "worked only on it after its submitter's earlier batches",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
@@ -143,9 +146,39 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
     found = standing.breakdown
     if found is None:
         return Markup("Not ordered yet; the next ordering follows within a minute.")
-    words, tier = because(found, now), tier_of(found.tier)
+    words, tier, at = because(found, now), tier_of(found.tier), instant_of(found)
     first = f" Before all else: {tier}." if tier else ""
+    if found.policy == "logical_time" and at is not None:
+        would = "would have ended" if at < now else "would end"
+        return Markup(
+            "If all hosts worked only on it after its submitter's earlier batches, it {} {}. The batch for which this "
+            "time (its logical end) is earliest goes first.{}"
+        ).format(would, moment(at, now), first)
     return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), first)
+
+
+def turn(at: PlaceInOrder | None, first: SentFirst | None, ahead: WorkAhead | None, unsent: int) -> tuple[str, str]:
+    """Say when a batch is sent, and below that its position in the order, if that does not decide it.
+
+    `ahead`: the work before it, None if it is not known.
+
+    >>> turn(PlaceInOrder(10, 11), None, WorkAhead(2, 7), 5)
+    ('10 of 11', '7 unsent instances ahead')
+    >>> turn(PlaceInOrder(4, 12), None, None, 0)
+    ('all sent', '4 of 12 in the order, for retries')
+    >>> turn(PlaceInOrder(10, 11), SentFirst("its deadline is near", 2, 3, WorkAhead(1, 7)), None, 5)[0]
+    'sent first, 2 of 3'
+    """
+    if at is None:
+        return DASH, ""
+    place = f"{number(at.place)} of {number(at.of)}"
+    if not unsent:
+        return "all sent", f"{place} in the order, for retries"
+    if first is not None:
+        words = f"{place} in the order, which most requests skip for it, because {first.because}"
+        before = f"{plural(first.ahead.unsent, 'unsent instance')} of such batches ahead"
+        return f"sent first, {number(first.place)} of {number(first.of)}", f"{words}; {before}"
+    return place, "" if ahead is None else f"{plural(ahead.unsent, 'unsent instance')} ahead"
 
 
 def tier_of(tier: int) -> str:

@@ -9,14 +9,13 @@ from aiohttp import web
 from administration.access.who import NotAllowedError, Person, admit_owner, person_of
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
-from administration.forecasts.words import not_shown
+from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
 from administration.withdrawn import lost_versions
 from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
-from domain.forecasts import ForecastState
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.units import BatchId
@@ -97,7 +96,7 @@ class RepeatingPages(Pages[PageServices]):
             "key": shown_key(form, wrong),
             "wrong": wrong,
             "forecast": forecast,
-            "not_shown": not_shown(ForecastState(str(forecast["forecast_state"]))) if forecast else "",
+            "texts": preview_parts(forecast) if forecast else {},
             "promises": [qos.value for qos in QoS],
             "levels": [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or expedites],
             "queues": sorted(queues(settings.ordering.queues)),

@@ -15,7 +15,7 @@ from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import conclusion_of
-from administration.thresholds.sizing import left_s
+from administration.thresholds.sizing import left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
@@ -279,7 +279,7 @@ class SimulatePages(Pages[PageServices]):
             "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
-            "left_s": left_s(found.asked, now - found.asked_at, found.done_fraction),
+            "left": left_in_words(found.asked, now - found.asked_at, found.done_fraction),
             "change": None if found.asked.get("scenario") != SCENARIO else await self._change(request, found, result),
         }
         return RenderedPage(
@@ -298,12 +298,13 @@ class SimulatePages(Pages[PageServices]):
         changes, before = asked["changes"], asked.get("before", {})
         stored = Settings.from_stored(await self._services.store.settings.settings())[0].as_mapping()
         sides = () if result is None else tuple(result["rules"].values())
+        runs = () if result is None else (result.get("replayed") or {}).get("runs", ())
         return {
             "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
             "preview": urlencode(changes) if changes.keys() <= {*FORESEEN} else None,
             "in_force": all(stored.get(key) == value for key, value in changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
-            "said": conclusion_of(*sides) if len(sides) == 2 else None,
+            "said": conclusion_of(*sides, runs) if len(sides) == 2 else None,
         }
 
     @post("/simulate/{id}/cancel", "simulation_cancel")

@@ -23,12 +23,11 @@ from aiohttp import BodyPartReader, web
 from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit
 from administration.batches import Batches, check_shape, read_batch_file
-from administration.forecasts.words import not_shown
+from administration.forecasts.words import preview_parts
 from console.batch_forms import BATCHES, apps_with_versions, batch_of, key_of, shown_key, submitter_of
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
-from domain.forecasts import ForecastState
 from domain.formatting import both_in_words, size_in_words
 from web.guard import MOST_FORM_BYTES
 from web.handlers import UPLOAD_PATH, Fields, Pages, PageServices, fields_of, get, post
@@ -92,10 +91,11 @@ class UploadPages(Pages[PageServices]):
             "files": [name for found in uploaded.files.values() for name, _ in found],
             "jobs_total": forecast["jobs_total"],
             "forecast": forecast,
+            "texts": preview_parts(forecast),
             "batch": batch,
             "key": shown_key({}, None),
         }
-        return self._page({}, review=review, state=forecast["forecast_state"])
+        return self._page({}, review=review)
 
     @post(f"{UPLOAD_PATH}/submit", "batch_upload_submit")
     async def submit(self, request: web.Request) -> RenderedPage | web.Response:
@@ -138,14 +138,12 @@ class UploadPages(Pages[PageServices]):
         wrong: MusterError | None = None,
         place: str = "",
         review: Mapping[str, object] | None = None,
-        state: str = "",
     ) -> RenderedPage:
         values: dict[str, object] = {
             "form": form,
             "wrong": wrong,
             "place": place,
             "review": review,
-            "not_shown": not_shown(ForecastState(state)) if state else "",
             "column": ", column " in place,
             "apps": apps_with_versions(self._services.catalogue),
             "promises": [qos.value for qos in QoS],

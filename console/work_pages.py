@@ -21,6 +21,8 @@ from administration.unschedulable import all_refused_of, conclusion_of
 from administration.withdrawn import lost_versions
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
+from domain.ranking import Gate
+from domain.refusals import RefusalCode
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
 from muster_client import shapes
@@ -64,7 +66,13 @@ class WorkPages(Pages[PageServices]):
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
         crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         batch = await self._services.store.views.batch(shown["batch_id"])
-        values = {"shown": shown, "lowered": lowered_gates(self._services.catalogue, [batch.app_id])}
+        retries = {
+            bool(one["retries"])
+            for one in shown["waiting"]
+            if one["sample"] and any(why["code"] == RefusalCode.BELOW_GATE for why in one["sample"]["held_back"])
+        }
+        lowered = lowered_gates(self._services.catalogue, [batch.app_id])
+        values = {"shown": shown, "lowered": [one for one in lowered if (one.gate is Gate.RETRY) in retries]}
         return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, values)
 
     @get("/instances/{id}", "instance")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from types import MappingProxyType
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
@@ -98,6 +98,10 @@ def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
     return 1 if deadline_at is not None else 2
 
 
+SendPlace: TypeAlias = tuple[int, int, float]  # send_rank, tier and key in the order
+FIRST_PLACE: SendPlace = (-1, 0, 0.0)  # before every batch
+
+
 class CountedAs(IntEnum):
     """The sums in a (host, app version) row that an instance may count towards."""
 
@@ -149,7 +153,8 @@ class BatchTerms:
 class PlannedBatch:
     """A planned batch with the requirements it places on the app's hosts.
 
-    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size.
+    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size. Batches with
+    a smaller `place` are sent first.
     """
 
     app_id: AppId
@@ -158,6 +163,7 @@ class PlannedBatch:
     quorum: int
     jobs_of_flop: Mapping[Flop, int]
     deadline_at: Instant | None = None
+    place: SendPlace = FIRST_PLACE
 
     @property
     def jobs_total(self) -> int:
@@ -187,7 +193,10 @@ class BatchTables(Generic[Table]):
 
 @dataclass(frozen=True, slots=True)
 class AppTables(Generic[Table]):
-    """The tables of BatchTables that are common to all batches of an app, for use with a new batch."""
+    """The tables of BatchTables that are common to all batches of an app, for use with a new batch.
+
+    `ahead` and `ahead_of_others`: unsent instances before the new batch's own, as in BatchTerms.
+    """
 
     active_hosts: int
     median_flop_per_s: float
@@ -197,3 +206,5 @@ class AppTables(Generic[Table]):
     others_weight: float
     sent: Table  # SENT_FIELDS, of all the app's batches
     sent_weight: float
+    ahead: int
+    ahead_of_others: int

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from statistics import NormalDist
 from typing import Protocol
 
 from domain.batches import Batch
 from domain.settings import EstimatorSettings
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 
 THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
@@ -82,7 +83,7 @@ class Terms:
     sending_s: Seconds  # until the last first instance is sent at the current rate
     loss_fraction: float  # fraction of instances that are never returned
     error_fraction: float  # fraction of returned instances with an error
-    retries_expected: float  # of the instances in progress, before their timeouts
+    retries_expected: float  # number of all instances in progress that do not succeed before their timeouts
     median_turnaround_s: Seconds  # of a first instance of this batch
     shift: float  # ln of the ratio of this batch's job durations to those of the app's other jobs
 
@@ -138,9 +139,8 @@ class Quantiles(Protocol):
 class DeadlineRisk:
     """A deadline that an active batch has missed or may miss.
 
-    `probability` that the batch ends after the deadline: above 0.1 (less is no risk), at most 0.9 before the deadline,
-    because no further quantiles are known, and 1 after it. `late_by_s`: from the deadline to the latest end (q90);
-    after the deadline, the time since then.
+    `probability` that the batch ends after the deadline: above 0.1 (less is no risk), and 1 once it has passed.
+    `late_by_s`: from the deadline to the latest end (q90); after the deadline, the time since then.
     """
 
     deadline_at: Instant
@@ -152,12 +152,15 @@ class DeadlineRisk:
 def risk_of(deadline_at: Instant | None, last: Quantiles | None, now: Instant) -> DeadlineRisk | None:
     """Return the risk of a deadline of an active batch, or None. A forecast without evidence shows no risk.
 
-    The probability is interpolated linearly between the quantiles.
+    The probability is interpolated linearly between the quantiles. A deadline before q10 is met with the probability
+    of the lognormal law through q10 and q50 of the remaining time (docs/formulas.md).
 
     >>> from types import SimpleNamespace
     >>> late = SimpleNamespace(q10_at=10.0, q50_at=20.0, q90_at=40.0, method=Method.WARM)
     >>> risk_of(Instant(30.0), late, Instant(0.0))
     DeadlineRisk(deadline_at=30.0, late_by_s=10.0, probability=0.3, missed=False)
+    >>> [round(risk_of(Instant(at), late, Instant(0.0)).probability, 4) for at in (1.0, 5.0, 8.0, 10.0)]
+    [1.0, 0.9948, 0.9549, 0.9]
     >>> risk_of(Instant(30.0), late, Instant(31.0))
     DeadlineRisk(deadline_at=30.0, late_by_s=1.0, probability=1.0, missed=True)
     >>> risk_of(Instant(40.0), late, Instant(0.0))
@@ -168,11 +171,24 @@ def risk_of(deadline_at: Instant | None, last: Quantiles | None, now: Instant) -
         return DeadlineRisk(deadline_at, Seconds(now - deadline_at), 1.0, missed=True)
     if last is None or last.method in WITHOUT_EVIDENCE or last.q90_at <= deadline_at:
         return None
-    in_time = 0.1
+    in_time = _before_q10(deadline_at - now, last.q10_at - now, last.q50_at - now) if deadline_at < last.q10_at else 0.1
     for (low_at, low), (high_at, high) in pairwise(((last.q10_at, 0.1), (last.q50_at, 0.5), (last.q90_at, 0.9))):
         if low_at <= deadline_at < high_at:
             in_time = low + (high - low) * (deadline_at - low_at) / (high_at - low_at)
     return DeadlineRisk(deadline_at, Seconds(last.q90_at - deadline_at), round(1.0 - in_time, 4), missed=False)
+
+
+Z10 = NormalDist().inv_cdf(0.1)
+
+
+def _before_q10(within_s: float, q10_s: float, q50_s: float) -> float:
+    """Return P(complete within `within_s`), which is less than q10: Phi(z10 ln(q50 / t) / ln(q50 / q10)).
+
+    >>> round(_before_q10(10.0, 10.0, 20.0), 4), _before_q10(600.0, 46800.0, 46800.0)
+    (0.1, 0.0)
+    """
+    spread = math.log(q50_s / q10_s)
+    return NormalDist().cdf(Z10 * math.log(q50_s / within_s) / spread) if spread > 0.0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +278,22 @@ class ForecastAge:
             self.completion_at - self.made_at if self.completion_at is not None and self.made_at is not None else 0.0
         )
         return Seconds(min(settings.timer_s, max(settings.pause_s, REMAINING_FRACTION * left_s)))
+
+    def due_at(self, now: Instant, settings: EstimatorSettings) -> Instant:
+        """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
+
+        No batch waits longer than `timer_s`, 15 minutes.
+
+        >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
+        >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
+        1200.0
+        >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=5, jobs_over=5)
+        >>> nothing_new.due_at(Instant(1100.0), EstimatorSettings())
+        1900.0
+        """
+        if self.made_at is None:
+            return now
+        return later(self.made_at, self.wait_s(settings) if self.dirty else settings.timer_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; below this, the samples ha
 FORGIVEN_VALID = 3  # valid results required since its last failure before a row is forgiven
 FORGIVEN = 2**30  # consecutive valid results assumed for a forgiven row
 STALE_INTERVALS = 2.0  # docs/formulas.md#percentiles
+NEWCOMER = "newcomer: too few valid or timed-out results to be ranked (ranking.min_samples); errors do not count"
 SCORE_DECIMALS = 9  # scores are rounded to this many decimals, so that a row has the same score wherever it is computed
 
 
@@ -49,6 +50,7 @@ class RelaxedGate:
     """A temporarily lowered gate, because hosts that pass it send too few requests for the waiting jobs (decision 12).
 
     `jobs` wait for this gate; hosts at or above `threshold` on any processor type of the app make `calls_per_hour`.
+    `measured_at`: when both were counted, None if an older version stored the gate.
     """
 
     app_id: AppId
@@ -57,6 +59,7 @@ class RelaxedGate:
     threshold: float
     jobs: int = 0
     calls_per_hour: float = 0.0
+    measured_at: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +221,7 @@ def percentile(
     if cuts is None or cuts.n < settings.min_rows:
         return _bootstrap(row, cuts, enough=enough, now=now)
     if row is None or not enough:
-        return Percentile(None, reason="newcomer: too few results to be ranked")
+        return Percentile(None, reason=NEWCOMER)
     x = share_slower(turnaround_score(row, now, cuts.score_mean), cuts)
     y = share_less_valid(valid_in_a_row(row, now, settings), cuts)
     return Percentile(min(x, y), x, y)

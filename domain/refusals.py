@@ -118,6 +118,19 @@ class RefusalTraits:
     fits: bool = False  # the host can run the job, but the job is reserved or deferred; its group does not back off
     by_gate_or_share: bool = False  # the job fits, but a gate, a share or its retry reserves it for other hosts
 
+    def of(self, hosts: int) -> str:
+        """Return `of_hosts` with its verb in the number of hosts.
+
+        >>> [RefusalCode(code).traits.of(1) for code in ("banned", "daily_quota", "no_cpu")]
+        ['is banned', 'has used up its daily quota', 'allows no work on CPUs']
+        """
+        verb, _, rest = self.of_hosts.partition(" ")
+        if hosts != 1:
+            return self.of_hosts
+        return f"{SINGULAR.get(verb, verb + 's')} {rest}".replace(" their ", " its ")
+
+
+SINGULAR = {"are": "is", "have": "has", "do": "does"} | {one: one for one in ("cannot", "found", "lost", "reached")}
 
 _ADD_VERSION = "Add an app version for the platforms of these hosts."
 TRAITS: Mapping[RefusalCode, RefusalTraits] = {
@@ -333,3 +346,13 @@ def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:
 def traits_of(code: str) -> RefusalTraits | None:
     """Return the traits of a stored code; None if it was stored by another version of Muster that knew other codes."""
     return TRAITS[RefusalCode(code)] if code in list(RefusalCode) else None
+
+
+def code_in_words(code: str) -> str:
+    """Return what a stored code says about a host; the code itself if this version does not know it.
+
+    >>> code_in_words("below_gate"), code_in_words("of_another_version")
+    ('is below the gate', 'of another version')
+    """
+    traits = traits_of(code)
+    return code.replace("_", " ") if traits is None else traits.of(1)

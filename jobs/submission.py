@@ -16,7 +16,7 @@ from domain.batches import Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.forecasting import PlannedBatch
+from domain.forecasting import PlannedBatch, send_rank
 from domain.formatting import both_in_words
 from domain.jobs import Input, JobClass
 from domain.limits import Scope
@@ -127,16 +127,18 @@ class CheckedBatch:
     may_date: bool = False  # its deadline affects its place in the order
     copied: CopiedJobs | None = None  # in place of the jobs in `spec`, which then have only their classes
 
-    def planned(self, now: Instant) -> PlannedBatch:
-        """Return the demand that the batch would place on its app's hosts if it were submitted now."""
-        size, deadline_s = self.size, self.spec.deadline_s
+    def planned(self, new: NewBatch) -> PlannedBatch:
+        """Return the demand that the batch places on its app's hosts, and its place in the order."""
+        size = self.size
+        rank = send_rank(new.qos, new.deadline_at, unpaid=new.unpaid)
         return PlannedBatch(
             self.app.app_id,
             self.spec.qos,
             size.delay_bound_s,
             size.quorum,
             size.jobs_of_flop,
-            deadline_at=None if deadline_s is None else later(now, deadline_s),
+            deadline_at=new.deadline_at,
+            place=(rank, new.order_tier, new.order_key),
         )
 
 
@@ -152,7 +154,8 @@ async def submit(
     Raises InvalidInputError, or NotFoundError for an unknown input file or batch.
     """
     batch = await checked(spec, ports=ports)
-    return await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock)
+    batch_id, _ = await write(batch, submissions=ports.submissions, ordering=ordering, clock=clock)
+    return batch_id
 
 
 async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
@@ -171,17 +174,14 @@ async def write(
     ordering: OrderingSettings,
     clock: Clock,
     key: SubmissionKey | None = None,
-) -> BatchId:
+) -> tuple[BatchId, NewBatch]:
     """Write a whole batch. It is committed when this returns.
 
     Raises AlreadyExistsError if a batch was already submitted with that key.
     """
     async with submissions.submission() as writer:
         now = clock.now()
-        limits = await writer.standing(batch.submitter.submitter_id, now=now)
-        leaf = (batch.submitter.submitter_id, batch.account.account_id)
-        known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
-        new, found = _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)
+        new, found = await _placed(batch, writer, ordering, now)
         batch_id = await writer.add_batch(new)
         if key is not None:
             await writer.remember(key, batch_id, now=now)
@@ -192,7 +192,25 @@ async def write(
             await JobStream(writer, batch_id, batch.inputs).write(batch.spec, batch.size.jobs)
         else:
             await batch.copied.write(writer, batch_id, batch.size.jobs)
-    return batch_id
+    return batch_id, new
+
+
+async def foreseen(
+    batch: CheckedBatch, *, submissions: Submissions, ordering: OrderingSettings, clock: Clock
+) -> NewBatch:
+    """Return the batch as it would be written now. Writes nothing. Raises InvalidInputError for an exceeded limit."""
+    async with submissions.submission() as writer:
+        new, _ = await _placed(batch, writer, ordering, clock.now())
+    return new
+
+
+async def _placed(
+    batch: CheckedBatch, writer: BatchWriter, ordering: OrderingSettings, now: Instant
+) -> tuple[NewBatch, SubmissionPlace]:
+    limits = await writer.standing(batch.submitter.submitter_id, now=now)
+    leaf = (batch.submitter.submitter_id, batch.account.account_id)
+    known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
+    return _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)
 
 
 async def _app(spec: BatchSpec, size: BatchSize, apps: Apps) -> tuple[App, ProcessorType | None]:

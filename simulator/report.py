@@ -99,43 +99,43 @@ SPANS: tuple[tuple[str, str], ...] = (
     ("AFAP makespan", str(QoS.AFAP)),
     ("long-deadline and throughput makespan", OTHERS),
 )
-LINES: tuple[Line, ...] = (
-    ("AFAP makespan without deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
+LINES: tuple[Line, ...] = (  # most important first
+    ("unfinished batches", lambda f: f.batches_unfinished, whole),
+    ("failed jobs", lambda f: f.jobs_failed, whole),
+    ("late instances", lambda f: f.deadline_miss_fraction, percent),
+    ("instances never returned", lambda f: f.never_returned_fraction, percent),
     ("instances per job", lambda f: f.instances_per_job, number),
-    ("instances past their deadline", lambda f: f.deadline_miss_fraction, percent),
-    ("never returned", lambda f: f.never_returned_fraction, percent),
+    ("jobs per day", lambda f: f.jobs_per_day, whole),
+    ("processor utilization while work waited", lambda f: f.use_fraction, percent),
+    ("requests refused despite a feasible job", lambda f: f.refused_feasible_fraction, percent),
     ("tight due dates", lambda f: f.tight_fraction, percent),
     ("jobs run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
-    ("preemption of other jobs, per job", lambda f: f.preempted_s_per_job, minutes),
-    ("report to validation, median", lambda f: f.validation_delay_s, minutes),
-    ("report to validation, 90th percentile", lambda f: f.validation_delay_p90_s, minutes),
-    ("fairness gap, of all work sent", lambda f: f.fairness_gap_of_all_fraction, percent),
-    ("fairness gap, of work sent under contention", lambda f: f.fairness_gap_fraction, percent),
-    ("batches finished by their q90", lambda f: f.forecast_coverage_fraction, percent),
-    ("promised / true time left at 50 % of the jobs", lambda f: f.forecast_promise_ratio, number),
-    ("processor utilization while work waited", lambda f: f.use_fraction, percent),
-    ("jobs per day", lambda f: f.jobs_per_day, whole),
-    ("requests refused despite a feasible job", lambda f: f.refused_feasible_fraction, percent),
-    ("batches unfinished", lambda f: f.batches_unfinished, whole),
-    ("jobs failed", lambda f: f.jobs_failed, whole),
+    ("delay of other work, per job", lambda f: f.preempted_s_per_job, minutes),
+    ("time from report to validation, median", lambda f: f.validation_delay_s, minutes),
+    ("time from report to validation, 90th percentile", lambda f: f.validation_delay_p90_s, minutes),
+    ("unfair share of all work sent", lambda f: f.fairness_gap_of_all_fraction, percent),
+    ("unfair share of work sent while two submitters waited", lambda f: f.fairness_gap_fraction, percent),
+    ("AFAP makespan without deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
+    ("batches that ended by the latest end (q90)", lambda f: f.forecast_coverage_fraction, percent),
+    ("forecast / actual time left at 50 % of the jobs", lambda f: f.forecast_promise_ratio, number),
 )
 Spoken = Callable[[float], str]
 TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoken], ...] = (
-    ("tail from 90 %, {}", lambda f: f.tail_s, hours),
+    ("tail (last 10 % of the jobs), {}", lambda f: f.tail_s, hours),
     ("wait of jobs that use {} processors", lambda f: f.wait_s, hours),
     ("wait of jobs of at least {} flop", lambda f: f.wait_by_length_s, hours),
-    ("forecast error at {} % of the jobs", lambda f: f.forecast_error, number),
-    ("q50 / true time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
-    ("batches finished by the q90 at {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
+    ("error of the expected end (q50) at {} % of the jobs", lambda f: f.forecast_error, number),
+    ("expected (q50) / actual time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
+    ("batches that ended by the q90 at {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
 )
 
 
 def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
-    """Return each row's label with one cell per rule. Rows without any values are omitted."""
+    """Return each row's label with one cell per rule, most important first. Rows without any values are omitted."""
     every = list(comparison.rules.values())
     spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
-    rows = [(name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES]
-    rows.extend((f"makespan, {kind}", [_span(figures, kind) for figures in every]) for kind in kinds_of(every))
+    rows = [(f"makespan, {kind}", [_span(figures, kind) for figures in every]) for kind in kinds_of(every)]
+    rows.extend((name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES)
     for name, table_of, spoken in TABLES:
         tables = [table_of(figures) or {} for figures in every]
         keys = sorted({key for table in tables for key in table}, key=_by_number)

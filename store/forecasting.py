@@ -32,6 +32,7 @@ from domain.forecasting import (
     AppTables,
     BatchTables,
     BatchTerms,
+    SendPlace,
     send_rank,
 )
 from domain.units import AppId, BatchId, Instant
@@ -61,19 +62,33 @@ class Places:
         return self.ahead.get(batch_id, (0, 0))
 
 
-def places(rows: Iterable[tuple[BatchId, AppId, int, int]], taken_at: Instant) -> Places:
-    """Compute places from (batch, app, unsent instances, send_rank) in queue order.
+Waiting: TypeAlias = tuple[SendPlace, BatchId, AppId, int]  # a batch with its number of unsent instances
 
-    >>> places([(7, 1, 10, 2), (5, 2, 4, 2), (6, 1, 3, 0)], Instant(0.0)).ahead
+
+def places(rows: Iterable[Waiting], taken_at: Instant) -> Places:
+    """Compute the work ahead of each batch.
+
+    >>> places([((2, 1, 0.5), 7, 1, 10), ((2, 1, 0.6), 5, 2, 4), ((0, 1, 9.0), 6, 1, 3)], Instant(0.0)).ahead
     {6: (0, 0), 7: (3, 0), 5: (0, 13)}
     """
     ahead: dict[BatchId, Ahead] = {}
     total, of_app = 0, Counter[AppId]()
-    for batch_id, app_id, unsent, _ in sorted(rows, key=lambda row: row[3]):
+    for _, batch_id, app_id, unsent in sorted(rows):
         ahead[batch_id] = (of_app[app_id], total - of_app[app_id])
         total += unsent
         of_app[app_id] += unsent
     return Places(taken_at, ahead)
+
+
+def ahead_of(place: SendPlace, app_id: AppId, rows: Iterable[Waiting]) -> Ahead:
+    """Return the work ahead of a new batch of the app at this place.
+
+    >>> ahead_of((2, 1, 0.6), 1, [((2, 1, 0.5), 7, 1, 10), ((2, 1, 0.7), 5, 1, 4), ((0, 1, 9.0), 6, 2, 3)])
+    (10, 3)
+    """
+    before = [(app, unsent) for at, _, app, unsent in rows if at < place]
+    of_app = sum(unsent for app, unsent in before if app == app_id)
+    return of_app, sum(unsent for _, unsent in before) - of_app
 
 
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # approximate number of pages read per table
@@ -123,7 +138,7 @@ class PostgresForecasting(OnDatabase):
         async with self._looking() as connection:
             return await _BatchReader(connection, self._known, batch_id, now).tables()
 
-    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
+    async def of_app(self, app_id: AppId, place: SendPlace, *, now: Instant) -> AppTables[Table] | None:
         """Read an app's sample on a temporary connection, one call at a time, because calls are rare."""
         async with (
             self._turn,
@@ -131,7 +146,7 @@ class PostgresForecasting(OnDatabase):
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
             await connection.execute(load("by_key"))
-            return await _BatchReader(connection, self._known, NO_BATCH, now).app_tables(app_id)
+            return await _BatchReader(connection, self._known, NO_BATCH, now).app_tables(app_id, place)
 
     @asynccontextmanager
     async def _looking(self) -> AsyncIterator[asyncpg.Connection[asyncpg.Record]]:
@@ -192,7 +207,7 @@ class _BatchReader:
         terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead())
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
-    async def app_tables(self, app_id: AppId) -> AppTables[Table] | None:
+    async def app_tables(self, app_id: AppId, place: SendPlace) -> AppTables[Table] | None:
         since = self._now - SENT_WITHIN_S
         row = await self._connection.fetchrow(load("forecast_app"), app_id, since, timeout=MOST_S)
         if row is None:
@@ -211,6 +226,9 @@ class _BatchReader:
             population.weight,
             sent,
             sent_weight,
+            *ahead_of(
+                place, app_id, map(_place, await self._connection.fetch(load("forecast_places"), timeout=MOST_S))
+            ),
         )
 
     async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:
@@ -291,9 +309,9 @@ def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead
     )
 
 
-def _place(row: asyncpg.Record) -> tuple[BatchId, AppId, int, int]:
+def _place(row: asyncpg.Record) -> Waiting:
     rank = send_rank(QoS(row["qos"]), row["deadline_at"], unpaid=row["unpaid"])
-    return row["batch_id"], row["app_id"], row["unsent"], rank
+    return (rank, row["order_tier"], row["order_key"]), row["batch_id"], row["app_id"], row["unsent"]
 
 
 def per_cent(pages: int, most: int) -> float:

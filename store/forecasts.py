@@ -120,6 +120,10 @@ class PostgresForecasts(OnDatabase):
     async def curve(self, batch_id: BatchId, *, spans: int) -> Sequence[ForecastPoint]:
         return [_point(row) for row in await self._database.fetch("forecast_curve", batch_id, spans)]
 
+    async def job_ends(self, batch_id: BatchId, *, most: int) -> Sequence[Instant]:
+        """Return the ends of an ended batch's jobs in order: of about `most` evenly spaced jobs if it is large."""
+        return [row["ended_at"] for row in await self._database.fetch("job_ends", batch_id, most)]
+
     async def close(self) -> None:
         """Release all claims."""
         await self._claims.close()

@@ -59,9 +59,11 @@ def relative(at: float, now: float) -> str:
 
     >>> relative(100.0, 40.0), relative(40.0, 100.0), relative(100.0, 100.4)
     ('in 60 s', '60 s ago', 'now')
+    >>> relative(102.2, 100.0)
+    'in 2 s'
     """
-    away = at - now
-    if abs(away) < 1.0:
+    away = round(at - now)
+    if not away:
         return "now"
     return f"in {length(away)}" if away > 0 else f"{length(-away)} ago"
 

@@ -20,6 +20,7 @@ from aiohttp import web
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.refusals import code_in_words
 from domain.views import SettingChange
 from web import form_words, moments
 from web.manual import help_address
@@ -263,6 +264,7 @@ def environment(package: str = "console") -> jinja2.Environment:
         plural=lambda count, one, many="": moments.plural(count, one, many),
         stamp=moments.stamp,
         iso=moments.iso,
+        refusal=code_in_words,
         length_of=len,
     )
     return made

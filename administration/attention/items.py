@@ -16,7 +16,7 @@ from administration.withdrawn import LostVersion
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
-from domain.forecasts import ForecastRecord, risk_of
+from domain.forecasts import ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
@@ -174,6 +174,7 @@ def _of_waiting(batch_id: BatchId, facts: AttentionFacts) -> str:
 
 
 def _batches(facts: AttentionFacts) -> Iterator[Item]:
+    refused = by_batch(facts.refused)
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
         title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.restrictions, batch)
@@ -181,12 +182,13 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
             told = shown(shapes.RiskShown, risk)
+            state = ForecastState.UNSCHEDULABLE if batch.batch_id in refused else ForecastState.SHOWN
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 risk.missed or risk.probability >= HALF,
                 title,
                 link,
-                f"{risk_in_words(told)}; {progress}{_paused(pause)}",
+                f"{risk_in_words(told, state)}; {progress}{_paused(pause)}",
                 _for_late(batch, pause),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},

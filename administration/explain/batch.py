@@ -1,24 +1,27 @@
-"""Explains what delays a batch: work ahead of it, reserved capacity, and why hosts are refused its jobs."""
+"""Explains what delays a batch: results that it waits for, work ahead of it, and why hosts are refused its jobs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
+from administration.explain.awaited import Awaited, awaited_in_words, awaited_of, expected_in_words, late_in_words
 from administration.explain.dry_run import array_of, planned_slots
 from administration.explain.sample import sample_of
-from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
+from administration.explain.verdict import CallingHosts, conclusion, sample_as_json
+from administration.forecasts.service import end_of
+from administration.forecasts.words import cause_in_words
 from administration.restrictions import in_words as restriction_in_words
-from administration.show import shown
+from administration.show import forecast_as_json, shown
 from domain.batches import Batch, BatchState, QoS, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
 from domain.insight import WorkAhead
-from domain.jobs import JobClass
+from domain.jobs import InstanceState, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
@@ -75,17 +78,22 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
+MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
 
 async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
     `complete_at` is C for its strictest class. `slots`, out of `slots_total`, is the number a single worker would give
-    it if it refilled its array now. `sample` is None if it has no unsent instances. Raises NotFoundError.
+    it if it refilled its array now. `sample` is None if it has no unsent instances, and `awaited` is None unless it
+    waits only for those in progress. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
-    catalogue, known = await asyncio.gather(
-        fresh_catalogue(store.applications, clock), store.views.classes_of_batch(batch_id)
+    catalogue, known, forecasts, awaited = await asyncio.gather(
+        fresh_catalogue(store.applications, clock),
+        store.views.classes_of_batch(batch_id),
+        store.forecasts.last([batch_id]),
+        _awaited(store, batch, clock),
     )
     classes = {one.job_class_id: one for one in known}
     sample, slots, app_name, (ahead, first), records = await asyncio.gather(
@@ -99,24 +107,36 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+    hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    risk = end_of(batch, last, unschedulable=False, now=now).at_risk
+    if sample is None:
+        verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
+    else:
+        cause = ""  # if no host takes its jobs, the conclusion says why
+        if risk is not None and last is not None and sample.takers and not hold:
+            cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
+        said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
+        verdict = " ".join(filter(None, (late_in_words(risk, cause), said)))
     return shown(
         shapes.BatchExplained,
         batch,
         batch.counts,
-        verdict=_nothing_waits(batch)
-        if sample is None
-        else conclusion(sample, ahead, blocked=hold_of(batch, catalogue), sent_first=first),
+        verdict=verdict,
+        at_risk=risk,
+        awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
         computed_at=now,
         app=app_name,
         order=shown(
             shapes.OrderShown,
             batch,
-            hold=hold_of(batch, catalogue),
+            hold=hold,
             queue=records[batch_id]["queue"] if batch_id in records else None,
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
-            sent_first=first,
+            sent_first=None if first is None else first.because,
+            first_place=None if first is None else first.place,
+            first_of=None if first is None else first.of,
         ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
@@ -131,35 +151,62 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     )
 
 
-def _nothing_waits(batch: Batch) -> str:
+def _nothing_waits(batch: Batch, awaited: Awaited | None, now: Instant) -> Sequence[str]:
+    """Return sentences about a batch without unsent instances."""
     if batch.state is not BatchState.ACTIVE:
-        return f"The batch is {batch.state.value}: nothing waits."
-    if batch.counts.in_progress:
-        sent = counted(batch.counts.in_progress, "instance")
-        return f"No instance waits to be sent; hosts have {sent} in progress."
-    return "No instance waits to be sent or is in progress: the validator processes the last reports."
+        return [f"The batch is {batch.state.value}: nothing waits."]
+    if awaited is not None:
+        return awaited_in_words(awaited, now), expected_in_words(batch, now)
+    return ["No instance waits to be sent or is in progress: the validator processes the last reports."]
 
 
-def sent_first(batch: Batch, catalogue: Catalogue, now: Instant) -> str | None:
-    """Return why most requests take the batch before the order (decision 49); None if they do not."""
-    if batch.batch_id not in going_first([batch], catalogue, now):
+async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited | None:
+    """Return what a batch waits for whose instances have all been sent."""
+    if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
-    return "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
+    read = await store.listings.instances(batch.batch_id, (InstanceState.IN_PROGRESS,), after=None, limit=MOST_AWAITED)
+    return awaited_of(read, batch.counts.in_progress, clock.now())
+
+
+@dataclass(frozen=True, slots=True)
+class SentFirst:
+    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches.
+
+    `ahead` is the work of those that come before it.
+    """
+
+    because: str
+    place: int
+    of: int
+    ahead: WorkAhead
+
+
+async def sent_first(
+    store: PostgresStore, batches: Sequence[Batch], catalogue: Catalogue, now: Instant
+) -> Mapping[BatchId, SentFirst]:
+    """Return which batches most requests take before the order now, if one of `batches` may be among them.
+
+    Blocked and paused batches, and those without unsent instances, are not.
+    """
+    found: dict[BatchId, SentFirst] = {}
+    if going_first([one for one in batches if one.counts.unsent], catalogue, now):
+        ready, unsent = await store.waiting.ready_batches(MOST_AHEAD), 0
+        urgent = going_first(ready, catalogue, now)
+        for batch in (one for one in ready if one.batch_id in urgent):
+            because = "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
+            found[batch.batch_id] = SentFirst(because, len(found) + 1, len(urgent), WorkAhead(len(found), unsent))
+            unsent += batch.counts.unsent
+    return found
 
 
 async def ahead_of(
     store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant
-) -> tuple[WorkAhead, str | None]:
-    """Return the work before a batch, and why most requests take it before the order. Work before the order waits only
+) -> tuple[WorkAhead, SentFirst | None]:
+    """Return the work before a batch, and whether most requests take it before the order. In that case it waits only
     for batches that are ahead and taken before the order, too.
     """
-    first = sent_first(batch, catalogue, now)
-    if first is None:
-        return await store.insight.work_ahead(batch.batch_id), None
-    ready = await store.waiting.ready_batches(MOST_AHEAD)
-    earlier = list(takewhile(lambda one: one.batch_id != batch.batch_id, ready))
-    urgent = going_first(earlier, catalogue, now)
-    return WorkAhead(len(urgent), sum(one.counts.unsent for one in earlier if one.batch_id in urgent)), first
+    first = (await sent_first(store, [batch], catalogue, now)).get(batch.batch_id)
+    return (await store.insight.work_ahead(batch.batch_id) if first is None else first.ahead), first
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:

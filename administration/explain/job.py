@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import ahead_of, hold_of
+from administration.explain.batch import SentFirst, ahead_of, hold_of
 from administration.explain.dry_run import array_of, private_feeder
 from administration.explain.sample import sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -67,7 +67,7 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
-    ahead: tuple[WorkAhead, str | None],
+    ahead: tuple[WorkAhead, SentFirst | None],
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -78,6 +78,7 @@ async def waiting_of(
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
     blocked, (before, first) = hold_of(batch, catalogue), ahead
+    because = None if first is None else first.because
     return [
         _waiting(
             row.instance_id,
@@ -86,7 +87,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, before, blocked=blocked, sent_first=first),
+            GONE if sample is None else conclusion(sample, before, blocked=blocked, sent_first=because),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]

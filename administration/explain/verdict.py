@@ -7,8 +7,9 @@ counted: set to it, the check passes for exactly the stated number of the evalua
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from administration.show import shown
@@ -51,6 +52,7 @@ OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
     RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
 }
+LEAST_ADDED = 0.1  # of the requests that take some work; a change that adds less is not suggested
 LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
     RefusalCode.MEMORY: "memory_bytes",
@@ -224,11 +226,15 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassCondition:
-    """The groups of jobs that one check refuses a host, one of the sentences, and which value would help."""
+    """The groups of jobs that one check refuses a host, the sentence of most of them, and which value would help.
+
+    `alike` of the groups have this sentence.
+    """
 
     code: RefusalCode
     groups: int
     why: str
+    alike: int
     suggestion: Suggestion | None
 
 
@@ -238,7 +244,10 @@ def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[Cla
     for ours in refused.values():
         for code, why in {one.code: one for one in ours}.items():
             by_code.setdefault(code, []).append(why)
-    rows = [ClassCondition(code, len(whys), whys[0].detail, _of_host(whys)) for code, whys in by_code.items()]
+    rows = [
+        ClassCondition(code, len(whys), *Counter(why.detail for why in whys).most_common(1)[0], _of_host(whys))
+        for code, whys in by_code.items()
+    ]
     return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))
 
 
@@ -272,8 +281,9 @@ def host_conclusion(
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host_id} would get nothing: {why}."
-    first = conditions[0]
-    return f"Host {host_id} would get nothing; for {first.groups} of {counted(groups, 'group')} of jobs: {first.why}."
+    first, of = conditions[0], f"{counted(groups, 'group')} of jobs"
+    more = f"; for {first.groups - first.alike} more, with other numbers" if first.alike < first.groups else ""
+    return f"Host {host_id} would get nothing; for {first.alike} of {of}: {first.why}{more}."
 
 
 # ------------------------------------------------------------------ hosts
@@ -308,7 +318,7 @@ class Condition:
 
     @property
     def of_hosts(self) -> str:
-        return self.code.traits.of_hosts
+        return self.code.traits.of(self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,11 +356,14 @@ def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | N
         sum(one.free_s <= 0.0 for one in taking),
         len(waits),
         free_s if math.isfinite(free_s) else None,
-        _conditions(refused, settings),
+        _conditions(refused, settings, sum(one.calls_per_hour for one in taking)),
     )
 
 
-def _conditions(refused: Sequence[HostAnswer], settings: Mapping[str, Any] | None) -> tuple[Condition, ...]:
+def _conditions(
+    refused: Sequence[HostAnswer], settings: Mapping[str, Any] | None, taken_per_hour: float
+) -> tuple[Condition, ...]:
+    """Return the conditions of refused hosts. `taken_per_hour`: requests per hour of the hosts that take the work."""
     by_code: dict[RefusalCode, list[tuple[HostAnswer, list[Refusal]]]] = {}
     for host in refused:
         for code in dict.fromkeys(one.code for one in host.refusals):
@@ -362,11 +375,22 @@ def _conditions(refused: Sequence[HostAnswer], settings: Mapping[str, Any] | Non
             sum(host.calls_per_hour for host, _ in hosts),
             hosts[0][1][0].detail,
             hosts[0][0].host_id,
-            suggestion_of([why for _, why in hosts], settings),
+            _worthwhile(suggestion_of([why for _, why in hosts], settings), hosts, taken_per_hour),
         )
         for code, hosts in by_code.items()
     ]
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
+
+
+def _worthwhile(
+    found: Suggestion | None, hosts: Sequence[tuple[HostAnswer, Sequence[Refusal]]], taken_per_hour: float
+) -> Suggestion | None:
+    """Return a suggestion without values if all hosts together would add few requests to those that take the work."""
+    adds = sum(host.calls_per_hour for host, _ in hosts)
+    if found is None or adds >= LEAST_ADDED * taken_per_hour:
+        return found
+    words = f"little: all these hosts would add {adds:.1f} requests per hour to {taken_per_hour:.1f}"
+    return replace(found, options=(), words=words)
 
 
 def conclusion(

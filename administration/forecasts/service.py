@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from administration.show import forecast_as_json, quantiles_as_json, shown
+from administration.unschedulable import unschedulable_batches
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
-from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, batch_state, risk_of
+from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, ForecastState, batch_state, risk_of
 from domain.units import BatchId, Instant
 from muster_client import shapes
 from store.postgres import PostgresStore
 
 
+@dataclass(frozen=True, slots=True)
+class BatchEnd:
+    """What pages, replies and commands show of a batch's end. An end that `forecast_state` hides is None."""
+
+    forecast_state: ForecastState
+    completion_q50_at: Instant | None
+    completion_q90_at: Instant | None
+    at_risk: shapes.RiskShown | None
+
+
+def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, now: Instant) -> BatchEnd:
+    """Decide what is shown of a batch's end, from its latest forecast and whether no active host can run its jobs."""
+    state = batch_state(batch, last)
+    if state is ForecastState.ENDED:
+        return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, None)
+    risk = risk_of(batch.deadline_at, last, now)
+    at_risk = None if risk is None else shown(shapes.RiskShown, risk)
+    if unschedulable:
+        return BatchEnd(ForecastState.UNSCHEDULABLE, None, None, at_risk)
+    return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk)
+
+
 def forecasts_as_json(
-    batch: Batch, records: Sequence[ForecastRecord], accuracy: AppAccuracy | None, *, app: str, now: Instant
+    batch: Batch,
+    records: Sequence[ForecastRecord],
+    accuracy: AppAccuracy | None,
+    *,
+    app: str,
+    now: Instant,
+    unschedulable: bool = False,
 ) -> shapes.ForecastsShown:
     """Return a batch's progress, published forecast, all forecasts in chronological order, and the app's accuracy."""
-    last = records[-1] if records else None
     return shown(
         shapes.ForecastsShown,
+        end_of(batch, records[-1] if records else None, unschedulable=unschedulable, now=now),
         batch,
         batch.counts,
         computed_at=now,
         app=app,
-        forecast_state=batch_state(batch, last).value,
-        at_risk=risk_as_json(batch, last, now=now),
         forecasts=[forecast_as_json(record) for record in records],
         accuracy=None if accuracy is None else accuracy_as_json(accuracy),
     )
-
-
-def risk_as_json(batch: Batch, last: ForecastRecord | None, *, now: Instant) -> shapes.RiskShown | None:
-    """Return the risk of an active batch's deadline by its latest forecast, or None."""
-    risk = risk_of(batch.deadline_at, last, now) if batch.ended_at is None else None
-    return None if risk is None else shown(shapes.RiskShown, risk)
 
 
 def accuracy_as_json(noted: AppAccuracy) -> shapes.AccuracyShown:
@@ -84,7 +106,8 @@ class ForecastViews:
         records = await self._store.forecasts.series(batch_id, limit=limit)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
         app = await self._store.views.app_name(batch.app_id)
-        return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now())
+        never = batch_id in await unschedulable_batches(self._store.process_reports, self._clock)
+        return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now(), unschedulable=never)
 
     async def health(self) -> list[shapes.AppForecastsShown]:
         """Return the health of each app's forecasts."""

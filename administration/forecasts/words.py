@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
-from domain.forecasts import FAR_BOUNDS, ForecastState
+from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
-from domain.units import Instant, utc
+from domain.settings import EstimatorSettings
+from domain.units import Instant, Seconds, utc
 
 
 def instant_of(at: Instant) -> str:
@@ -151,7 +152,8 @@ Document = Mapping[str, Any]  # Any: a JSON document
 
 MOST_LISTED = 8  # number of forecasts shown, latest first; the JSON has all of them
 LITTLE_SHIFT = 0.1  # in ln; smaller differences in job duration are not shown
-NOT_SHOWN = 0.005  # would be rounded to 0 %
+LEAST_RETRIES, ENOUGH_RETRIES = 0.05, 10.0  # below, 0.0 would be shown; from here on, whole numbers are
+MOST_SAID = 0.99  # of a probability
 
 
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
@@ -168,8 +170,17 @@ def not_shown(state: ForecastState) -> str:
     return NOT_SHOWN_WORDS.get(state, "")
 
 
-def risk_in_words(risk: Document) -> str:
-    """Return the risk of a deadline (`RiskShown`) in words.
+def likelihood(probability: float) -> str:
+    """Return a probability in per cent. A forecast cannot tell more than 99 % from certainty.
+
+    >>> likelihood(0.305), likelihood(0.9948)
+    ('30 %', '> 99 %')
+    """
+    return "> 99 %" if probability > MOST_SAID else f"{100 * probability:.0f} %"
+
+
+def risk_in_words(risk: Document, state: str = ForecastState.SHOWN) -> str:
+    """Return the risk of a deadline (`RiskShown`) in words. `state` is that of the batch's forecast.
 
     >>> risk_in_words({"late_by_s": 840.0, "probability": 1.0, "missed": True})
     'missed its deadline by 14 min'
@@ -179,12 +190,38 @@ def risk_in_words(risk: Document) -> str:
     late = roughly(risk["late_by_s"])
     if risk["missed"]:
         return f"missed its deadline by {late}"
-    return f"{100 * risk['probability']:.0f} % likely to miss its deadline; ends at the latest {late} after it"
+    if state == ForecastState.UNSCHEDULABLE:
+        return "misses its deadline unless a host can run its jobs"
+    return f"{likelihood(risk['probability'])} likely to miss its deadline; ends at the latest {late} after it"
 
 
-def warning_of(risk: Document) -> str:
+def warning_of(risk: Document, state: str = ForecastState.SHOWN) -> str:
     """Return the line with which commands warn of a deadline."""
-    return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk)}"
+    return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk, state)}"
+
+
+LOOKS, LEAST_S = 2, 60.0  # a forecast is late after LOOKS estimator intervals, at least LEAST_S
+
+
+def patience_s(look_s: Seconds) -> float:
+    """Return how long after it is due a forecast counts as late."""
+    return max(LEAST_S, LOOKS * look_s)
+
+
+def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -> str:
+    """Return when an active batch gets its next forecast, or that it is late.
+
+    >>> at, settings = Instant(0.0), EstimatorSettings()
+    >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5)
+    >>> next_forecast(quiet, Instant(480.0), settings), next_forecast(quiet, Instant(1380.0), settings)
+    ('the next one after a job ends, at the latest in 7 min', 'the next one is 8 min late: see Periodic tasks')
+    """
+    left_s = age.due_at(now, settings) - now
+    if left_s < -patience_s(settings.look_s):
+        return f"the next one is {roughly(-left_s)} late: see Periodic tasks"
+    if left_s <= 0.0:
+        return "the next one is due now"
+    return f"the next one {'' if age.dirty else 'after a job ends, at the latest '}in {roughly(left_s)}"
 
 
 def forecasts_in_words(shown: Document) -> str:
@@ -208,7 +245,7 @@ def _forecasts(shown: Document) -> Iterator[str]:
     yield ""
     yield from _chart(shown, records[-1])
     if shown["ended_at"] is None:
-        yield from _reasons(records[-1])
+        yield from _reasons(records[-1], flag_of(shown))
     yield ""
     yield from _last(records)
     yield ""
@@ -229,7 +266,7 @@ def _promise(shown: Document) -> Iterator[str]:
     if shown["deadline_at"] is not None:
         yield f"deadline   {seen_from(shown['deadline_at'], now)}"
     if shown["at_risk"] is not None:
-        yield warning_of(shown["at_risk"])
+        yield warning_of(shown["at_risk"], shown["forecast_state"])
 
 
 def _chart(shown: Document, last: Document) -> Iterator[str]:
@@ -263,13 +300,22 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
     )
 
 
-def _reasons(last: Document) -> Iterator[str]:
+def flag_of(shown: Document) -> str:
+    """Return why the last forecast of an active batch asks for a check; empty if none does, or none is needed to see
+    that no host can run its jobs.
+    """
+    if shown["ended_at"] is not None or shown["forecast_state"] == ForecastState.UNSCHEDULABLE:
+        return ""
+    return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
+
+
+def _reasons(last: Document, flag: str) -> Iterator[str]:
     yield ""
     yield f"Method of the last forecast: {last['method_because']}."
-    if last["flag"] is not None:
-        yield f"CHECK THIS BATCH: {last['flag']}"
+    if flag:
+        yield f"CHECK THIS BATCH: {flag}"
     yield from holds_in_words(last["holds"])
-    yield from terms_in_words(last["terms"])
+    yield from terms_in_words(last)
 
 
 def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
@@ -277,13 +323,40 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
     if holds:
         yield "What delays it:"
     for hold in holds:
-        hosts = ", ".join(map(str, hold["host_ids"]))
-        mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
-        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {hold['because']}{mostly}"
+        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {_hold(hold)}"
 
 
-def terms_in_words(terms: Document | None) -> Iterator[str]:
-    """List the fitted parameters that are worth showing."""
+def _hold(hold: Document) -> str:
+    hosts = ", ".join(map(str, hold["host_ids"]))
+    mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
+    return f"{hold['because']}{mostly}"
+
+
+def cause_in_words(last: Document, *, left_s: float) -> str:
+    """Return what delays a batch most by its latest forecast, "" if that does not say. `left_s`: until its deadline."""
+    terms, holds = last["terms"], last["holds"]
+    if terms is None or not holds:
+        return ""
+    first, sending_s = holds[0], terms["sending_s"]
+    if first["kind"] != HoldKind.NOT_SENT and not 0.0 < left_s < sending_s:
+        return _hold(first)
+    if sending_s >= terms["median_turnaround_s"]:
+        return _sending(last)
+    return f"{_hold(first)}, and half of the results take more than {in_words(terms['median_turnaround_s'])}"
+
+
+def _sending(last: Document) -> str:
+    """Say how long sending takes. Before the first dispatch, the forecast assumes a rate."""
+    takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
+    started = last["jobs_validated"] or last["jobs_failed"] or last["terms"]["jobs_with_success"]
+    if started or any(hold["kind"] != HoldKind.NOT_SENT for hold in last["holds"]):
+        return f"{takes} at the current rate"
+    return f"{takes} by the forecast, which assumed the app's usual rate because none had been sent"
+
+
+def terms_in_words(last: Document) -> Iterator[str]:
+    """List the fitted parameters of a forecast that are worth showing."""
+    terms = last["terms"]
     if terms is None:
         return
     yield "Model inputs:"
@@ -291,14 +364,15 @@ def terms_in_words(terms: Document | None) -> Iterator[str]:
     quorum = f"; {lacking} of them have a result but no quorum yet" if lacking else ""
     yield f"  {terms['jobs_open']} jobs are open{quorum}"
     if terms["sending_s"] > 0:
-        yield f"  sending the unsent first instances takes {in_words(terms['sending_s'])} at the current rate"
+        yield f"  {_sending(last)}"
     yield f"  median turnaround {in_words(terms['median_turnaround_s'])}"
     if abs(terms["shift"]) >= LITTLE_SHIFT:
         yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's usual jobs"
     lost, errors = terms["loss_fraction"], terms["error_fraction"]
     yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors"
-    if terms["retries_expected"] >= NOT_SHOWN:
-        yield f"  retry chains: {terms['retries_expected']:.2f} retries expected per instance in progress"
+    if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
+        expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
+        yield f"  {expected} of all instances in progress are expected to be lost or to fail, and need a retry"
 
 
 def _last(records: Sequence[Document]) -> Iterator[str]:
@@ -359,11 +433,21 @@ def preview_in_words(preview: Document) -> str:
 
 
 def _preview(preview: Document) -> Iterator[str]:
-    now = preview["computed_at"]
-    if preview["q50_at"] is None:
-        yield not_shown(ForecastState(preview["forecast_state"]))
+    now, said = preview["computed_at"], preview_parts(preview)
+    if said["not_shown"]:
+        yield f"{said['not_shown']}; {said['basis']}"
         return
     yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
     if preview["at_risk"] is not None:
         yield warning_of(preview["at_risk"])
-    yield f"{preview['method_because']}; batches ahead of it in the queue are not counted"
+    yield said["basis"]
+
+
+def preview_parts(preview: Document) -> Mapping[str, str]:
+    """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
+    ahead, risk = preview["unsent_ahead"], preview["at_risk"]
+    return {
+        "not_shown": not_shown(ForecastState(preview["forecast_state"])),
+        "basis": f"{preview['method_because']}; waits for {ahead} unsent instance{'s' * (ahead != 1)} ahead of it",
+        "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
+    }

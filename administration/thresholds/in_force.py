@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from administration.thresholds.keys import value_in_words
 from administration.thresholds.preview import gates_in_use, gates_of
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
+from domain.refusals import RefusalCode
 from domain.units import AppId
 from scheduler.gates import reachable
+
+Document = Mapping[str, Any]  # Any: a JSON document
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,23 @@ def lowered_gates(catalogue: Catalogue, app_ids: Iterable[AppId]) -> Sequence[Ga
     """Return the gates of these apps that are temporarily lowered, because hosts that pass request too rarely."""
     found = (one for app_id in sorted(app_ids) for one in gate_values(catalogue, app_id))
     return [one for one in found if one.relaxed is not None and one.in_force < one.set_to]
+
+
+def concerning(lowered: Iterable[GateValue], batch: Document) -> Sequence[GateValue]:
+    """Return the lowered gates behind which unsent instances of a batch (a BatchExplained) may wait."""
+    if batch["sample"] is None:
+        return []
+    behind = {batch["gate"]}
+    late = batch["gate"] == Gate.NONE and _is_refused(batch["sample"])
+    if late or batch["gate"] == Gate.LATE:
+        behind |= {Gate.LATE, Gate.TIGHT}  # hosts that finish after C need the higher one
+    if batch["retries"]:
+        behind.add(Gate.RETRY)
+    return [one for one in lowered if one.gate in behind]
+
+
+def _is_refused(sample: Document) -> bool:
+    return any(one["code"] == RefusalCode.BELOW_GATE for one in sample["held_back"])
 
 
 def lowered_in_words(lowered: Iterable[GateValue]) -> dict[str, str]:

@@ -30,6 +30,8 @@ from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
+UNRANKED = "no host is ranked yet, so none could pass a higher gate"
+LOWERED = "lowered while the hosts above it request too rarely"
 NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
 Passes = tuple[bool, frozenset[tuple[TypeOf, float]]]  # whether gates are strict, and thresholds by type
@@ -202,12 +204,14 @@ class HostPopulationView:
 
     def side(self, of_type: TypeOf, gate: Gate) -> shapes.GateSide:
         """Return one gate on one processor type. Newcomers that pass count in the request rate, but not in `havs`."""
-        settings = self.settings.deadline
-        threshold = gates_of(reachable(settings, self._standings[of_type].cuts))[gate]
+        settings, cuts = self.settings.deadline, self._standings[of_type].cuts
+        asked, threshold = gates_of(settings)[gate], gates_of(reachable(settings, cuts))[gate]
         passed = self.passing({of_type: threshold})
+        capped = UNRANKED if cuts is None or not cuts.turnaround else LOWERED
         return {
-            "asked": gates_of(settings)[gate],
+            "asked": asked,
             "threshold": threshold,
+            "because": capped if threshold < asked else "",
             "havs": passed.rows * self._standings[of_type].one_in,
             "newcomers": self._newcomers(of_type, threshold).hosts,
             "calls_per_hour": round(passed.calls_per_hour, 3),

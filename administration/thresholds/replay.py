@@ -16,6 +16,7 @@ from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
+from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
 from domain.clock import Clock
 from domain.settings import Settings
@@ -40,20 +41,23 @@ class _Document(msgspec.Struct):
     now: Figures
     changed: Figures
     ends: dict[str, BatchEnds]
+    runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The figures of both sides: medians over seeds, rounded to significant digits."""
+    """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
+    both sides by seed.
+    """
 
     sample: RecentSample
     changes: Sequence[Change]
     comparison: RuleComparison
+    runs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = ()
 
-    @classmethod
-    def of(cls, sample: RecentSample, changes: Sequence[Change], comparison: RuleComparison) -> Replayed:
-        """Return a replay rounded to the precision of its stored form."""
-        return cls.read(cls(sample, changes, comparison).as_document())
+    def rounded(self) -> Replayed:
+        """Return the replay in the precision of its stored form."""
+        return self.read(self.as_document())
 
     @classmethod
     def read(cls, document: Mapping[str, object]) -> Replayed:
@@ -65,6 +69,7 @@ class Replayed:
             found.population,
             tuple((one["key"], one["from"], one["to"]) for one in found.changes),
             RuleComparison(SCENARIO, found.seeds, figures, ends),
+            found.runs,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -79,9 +84,9 @@ class Replayed:
         }
 
     def as_document(self) -> dict[str, object]:
-        """Return the JSON with chart data: how urgent batches ended on each side."""
+        """Return the JSON with each run's figures, and chart data: how urgent batches ended on each side."""
         ends = {name: asdict(thinned(one, MOST_ENDS)) for name, one in self.comparison.ends.items()}
-        return {**self.as_json(), "ends": ends}
+        return {**self.as_json(), "ends": ends, "runs": self.runs}
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
@@ -129,7 +134,10 @@ class ThresholdReplay:
 
     def replayed(self, ran: Sequence[Ran]) -> Replayed:
         """Return the comparison computed from the results of `cases`, in order."""
-        return Replayed.of(self.sample, self.changes, self._compared(ran))
+        half = len(self.now)
+        pairs = zip(ran[:half], ran[half:], strict=True)
+        runs = [(_compared_figures(one), _compared_figures(other)) for one, other in pairs]
+        return Replayed(self.sample, self.changes, self._compared(ran), runs).rounded()
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
         """Return the result for a page, with the whole replay under `replayed`."""
@@ -141,6 +149,11 @@ class ThresholdReplay:
         figures = {name: next(iter(side.rules.values())) for name, side in sides.items()}
         ends = {name: one for name, side in sides.items() for one in side.ends.values()}
         return RuleComparison(self.cases[0].scenario.name, len(self.now), figures, ends)
+
+
+def _compared_figures(ran: Ran) -> dict[str, object]:
+    figures = as_json(ran.figures)
+    return {name: figures[name] for name in COMPARED if name in figures}
 
 
 async def replay(

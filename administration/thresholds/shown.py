@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast  # the values of a JSON document
 
 from domain.formatting import in_words
@@ -87,7 +87,8 @@ def replayed_in_words(found: Replayed) -> str:
         f"{sample.jobs_open} open jobs of {sample.batches} waiting batches, simulated {found.comparison.seeds} times:"
     )
     now, changed = found.as_json()["now"], found.as_json()["changed"]
-    concluded = conclusion_of(cast("Mapping[str, Any]", now), cast("Mapping[str, Any]", changed)).words
+    sides = cast("Mapping[str, Any]", now), cast("Mapping[str, Any]", changed)
+    concluded = conclusion_of(*sides, found.runs).words
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), concluded, simulated))
 
 
@@ -100,7 +101,7 @@ def _are_numbers(*values: object) -> bool:
 
 
 def _of_side(side: Mapping[str, Any]) -> str:
-    lowered = f" (lowered from {side['asked']:g})" if side["threshold"] != side["asked"] else ""
+    lowered = f" (set: {side['asked']:g}; {side['because']})" if side["because"] else ""
     passed = side["havs"] + side["newcomers"]
     return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
 
@@ -129,6 +130,7 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 class Finding:
     """One compared figure, in words. `gain`: 1 better, -1 worse, 0 no clear difference."""
 
+    key: str
     gain: int
     words: str
 
@@ -142,15 +144,25 @@ class Conclusion:
     findings: Sequence[Finding]
 
 
-def conclusion_of(before: Numbers, after: Numbers) -> Conclusion:
+COMPARED = ("makespan_s", "cut_short", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
+
+
+def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = ()) -> Conclusion:
     """Return whether the change makes batches end earlier, with fewer late instances and copies.
+
+    `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
+    difference that is not in every run may be chance and counts as none; so does every difference of a single run.
+    Old results have no runs.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
     >>> found.verdict, found.words
     ('better', 'Better with the change: afap batches end 25 % earlier (2 h → 1 h 30 min).')
     """
-    findings = [*_ends(before, after), *_shares(before, after)]
+    medians, every = _findings(before, after), [{one.key: one.gain for one in _findings(*run)} for run in runs]
+    findings = [
+        one if _is_sure(one, every) else replace(one, gain=0, words=f"{one.words}, by chance?") for one in medians
+    ]
     gains, losses = ([one.words for one in findings if one.gain == gain] for gain in (1, -1))
     if gains and losses:
         return Conclusion("mixed", f"Mixed: {gains[0]}, but {losses[0]}.", findings)
@@ -158,7 +170,18 @@ def conclusion_of(before: Numbers, after: Numbers) -> Conclusion:
         return Conclusion("better", f"Better with the change: {'; '.join(gains[:2])}.", findings)
     if losses:
         return Conclusion("worse", f"Worse with the change: {'; '.join(losses[:2])}.", findings)
-    return Conclusion("same", "No clear difference between the present and the changed values.", findings)
+    chance = any(one.gain for one in medians)
+    why = ": what differs is not so in every run and may be chance" if chance else ""
+    return Conclusion("same", f"No clear difference between the present and the changed values{why}.", findings)
+
+
+def _findings(before: Numbers, after: Numbers) -> list[Finding]:
+    return [*_ends(before, after), *_shares(before, after)]
+
+
+def _is_sure(found: Finding, every: Sequence[Mapping[str, int]]) -> bool:
+    """Return whether at least two runs have the same clear difference, and none lacks it."""
+    return not found.gain or (len(every) != 1 and all(one.get(found.key) == found.gain for one in every))
 
 
 def _ends(before: Numbers, after: Numbers) -> Iterator[Finding]:
@@ -171,12 +194,12 @@ def _ends(before: Numbers, after: Numbers) -> Iterator[Finding]:
     known = [change for kind, change in changes.items() if kind not in cut]
     if len(known) > 1:
         mean = sum(known) / len(known)
-        yield Finding(_gain(mean, LEAST_CHANGE), f"batches {_ending(mean)} in the mean")
+        yield Finding("mean", _gain(mean, LEAST_CHANGE), f"batches {_ending(mean)} in the mean")
     for kind, change in changes.items():
         times = f"{in_words(old[kind])} → {in_words(new[kind])}"
         unfinished = ", some unfinished when the simulation ended" if kind in cut else ""
         words = f"{kind.replace('_', ' ')} batches {_ending(change)} ({times}{unfinished})"
-        yield Finding(_gain(change, LEAST_CHANGE), words)
+        yield Finding(kind, _gain(change, LEAST_CHANGE), words)
 
 
 def _ending(change: float) -> str:
@@ -189,13 +212,13 @@ def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:
     """Yield the changes of late instances, of instances per job, and of unfinished batches."""
     old, new = before.get("deadline_miss_fraction"), after.get("deadline_miss_fraction")
     if old is not None and new is not None:
-        yield Finding(_gain(new - old, LEAST_POINTS), f"late instances {_percent(old)} → {_percent(new)}")
+        yield Finding("late", _gain(new - old, LEAST_POINTS), f"late instances {_percent(old)} → {_percent(new)}")
     old, new = before.get("instances_per_job"), after.get("instances_per_job")
     if old and new is not None:
-        yield Finding(_gain(new / old - 1.0, LEAST_EXTRA), f"instances per job {old:.2f} → {new:.2f}")
+        yield Finding("instances", _gain(new / old - 1.0, LEAST_EXTRA), f"instances per job {old:.2f} → {new:.2f}")
     old, new = before.get("batches_unfinished") or 0.0, after.get("batches_unfinished") or 0.0
     if old or new:
-        yield Finding(_gain(new - old, 0.5), f"unfinished batches {old:g} → {new:g}")
+        yield Finding("unfinished", _gain(new - old, 0.5), f"unfinished batches {old:g} → {new:g}")
 
 
 def _percent(fraction: float) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from administration.catalogue import fresh_catalogue
 from administration.thresholds.recent import LEARN_S, MOST_BATCHES, MOST_TO_LEARN, SCENARIO
 from domain.clock import Clock
+from domain.formatting import roughly
 from domain.units import DAY_S, Instant
 from domain.views import Simulation, SimulationState
 from store.postgres import PostgresStore
@@ -88,13 +89,33 @@ def slower_of(past: Simulation) -> float | None:
 def left_s(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> float | None:
     """Return the expected remaining time of a running simulation, None if unknown.
 
-    >>> left_s({"estimated_s": 60.0}, 10.0, 0.0), left_s({}, 30.0, 0.25), left_s({}, 1.0, 0.0)
+    >>> left_s({"estimated_s": 60.0}, 10.0, 0.0), left_s({}, 30.0, 0.25), left_s({"estimated_s": 60.0}, 61.0, 0.0)
     (50.0, 90.0, None)
     """
     if done_fraction >= KNOWN_FRACTION:
         return elapsed_s * (1.0 - done_fraction) / done_fraction
     estimated_s = asked.get("estimated_s")
-    return max(0.0, estimated_s - elapsed_s) if isinstance(estimated_s, (int, float)) else None
+    return estimated_s - elapsed_s if isinstance(estimated_s, (int, float)) and estimated_s >= elapsed_s else None
 
 
+def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> str:
+    """Return the remaining time of a running simulation, and how the whole time compares with the first estimate.
+
+    >>> left_in_words({"estimated_s": 59.0}, 62.0, 0.39)
+    'About 97 s left: it takes 2 min 39 s instead of the estimated 59 s.'
+    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0)
+    ('About 30 s left.', '')
+    """
+    rest_s, estimated_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s")
+    if not isinstance(estimated_s, (int, float)):
+        return "" if rest_s is None else f"About {roughly(rest_s)} left."
+    if rest_s is None:
+        return f"It takes longer than the estimated {roughly(estimated_s)}; a new estimate follows."
+    if elapsed_s + rest_s <= MOST_OVER * estimated_s:
+        return f"About {roughly(rest_s)} left."
+    total = roughly(elapsed_s + rest_s)
+    return f"About {roughly(rest_s)} left: it takes {total} instead of the estimated {roughly(estimated_s)}."
+
+
+MOST_OVER = 1.25  # times the estimated time; more is told
 KNOWN_FRACTION = 0.05  # from here on, the progress tells more than the estimate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from domain.forecasting import (
     AppTables,
     BatchTables,
     BatchTerms,
+    SendPlace,
     send_rank,
 )
 from domain.hosts import HostAppVersion
@@ -56,7 +57,7 @@ class MemoryForecasting(OnTables):
             sent_weight,
         )
 
-    async def of_app(self, app_id: AppId, *, now: Instant) -> AppTables[Table] | None:
+    async def of_app(self, app_id: AppId, place: SendPlace, *, now: Instant) -> AppTables[Table] | None:
         if app_id not in self._registry.apps:
             return None
         sent, sent_weight = self._sent(app_id, None, now)
@@ -67,6 +68,7 @@ class MemoryForecasting(OnTables):
             1.0,
             sent,
             sent_weight,
+            *_ahead([other for other in self._ready() if _place(other) < place], app_id),
         )
 
     def _columns(self, batch: StoredBatch) -> BatchColumns:
@@ -88,7 +90,6 @@ class MemoryForecasting(OnTables):
         held = batch.hold is not None
         is_served = begun and not held
         ahead = [] if is_served else self._ahead_of(batch)
-        of_app = sum(other.counts.unsent for other in ahead if other.new.app_id == batch.new.app_id)
         return BatchTerms(
             batch.batch_id,
             batch.new.app_id,
@@ -96,14 +97,15 @@ class MemoryForecasting(OnTables):
             max(one.delay_bound_s for one in batch.classes),
             batch.new.qos,
             *self._active(now),
-            of_app,
-            sum(other.counts.unsent for other in ahead) - of_app,
+            *_ahead(ahead, batch.new.app_id),
             held,
         )
 
     def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
-        ready = [self._work.batches[at[2]] for at in self._work.ready]
-        return [other for other in ready if (_rank(other), other.order) < (_rank(batch), batch.order)]
+        return [other for other in self._ready() if (*_place(other), other.batch_id) < (*_place(batch), batch.batch_id)]
+
+    def _ready(self) -> list[StoredBatch]:
+        return [self._work.batches[at[2]] for at in self._work.ready]
 
     def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
         """Return SENT_FIELDS for a sample of recent dispatches from other batches, and the weight of each."""
@@ -159,8 +161,15 @@ class MemoryForecasting(OnTables):
         return (*pair, row.log_n, row.log_sum, row.log_sum_sq, row.n_error, row.n_timeout, row.n_due, last_rpc_at)
 
 
-def _rank(batch: StoredBatch) -> int:
-    return send_rank(batch.new.qos, batch.new.deadline_at, unpaid=batch.new.unpaid)
+def _place(batch: StoredBatch) -> SendPlace:
+    new = batch.new
+    return send_rank(new.qos, new.deadline_at, unpaid=new.unpaid), new.order_tier, new.order_key
+
+
+def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int]:
+    """Return the unsent instances of batches of the app, and those of other batches."""
+    of_app = sum(one.counts.unsent for one in batches if one.new.app_id == app_id)
+    return of_app, sum(one.counts.unsent for one in batches) - of_app
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:

@@ -310,9 +310,10 @@ SELECT made_at FROM batch_forecast WHERE batch_id = $1;
 -- name: forecast_places
 -- Purpose: return the unsent work of active batches, in the order of sending.
 -- Arguments: none.
--- Result: batch_id, app_id, qos, deadline_at, unpaid, unsent (0 while a limit or pause holds the batch), in the order of the queue.
+-- Result: batch_id, app_id, qos, deadline_at, unpaid, order_tier, order_key, unsent (0 while a limit or pause holds the batch), in the
+--   order of the queue.
 SELECT
-    batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid,
+    batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.order_tier, batch.order_key,
     CASE
         WHEN batch.hold IS NULL
             AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
@@ -436,6 +437,58 @@ FROM unnest(
     $9::double precision[], $10::double precision[], $11::double precision[]
 ) AS one
 ON CONFLICT (batch_id, progress_fraction) DO NOTHING;  -- scored before its failed jobs were retried
+
+
+-- name: job_ends
+-- Purpose: return when the jobs of an ended batch ended, from evenly spaced jobs of a large batch.
+-- Arguments: $1 batch_id, $2 about how many jobs at most.
+-- Result: ended_at of valid and failed jobs, in order.
+SELECT chosen.ended_at
+FROM (
+    SELECT DISTINCT one.job_id, one.ended_at
+    FROM batch
+    CROSS JOIN LATERAL (
+        SELECT min(bound.job_id) AS first_id, max(bound.job_id) AS last_id
+        FROM (
+            (SELECT job_id FROM job WHERE job.batch_id = batch.batch_id ORDER BY job_id LIMIT 1)
+            UNION ALL
+            (SELECT job_id FROM job WHERE job.batch_id = batch.batch_id ORDER BY job_id DESC LIMIT 1)
+            UNION ALL
+            (
+                SELECT job_id FROM finished_job AS moved
+                WHERE moved.batch_ended_at = batch.ended_at AND moved.batch_id = batch.batch_id ORDER BY job_id LIMIT 1
+            )
+            UNION ALL
+            (
+                SELECT job_id FROM finished_job AS moved
+                WHERE moved.batch_ended_at = batch.ended_at AND moved.batch_id = batch.batch_id ORDER BY job_id DESC LIMIT 1
+            )
+        ) AS bound
+    ) AS ids
+    CROSS JOIN LATERAL generate_series(
+        ids.first_id, ids.last_id, greatest(1, (ids.last_id - ids.first_id) / $2::bigint)
+    ) AS step (job_id)
+    CROSS JOIN LATERAL (
+        SELECT found.job_id, found.state, found.ended_at
+        FROM (
+            (
+                SELECT job_id, state, ended_at FROM job
+                WHERE job.batch_id = batch.batch_id AND job.job_id >= step.job_id ORDER BY job_id LIMIT 1
+            )
+            UNION ALL
+            (
+                SELECT job_id, state, ended_at FROM finished_job AS moved
+                WHERE moved.batch_ended_at = batch.ended_at AND moved.batch_id = batch.batch_id
+                    AND moved.job_id >= step.job_id
+                ORDER BY job_id LIMIT 1
+            )
+        ) AS found
+        ORDER BY found.job_id
+        LIMIT 1
+    ) AS one
+    WHERE batch.batch_id = $1 AND one.state IN ('valid', 'failed')
+) AS chosen
+ORDER BY chosen.ended_at;
 
 
 -- name: last_forecasts

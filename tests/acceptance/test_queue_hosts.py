@@ -77,6 +77,7 @@ async def test_queue_of_labelled_hosts_keeps_its_limit(pi: LiveServer) -> None:
 
 async def test_labels_are_set_on_the_hosts_page(pi: LiveServer) -> None:
     host = await pi.add_host("first")
+    await host.call()
     await add_operator(pi)
     async with a_browser(pi, OPERATOR) as browser:
         page = f"/hosts/{host.host_id}"

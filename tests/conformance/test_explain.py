@@ -17,6 +17,7 @@ from domain.apps import NVIDIA, OnePerVolunteer
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
+from domain.forecasts import ForecastHold, HoldKind
 from domain.hosts import Coprocessor
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
@@ -25,6 +26,7 @@ from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class, some_due_terms
+from tests.conformance.test_forecasts import TERMS, a_record
 from tests.conformance.test_thresholds import ranked_hosts
 from tests.facts import missing
 from tests.stores import Store, as_postgres
@@ -271,6 +273,8 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "batches_ahead": 1,
         "unsent_ahead": first.counts.unsent,
         "sent_first": shown["order"]["sent_first"],
+        "first_place": 2,
+        "first_of": 2,
     }
     assert shown["order"]["sent_first"]
     assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 16)
@@ -288,6 +292,38 @@ async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None
     assert (shown["state"], shown["sample"]) == ("aborted", None)
     assert not missing(shown["verdict"], "aborted")
     assert "it has no unsent instances" in batch_in_words(shown)
+
+
+async def test_a_batch_waits_for_its_instances_in_progress(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, -840.0))
+    hosts = [await a_calling_host(store) for _ in range(2)]
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts]
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    awaited, risk = shown["awaited"], shown["at_risk"]
+    assert awaited is not None and risk is not None and risk["missed"]
+    assert (awaited["instances"], awaited["hosts"], awaited["overdue"]) == (2, 2, 0)
+    assert awaited["last_due_at"] == max(one.due_at for one in sent)
+    names = ", ".join(str(host.host_id) for host in hosts)
+    assert not missing(shown["verdict"], "missed its deadline by 14 min", f"2 instances on hosts {names}")
+
+
+async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 3600.0))
+    await a_calling_host(store, ncpus=2)
+    unsent = ForecastHold(HoldKind.NOT_SENT, 2, 1.0, (), "2 first instances are not sent yet")
+    terms = replace(TERMS, sending_s=Seconds(50_000.0))
+    at = {"q10_at": later(NOW, 7e3), "q50_at": later(NOW, 5e4), "q90_at": later(NOW, 9e4)}
+    await store.forecasts.publish(a_record(batch, terms=terms, holds=(unsent,), **at))
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    assert shown["at_risk"] is not None and shown["awaited"] is None
+    opening, _, rest = shown["verdict"].partition(". ")
+    assert not missing(opening, "miss its deadline", "13 h 53 min") and "1 of 1 host" in rest
 
 
 # ---------------------------------------------------------------- jobs and instances

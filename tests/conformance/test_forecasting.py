@@ -11,6 +11,7 @@ from batch_estimator import filling
 from batch_estimator.estimate import estimate
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from domain.batches import QoS
+from domain.forecasting import FIRST_PLACE, SendPlace, send_rank
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
@@ -202,7 +203,7 @@ async def test_new_batch_uses_the_apps_hosts_and_dispatches(store: Store) -> Non
     await a_valid_result(store, batch.batch_id, host, 8.0)
     await a_sent_instance(store, batch.batch_id, other)
 
-    tables = await store.forecasting.of_app(batch.app_id, now=AT)
+    tables = await store.forecasting.of_app(batch.app_id, FIRST_PLACE, now=AT)
 
     assert tables is not None
     assert (tables.active_hosts, tables.others_weight) == (2, 1.0)
@@ -210,7 +211,7 @@ async def test_new_batch_uses_the_apps_hosts_and_dispatches(store: Store) -> Non
     assert sorted(tables.sent["host_id"].tolist()) == [host.host_id, other.host_id]
     assert sorted(tables.havs["host_id"].tolist()) == [host.host_id, other.host_id]
     assert host.host_id in tables.others["host_id"].tolist()
-    assert await store.forecasting.of_app(AppId(4711), now=AT) is None
+    assert await store.forecasting.of_app(AppId(4711), FIRST_PLACE, now=AT) is None
 
 
 async def test_job_needs_class_quorum_or_adaptive_copies(store: Store) -> None:
@@ -233,6 +234,23 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
 
     assert waiting == AppQueue(ahead=5, ahead_of_others=3)
     assert begun == AppQueue()
+
+
+async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:
+    elsewhere = await a_registered_app(store, "elsewhere")
+    first = await a_submitted_batch(store, jobs=5, order_tier=3, order_key=1.0)
+    await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id, order_tier=3, order_key=2.0)
+    await a_submitted_batch(store, jobs=9, order_tier=3, order_key=4.0)
+    rank = send_rank(first.qos, first.deadline_at, unpaid=False)
+
+    async def ahead(place: SendPlace) -> tuple[int, int]:
+        tables = await store.forecasting.of_app(first.app_id, place, now=AT)
+        assert tables is not None
+        return tables.ahead, tables.ahead_of_others
+
+    assert await ahead((rank, 3, 3.0)) == (5, 3)
+    assert await ahead((rank - 1, 3, 3.0)) == await ahead(FIRST_PLACE) == (0, 0)
+    assert await ahead((rank, 4, 0.0)) == (14, 3)
 
 
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:

@@ -100,6 +100,21 @@ async def test_a_gate_is_as_set_again_once_nothing_waits_behind_it(store: Store)
     assert held_gates(catalogue).p_tight == 0.9
 
 
+async def test_counts_of_a_relaxed_gate_are_renewed(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version, count=20)
+    await a_late_batch(store, jobs=6)
+    await relax(store, deadline__min_gate_wait_s=7200.0)
+
+    await a_late_batch(store, jobs=1)
+    catalogue = await store.applications.load_catalogue()
+    await GateRelaxer(store.insight, store.notes, lambda: catalogue, HandClock(later(LATER, 60.0))).run_once()
+
+    [cuts] = (await store.applications.load_catalogue()).cut_points.values()
+    [gate] = cuts.relaxed
+    assert (gate.jobs, gate.measured_at) == (7, later(LATER, 60.0))
+
+
 @pytest.mark.parametrize("settings", [{"deadline__rule": "proposal"}, {"deadline__gate_wait_fraction": 0}])
 async def test_no_gate_is_lowered_where_that_is_switched_off(store: Store, settings: dict[str, object]) -> None:
     version = await a_registered_version(store)

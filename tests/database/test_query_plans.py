@@ -344,6 +344,7 @@ BY_KEY = {  # query -> the indexes it must use
     "last_forecasts": {"forecast_pkey"},
     "list_forecasts": {"forecast_pkey"},
     "forecast_curve": {"forecast_pkey"},
+    "job_ends": {"batch_pkey", "job_by_batch", "finished_job_2027_01_batch_id_job_id_idx"},
     # people and files
     "file_ids": {"file_name_key"},
     "files_that_differ": {"file_name_key"},

@@ -16,7 +16,7 @@ from domain.errors import AlreadyExistsError, NotFoundError
 from domain.forecasts import ForecastHealth, ForecastPoint, ForecastRecord
 from domain.history import FinishedMonth, OutputPage, month_of
 from domain.host_lists import RecentFailures
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState, JobState
 from domain.units import AppId, AppVersionId, BatchId, InstanceId, Instant
 from lifecycle.states import HOST_FAILURES, OUTSTANDING
 from store.memory.registry import RegisteredFile
@@ -184,6 +184,15 @@ class MemoryForecasts(store.memory.forecasts.MemoryForecasts):
         for one in kept:
             found.setdefault(int((one.made_at - first_at) * spans / long_s) if long_s else 0, one)
         return [_point(one) for one in found.values()]
+
+    async def job_ends(self, batch_id: BatchId, *, most: int) -> Sequence[Instant]:
+        jobs = [one for one in self._work.jobs if one.batch.batch_id == batch_id]
+        chosen = jobs[:: max(1, len(jobs) // most)]
+        return sorted(
+            one.ended_at
+            for one in chosen
+            if one.ended_at is not None and one.state in (JobState.VALID, JobState.FAILED)
+        )
 
 
 def _point(one: ForecastRecord) -> ForecastPoint:

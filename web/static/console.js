@@ -20,8 +20,8 @@ function lengthOf(seconds) { // the same as domain/formatting.py
 function refreshTimes(root) {
   const now = (Date.now() - skew) / 1000;
   for (const one of root.querySelectorAll("time[datetime]")) {
-    const away = Date.parse(one.dateTime) / 1000 - now;
-    const text = Math.abs(away) < 1 ? "now" : away > 0 ? `in ${lengthOf(away)}` : `${lengthOf(-away)} ago`;
+    const away = Math.round(Date.parse(one.dateTime) / 1000 - now);
+    const text = away === 0 ? "now" : away > 0 ? `in ${lengthOf(away)}` : `${lengthOf(-away)} ago`;
     if (one.textContent !== text) one.textContent = text;
   }
 }

@@ -57,6 +57,7 @@ from muster_client.shapes.administration import (
     WhoShown,
 )
 from muster_client.shapes.explaining import (
+    AwaitedShown,
     BatchExplained,
     DueShown,
     Explained,
@@ -212,6 +213,7 @@ __all__ = [
     "AppUse",
     "AttentionItemShown",
     "AttentionShown",
+    "AwaitedShown",
     "BatchErrors",
     "BatchExplained",
     "BatchPage",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
+from muster_client.shapes.forecasts import RiskShown
 from muster_client.shapes.ordering import StaleShown
 from muster_client.shapes.work import InstanceShown
 
@@ -250,7 +251,8 @@ class SampleShown(TypedDict):
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
-    `sent_first`: why most requests take it before the order, None if they do not.
+    `sent_first`: why most requests take it before the order, None if they do not; `first_place`: its place among the
+    `first_of` batches for which they do. `batches_ahead` then counts only these.
     """
 
     queue: str | None
@@ -262,12 +264,33 @@ class OrderShown(TypedDict):
     batches_ahead: int
     unsent_ahead: int
     sent_first: str | None
+    first_place: int | None
+    first_of: int | None
+
+
+class AwaitedShown(TypedDict):
+    """The instances in progress of a batch whose instances have all been sent. `overdue` of them are past their due
+    dates. `hosts` and `overdue` are lower bounds if `is_part`: the batch has more than were read.
+    """
+
+    instances: int
+    hosts: int
+    host_ids: list[int]
+    oldest_sent_at: float
+    first_due_at: float
+    last_due_at: float
+    overdue: int
+    is_part: bool
 
 
 class BatchExplained(TypedDict):
-    """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs."""
+    """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs. `awaited` is None
+    unless it waits only for instances in progress.
+    """
 
     verdict: str
+    at_risk: RiskShown | None
+    awaited: AwaitedShown | None
     computed_at: float
     batch_id: int
     name: str

@@ -6,7 +6,9 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate."""
+    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate;
+    `retries_expected` is the number of all instances in progress that are expected to be lost or to fail.
+    """
 
     jobs_open: int
     jobs_with_success: int
@@ -29,8 +31,8 @@ class HoldShown(TypedDict):
 
 
 class RiskShown(TypedDict):
-    """A deadline that an active batch has missed or may miss. `probability` that it ends after the deadline: 0.1 to
-    0.9, and 1 once the deadline has passed. `late_by_s`: from the deadline to the latest end (q90), or to now once it
+    """A deadline that an active batch has missed or may miss. `probability` that it ends after the deadline: above
+    0.1, and 1 once the deadline has passed. `late_by_s`: from the deadline to the latest end (q90), or to now once it
     has passed.
     """
 
@@ -63,7 +65,9 @@ class ForecastShown(TypedDict):
 
 
 class PreviewShown(TypedDict):
-    """The forecast for a batch that has not been submitted."""
+    """The forecast for a batch that has not been submitted. The batch waits until the `unsent_ahead` instances of other
+    batches that come first in the order are sent.
+    """
 
     computed_at: float
     jobs_total: int
@@ -77,6 +81,7 @@ class PreviewShown(TypedDict):
     method_because: str
     because: str
     at_risk: RiskShown | None
+    unsent_ahead: int
     terms: TermsShown | None
     holds: list[HoldShown]
 

@@ -231,10 +231,13 @@ class StaleShown(TypedDict):
 
 
 class GateSide(TypedDict):
-    """The hosts that pass a gate: ranked hosts, newcomers, and requests per hour. `threshold` may be below `asked`."""
+    """The hosts that pass a gate: ranked hosts, newcomers, and requests per hour. If `threshold` is below `asked`,
+    `because` has the reason.
+    """
 
     asked: float
     threshold: float
+    because: str
     havs: int
     newcomers: int
     calls_per_hour: float

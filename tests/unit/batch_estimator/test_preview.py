@@ -13,7 +13,7 @@ from batch_estimator.service import in_line
 from batch_estimator.snapshot import InstanceStanding as S
 from domain.batches import QoS
 from domain.errors import NotFoundError
-from domain.forecasting import PlannedBatch
+from domain.forecasting import PlannedBatch, send_rank
 from domain.forecasts import DeadlineRisk, ForecastState, HoldKind, Method
 from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
@@ -66,6 +66,21 @@ async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
     assert done.record.completion_at == preview.completion_at
 
 
+async def test_work_ahead_is_included_as_in_the_first_forecast() -> None:
+    store, clock = await a_store(jobs=900), HandClock()
+    jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
+    planned = replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of_flop={Flop(1e12): 12})
+    last_place = (send_rank(planned.qos, None, unpaid=False), 1_000_000, 0.0)
+    alone, behind = await previewed(store, planned), await previewed(store, replace(planned, place=last_place))
+
+    batch = await a_submitted_batch(store, jobs=12, job_class=jobs)
+    [done] = (await an_estimator(store, clock).run_one(batch.batch_id)).done
+
+    assert (alone.unsent_ahead, behind.unsent_ahead) == (0, 895)
+    assert done.record is not None
+    assert behind.forecast.q90_at == done.record.q90_at > alone.forecast.q90_at
+
+
 async def test_batch_of_a_new_app_is_forecast_from_its_size() -> None:
     store = MemoryStore()
     await a_registered_host(store, last_rpc_at=NOW)
@@ -83,7 +98,7 @@ def test_infeasible_deadline_is_at_risk() -> None:
     in_a_day = later(NOW, DAY_S)
     warm = Forecast(NOW, in_a_day, in_a_day, in_a_day, Method.WARM, "from the record")
 
-    assert preview_of(short, warm).at_risk == DeadlineRisk(later(NOW, 60.0), Seconds(DAY_S - 60.0), 0.9, missed=False)
+    assert preview_of(short, warm).at_risk == DeadlineRisk(later(NOW, 60.0), Seconds(DAY_S - 60.0), 1.0, missed=False)
     assert preview_of(replace(short, deadline_at=later(NOW, 2 * DAY_S)), warm).at_risk is None
 
 

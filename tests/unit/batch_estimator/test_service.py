@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 
 from batch_estimator.estimate import NoForecastError
 from batch_estimator.selfcheck import TRY_AGAIN_S
-from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, refit_at, trigger_of
+from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
@@ -420,19 +420,16 @@ def an_age(*, left_s: float = HOUR_S, dirty: bool) -> ForecastAge:
 
 
 def due_s(*, left_s: float, dirty: bool, settings: EstimatorSettings = SETTINGS) -> float:
-    return refit_at(an_age(left_s=left_s, dirty=dirty), now=NOW, settings=settings) - NOW
+    return an_age(left_s=left_s, dirty=dirty).due_at(NOW, settings) - NOW
 
 
 def test_a_batch_never_estimated_is_due_at_once() -> None:
-    assert refit_at(ForecastAge(BatchId(1), None, None, 0, 0), now=NOW, settings=SETTINGS) == NOW
+    assert ForecastAge(BatchId(1), None, None, 0, 0).due_at(NOW, SETTINGS) == NOW
 
 
 def test_each_doubling_of_the_first_results_is_due_at_once() -> None:
     def wait_s(before: int, after: int) -> float:
-        return (
-            refit_at(ForecastAge(BatchId(1), NOW, Instant(NOW + HOUR_S), before, after), now=NOW, settings=SETTINGS)
-            - NOW
-        )
+        return ForecastAge(BatchId(1), NOW, Instant(NOW + HOUR_S), before, after).due_at(NOW, SETTINGS) - NOW
 
     assert [wait_s(*ended) for ended in ((0, 1), (1, 2), (5, 9), (5, 10), (63, 126), (64, 128))] == [
         0.0,

@@ -113,6 +113,19 @@ def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
     assert lines(went)["ended"].y == [end, end]
 
 
+def test_ended_batch_draws_the_ends_of_its_jobs() -> None:
+    """Three jobs ended in the first minute and one at the end; the only forecast was made at the submission."""
+    ended = a_document(ended_at=NOW + 900.0, jobs_total=4, jobs_validated=3, jobs_failed=1)
+    ends = [later(NOW, after_s) for after_s in (10.0, 20.0, 60.0, 900.0)]
+
+    chart = progress_chart(ended, CURVE[:1], NOW + 9e6, ends=ends)
+
+    drawn = lines(chart)["jobs finished"]
+    assert drawn.x == at(-100.0, 10.0, 10.0, 20.0, 20.0, 60.0, 60.0, 900.0, 900.0)
+    assert drawn.y == [0.0, 0.0, 25.0, 25.0, 50.0, 50.0, 75.0, 75.0, 100.0]
+    assert [row[1] for row in chart.rows] == ["100.0 %", "75.0 %", "50.0 %", "25.0 %", "0.0 %"]
+
+
 def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     def said(at: float, look_s: float = 5.0, **changes: Any) -> str:
         return until_forecast(a_document(**changes), at, look_s=Seconds(look_s), timer_s=Seconds(900.0))
@@ -124,3 +137,9 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     assert "10 min after the submission" in said(NOW + 500.0, forecasts=[])
     assert not missing(said(NOW, ended_at=NOW), "ended", "first forecast")
     assert "from the record" in said(NOW) and "within 15 min" in said(NOW)
+
+
+def test_fresh_batch_has_an_age_in_whole_seconds() -> None:
+    chart = progress_chart(a_document(created_at=NOW, completion_q50_at=None, forecasts=[]), [], NOW + 0.277)
+
+    assert not missing(chart.summary, "1 s after")

@@ -27,6 +27,7 @@ from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
 from tests.builders import NOW, a_batch, an_app
+from tests.facts import missing
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
 from tests.worlds import a_submitted_batch
@@ -208,8 +209,8 @@ def test_position_has_its_reason_and_tier() -> None:
     told = {
         ending(
             1, 7200.0, tier=2
-        ): "Logical end in 2 h; the batch with the earliest end goes first, as if each batch in "
-        "turn had the whole pool. Before all else: tier 2, lower ones go first.",
+        ): "If all hosts worked only on it after its submitter's earlier batches, it would end in 2 h. The batch for "
+        "which this time (its logical end) is earliest goes first. Before all else: tier 2, lower ones go first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
@@ -221,6 +222,12 @@ def test_position_has_its_reason_and_tier() -> None:
 
     for breakdown, words in told.items():
         assert sentence(PlaceShown(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
+
+
+def test_logical_end_may_have_passed() -> None:
+    said = sentence(PlaceShown(PlaceInOrder(1, 2), ending(1, -900.0)), NOW).striptags()
+
+    assert not missing(said, "would have ended 15 min ago", "logical end")
 
 
 def test_every_setting_has_a_meaning_and_a_unit() -> None:

@@ -48,6 +48,15 @@ def test_wording_for_hosts_continues_a_count(code: RefusalCode) -> None:
     assert re.fullmatch(r"[a-z].*[^ .]", code.traits.of_hosts)
 
 
+@pytest.mark.parametrize("code", list(RefusalCode))
+def test_wording_for_one_host_has_a_singular_verb(code: RefusalCode) -> None:
+    verb = code.traits.of(1).split()[0]
+
+    assert verb in {"is", "has", "does", "cannot", "found", "lost", "reached"} or verb.endswith("s")
+    assert code.traits.of(2) == code.traits.of_hosts
+    assert " their " not in code.traits.of(1)
+
+
 def test_traits_agree() -> None:
     platform = codes_where(lambda traits: traits.wrong_platform)
     assert platform <= codes_where(lambda traits: traits.about is About.HOST)

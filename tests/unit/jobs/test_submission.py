@@ -281,7 +281,8 @@ async def copied(store: MemoryStore, batch_id: BatchId) -> BatchId:
     made = replace(
         await checked(replace(spec, jobs=jobs), ports=ports), copied=CopiedJobs(batch_id, classes, store.repeating)
     )
-    return await write(made, submissions=store.submissions, ordering=OrderingSettings(), clock=HandClock())
+    made_id, _ = await write(made, submissions=store.submissions, ordering=OrderingSettings(), clock=HandClock())
+    return made_id
 
 
 async def a_submitted(store: MemoryStore) -> BatchId:

@@ -56,9 +56,9 @@ def test_lines_that_no_rule_has_are_left_out() -> None:
     assert short(rows_of(TWO)) == [
         ("AFAP makespan", ["10.0 h", "5.0 h"]),
         ("AFAP makespan over", ["2.00", "1.00"]),
+        ("makespan, afap", ["10.0 h", "5.0 h"]),
         ("instances per job", ["", "1.00"]),
         ("tight due dates", ["12.5 %", ""]),
-        ("makespan, afap", ["10.0 h", "5.0 h"]),
     ]
 
 

@@ -189,7 +189,7 @@ def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
         "unschedulable",
         {"waiting": 7, "hosts": 9},
     )
-    assert not missing(found.sentence, "7 instances", "9 of the 40", "8 cannot finish", "1 have too little disk")
+    assert not missing(found.sentence, "7 instances", "9 of the 40", "8 cannot finish", "1 has too little disk")
 
 
 def test_risk_of_a_deadline_precedes_work_without_one() -> None:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from administration.explain.verdict import HostAnswer, calling_hosts, conclusion, suggestion_of
+from collections.abc import Hashable
+
+from administration.explain.verdict import (
+    HostAnswer,
+    calling_hosts,
+    class_conditions,
+    conclusion,
+    host_conclusion,
+    suggestion_of,
+)
 from domain.insight import WorkAhead
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
@@ -119,3 +128,36 @@ def test_gate_as_set_tells_one_value() -> None:
 
     assert found is not None and found.asked == found.set_to == 0.9
     assert missing(found.words, "0.5")
+
+
+def test_change_that_adds_few_requests_is_not_offered() -> None:
+    slow = refused(below_gate(Percentile(0.2), Gate.TIGHT, 0.5, "row 5"), rate=3.64)
+    busy_hosts = [HostAnswer(9, rate, 2, 0.0, ()) for rate in (35.3, 30.0)]
+
+    [little] = calling_hosts([slow, *busy_hosts]).held_back
+    [much] = calling_hosts([slow, HostAnswer(9, 30.0, 2, 0.0, ())]).held_back
+
+    assert little.suggestion is not None and little.suggestion.options == ()
+    assert not missing(little.suggestion.words, 3.6, 65.3)
+    assert much.suggestion is not None and [one.value for one in much.suggestion.options] == [0.2]
+
+
+def test_host_headline_has_the_reason_of_most_groups() -> None:
+    groups: dict[Hashable, list[Refusal]] = {
+        "huge": [memory(67e6)],
+        **{f"small {n}": [memory(67e6, 1e8)] for n in range(7)},
+    }
+
+    found = class_conditions(groups)
+    said = host_conclusion(220, refused(), found, batches=0, groups=9)
+
+    assert [(one.groups, one.alike) for one in found] == [(8, 7)]
+    assert not missing(said, "Host 220", "7 of 9 groups", "100 MB", "1 more") and "10 TB" not in said
+
+
+def test_reasons_agree_with_the_number_of_hosts() -> None:
+    banned = Refusal(RefusalCode.BANNED, "banned")
+
+    one, two = (conclusion(calling_hosts([refused(banned)] * hosts), WorkAhead()) for hosts in (1, 2))
+
+    assert not missing(one, "1 is banned") and not missing(two, "2 are banned")

@@ -5,20 +5,37 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from administration.forecasts.service import forecasts_as_json
-from administration.forecasts.words import FAN, MEDIAN, Fan, Mark, Point, chart, forecasts_in_words, over_at
+import pytest
+
+from administration.forecasts.service import end_of, forecasts_as_json
+from administration.forecasts.words import (
+    FAN,
+    MEDIAN,
+    Fan,
+    Mark,
+    Point,
+    cause_in_words,
+    chart,
+    forecasts_in_words,
+    next_forecast,
+    over_at,
+)
+from administration.show import forecast_as_json
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.forecasts import (
     Accuracy,
     AppAccuracy,
     Change,
+    ForecastAge,
     ForecastHold,
     ForecastRecord,
+    ForecastState,
     HoldKind,
     Method,
     Terms,
     Trigger,
 )
+from domain.settings import EstimatorSettings
 from domain.units import HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_batch
 from tests.facts import missing
@@ -52,7 +69,9 @@ ACCURACY = AppAccuracy(
 )
 
 
-def words(*records: ForecastRecord, accuracy: AppAccuracy | None = ACCURACY, **changes: Any) -> str:
+def words(
+    *records: ForecastRecord, accuracy: AppAccuracy | None = ACCURACY, unschedulable: bool = False, **changes: Any
+) -> str:
     values: dict[str, Any] = {
         "created_at": later(NOW, -5 * HOUR_S),
         "counts": BatchCounts(jobs_total=40, jobs_validated=9, jobs_failed=1),
@@ -61,7 +80,9 @@ def words(*records: ForecastRecord, accuracy: AppAccuracy | None = ACCURACY, **c
         "completion_q90_at": RECORD.q90_at,
     }
     batch = a_batch(**(values | changes))
-    return forecasts_in_words(forecasts_as_json(batch, records, accuracy, app="pi", now=NOW))
+    return forecasts_in_words(
+        forecasts_as_json(batch, records, accuracy, app="pi", now=NOW, unschedulable=unschedulable)
+    )
 
 
 def test_text_has_progress_and_both_dates() -> None:
@@ -76,7 +97,13 @@ def test_delays_and_model_inputs_are_listed() -> None:
 
     assert not missing(text, *(f"{hold.doubt_fraction:.0%} of the uncertainty: {hold.because}" for hold in HOLDS))
     assert not missing(text, "30 jobs are open; 4 of them", "takes 1 h 30 min", "2.00 times as long")
-    assert "retry chains: 0.50 retries expected" in text
+
+
+def test_retries_are_expected_of_the_whole_batch() -> None:
+    many = replace(RECORD, terms=replace(TERMS, retries_expected=42.4))
+
+    assert not missing(words(RECORD), "0.5 of all")
+    assert not missing(words(many), "42 of all")
 
 
 def test_last_forecasts_have_trigger_method_and_change() -> None:
@@ -98,6 +125,35 @@ def test_risk_and_flag_are_shown_with_reasons() -> None:
 
     assert not missing(text, "deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: 90 %", "5 h after it")
     assert "CHECK THIS BATCH: 11 delay bounds" in text
+
+
+def test_unschedulable_batch_has_no_end_anywhere() -> None:
+    """Neither the dates, nor the check, nor the risk contradict that no host can run its jobs."""
+    risky = replace(RECORD, flag="11 delay bounds")
+    batch = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), completion_q50_at=RECORD.q50_at)
+    end = end_of(batch, risky, unschedulable=True, now=NOW)
+
+    text = words(risky, unschedulable=True, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
+
+    assert (end.completion_q50_at, end.completion_q90_at) == (None, None)
+    assert end.forecast_state is ForecastState.UNSCHEDULABLE and end.at_risk is not None
+    assert "11 delay bounds" not in text and "done about" not in text and "at the latest 5 h" not in text
+    assert "AT RISK" in text
+
+
+@pytest.mark.parametrize(
+    ("jobs_over", "after_s", "facts"),
+    [
+        (5, 480.0, ["after a job ends", "7 min"]),  # nothing new: by the timer of 15 min
+        (6, 20.0, ["in 40 s"]),
+        (6, 90.0, ["due now"]),
+        (6, 480.0, ["7 min late"]),
+    ],
+)
+def test_next_forecast_is_due_or_late(jobs_over: int, after_s: float, facts: list[str]) -> None:
+    age = ForecastAge(BatchId(1), NOW, None, jobs_over_then=5, jobs_over=jobs_over)
+
+    assert not missing(next_forecast(age, later(NOW, after_s), EstimatorSettings()), *facts)
 
 
 def test_missed_deadline_is_missed_without_a_forecast_too() -> None:
@@ -194,3 +250,30 @@ def test_batch_submitted_just_now_has_a_chart() -> None:
 
 def test_interpolation_is_linear_and_0_before_first() -> None:
     assert [over_at(Instant(at), HALF) for at in (-1.0, 0.0, 20.0, 40.0, 99.0)] == [0.0, 0.0, 0.25, 0.5, 0.5]
+
+
+def cause(*holds: ForecastHold, left_s: float = HOUR_S, **terms: Any) -> str:
+    last = replace(RECORD, jobs_validated=0, jobs_failed=0, terms=replace(TERMS, **terms), holds=holds)
+    return cause_in_words(forecast_as_json(last), left_s=left_s)
+
+
+UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are not sent yet")
+
+
+def test_slow_sending_delays_a_batch_most() -> None:
+    assert "sending the unsent first instances takes 3 h" in cause(UNSENT, sending_s=Seconds(3 * HOUR_S))
+    assert "takes 1 h 30 min" in cause(*HOLDS, left_s=HOUR_S)  # longer than until the deadline
+    assert not missing(cause(UNSENT, sending_s=Seconds(30.0)), "24 first instances", "more than 2 h")
+
+
+def test_overdue_hosts_delay_a_batch_most() -> None:
+    assert not missing(cause(*HOLDS, left_s=2 * HOUR_S), "2 instances on 1 host", "overdue", "host 7")
+    assert cause() == cause_in_words(forecast_as_json(replace(RECORD, terms=None)), left_s=0.0) == ""
+
+
+def test_rate_before_the_first_dispatch_is_assumed() -> None:
+    sending_s = Seconds(3 * HOUR_S)
+
+    assert "assumed" in cause(UNSENT, sending_s=sending_s, jobs_with_success=0)
+    assert "current rate" in cause(UNSENT, sending_s=sending_s, jobs_with_success=1)
+    assert "current rate" in cause(UNSENT, HOLDS[0], sending_s=sending_s, jobs_with_success=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from administration.thresholds.in_force import gate_values, gates_in_words, lowered_gates, lowered_in_words
+from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates, lowered_in_words
 from domain.apps import CPU
 from domain.ranking import Gate, RelaxedGate
 from domain.units import AppId
@@ -33,3 +33,17 @@ def test_bootstrap_caps_gates_without_a_note() -> None:
 
     assert not lowered_gates(catalogue, catalogue.current)
     assert {one.in_force for one in gate_values(catalogue, AppId(1)) if one.gate is Gate.TIGHT} == {0.5}
+
+
+def test_lowered_gate_concerns_batches_behind_it() -> None:
+    catalogue = a_catalogue(cuts=[some_cuts(relaxed=LOWERED)])
+    lowered = lowered_gates(catalogue, catalogue.current)
+    refused = {"held_back": [{"code": "below_gate"}]}
+
+    def concerned(gate: str, sample: object = refused, retries: int = 0) -> bool:
+        return bool(concerning(lowered, {"gate": gate, "sample": sample, "retries": retries}))
+
+    assert concerned("p_tight") and concerned("p_late") and concerned("none")
+    assert not concerned("none", {"held_back": []})
+    assert not concerned("p_afap") and not concerned("p_afap", retries=1)
+    assert not concerned("p_tight", None)  # nothing waits

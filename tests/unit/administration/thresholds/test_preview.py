@@ -11,16 +11,27 @@ import numpy as np
 import pytest
 
 from administration.thresholds.keys import changes_of, full_key
-from administration.thresholds.preview import KEPT_S, MOST_KEPT, MOST_READ, BehindGate, KeptStandings, behind_gates
+from administration.thresholds.preview import (
+    KEPT_S,
+    LOWERED,
+    MOST_KEPT,
+    MOST_READ,
+    UNRANKED,
+    BehindGate,
+    GateStanding,
+    HostPopulationView,
+    KeptStandings,
+    behind_gates,
+)
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_text
 from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import BatchCounts, QoS
 from domain.errors import InvalidInputError
-from domain.insight import Newcomers, WaitingBatch
-from domain.ranking import Gate
-from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
+from domain.insight import STANDING_FIELDS, Newcomers, WaitingBatch
+from domain.ranking import CutPoints, Gate, RelaxedGate
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings, Settings
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds, later
 from hoststats.ports import Table
 from tests.builders import NOW, a_batch, an_app, an_app_version
@@ -235,3 +246,22 @@ def test_threshold_names_work_without_section_once() -> None:
         changes_of([("p_tight", 0.8), ("deadline.p_tight", 0.7)])
     with states(InvalidInputError, "threshold:", "at least one KEY=VALUE"):
         changes_of([])
+
+
+@pytest.mark.parametrize(
+    ("cuts", "threshold"),
+    [
+        (None, 0.5),  # no host is ranked yet
+        (some_cuts(relaxed=(RelaxedGate(AppId(1), CPU, Gate.TIGHT, 0.7),)), 0.7),
+        (some_cuts(), 0.9),
+    ],
+    ids=["unranked", "lowered", "as set"],
+)
+def test_gate_below_its_setting_has_the_reason(cuts: CutPoints | None, threshold: float) -> None:
+    of_type = (AppId(1), CPU)
+    standing = GateStanding(np.zeros(0, list(STANDING_FIELDS)), cuts, Newcomers())
+
+    side = HostPopulationView({of_type: standing}, Settings(), now=NOW).side(of_type, Gate.TIGHT)
+
+    reasons = {0.5: UNRANKED, 0.7: LOWERED, 0.9: ""}
+    assert (side["asked"], side["threshold"], side["because"]) == (0.9, threshold, reasons[threshold])

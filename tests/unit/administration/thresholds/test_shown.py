@@ -33,6 +33,26 @@ def test_verdict_follows_the_figures(changed: dict[str, Any], verdict: str) -> N
     assert conclusion_of(NOW, NOW | changed).verdict == verdict
 
 
+WORSE = NOW | {"instances_per_job": 1.3}
+
+
+@pytest.mark.parametrize(
+    ("runs", "verdict"),
+    [
+        ([(NOW, WORSE), (NOW, WORSE)], "worse"),
+        ([(NOW, WORSE), (NOW, NOW)], "same"),  # not in every run
+        ([(NOW, WORSE), (WORSE, NOW)], "same"),
+        ([(NOW, WORSE)], "same"),  # a single run
+        ([], "worse"),  # a result stored without its runs
+    ],
+)
+def test_difference_that_may_be_chance_is_none(runs: list[tuple[dict[str, Any], dict[str, Any]]], verdict: str) -> None:
+    found = conclusion_of(NOW, WORSE, runs)
+
+    assert found.verdict == verdict
+    assert [one.gain for one in found.findings if one.key == "instances"] == [-1 if verdict == "worse" else 0]
+
+
 def test_unfinished_kinds_are_left_out_of_the_mean() -> None:
     after = NOW | {"makespan_s": {"afap": 3600.0, "throughput": 36_000.0}, "cut_short": ["throughput"]}
 

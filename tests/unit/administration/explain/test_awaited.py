@@ -1,0 +1,49 @@
+"""What a batch waits for whose instances have all been sent."""
+
+from __future__ import annotations
+
+from administration.explain.awaited import awaited_in_words, awaited_of, expected_in_words
+from domain.jobs import InstanceState
+from domain.units import HostId, InstanceId, JobId, later
+from domain.views import ListedInstance
+from tests.builders import NOW, a_batch
+from tests.facts import missing
+
+HOUR_S = 3600.0
+
+
+def sent(number: int, ago_s: float, due_in_s: float, host: int) -> ListedInstance:
+    times = (later(NOW, -ago_s), later(NOW, due_in_s), None)
+    of = (InstanceId(number), JobId(number), InstanceState.IN_PROGRESS)
+    return ListedInstance(*of, 0, False, False, later(NOW, -ago_s), HostId(host), *times, "")
+
+
+def words(*read: ListedInstance, in_progress: int = 0) -> str:
+    found = awaited_of(read, in_progress or len(read), NOW)
+    assert found is not None
+    return awaited_in_words(found, NOW)
+
+
+def test_last_instances_have_hosts_and_due_dates() -> None:
+    said = words(sent(1, 2 * HOUR_S, -300.0, 19), sent(2, HOUR_S, 1200.0, 12))
+
+    assert not missing(said, "2 instances", "hosts 12, 19", "2 h ago", "1 overdue for 5 min", "in 20 min")
+    assert not missing(words(sent(1, HOUR_S, 600.0, 7)), "1 instance on host 7", "1 h ago", "due in 10 min")
+
+
+def test_many_hosts_are_counted() -> None:
+    read = [sent(number, HOUR_S, -60.0 * number, number) for number in range(1, 6)]
+
+    assert not missing(words(*read), "5 instances on 5 hosts", "5 overdue, the longest for 5 min")
+    assert not missing(words(*read, in_progress=900), "900 instances", "at least 5 hosts", "at least 5 overdue")
+
+
+def test_nothing_in_progress_is_not_awaited() -> None:
+    assert awaited_of([], 0, NOW) is None
+
+
+def test_forecast_end_is_told_until_it_has_passed() -> None:
+    forecast = a_batch(completion_q50_at=later(NOW, -60.0), completion_q90_at=later(NOW, HOUR_S))
+
+    assert not missing(expected_in_words(forecast, NOW), "in 1 h")
+    assert expected_in_words(forecast, later(NOW, HOUR_S)) == expected_in_words(a_batch(), NOW) == ""
