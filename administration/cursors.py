@@ -29,7 +29,7 @@ def place_of(kind: type[Place], text: str) -> Place | None:
     """Return the position given by the query parameter `after`, None for the first page. Raises InvalidInputError.
 
     >>> place_of(HostPlace, "7~0.5~3"), place_of(InstancePlace, "")
-    (HostPlace(host_id=7, key=0.5, app_version_id=3), None)
+    (HostPlace(host_id=7, key=0.5, second=3), None)
     """
     if not text:
         return None

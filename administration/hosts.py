@@ -45,39 +45,44 @@ def checked_labels(labels: Sequence[str]) -> list[str]:
 
 FAILED_WITHIN_S = Seconds(7 * 86400.0)
 SILENT_S = Seconds(7 * 86400.0)  # default silence of a silent host
+ASKED_WITHIN_S = Seconds(86400.0)  # default for hosts without work
+WITHIN_S = {HostKind.FAILING: FAILED_WITHIN_S, HostKind.SILENT: SILENT_S, HostKind.WITHOUT_WORK: ASKED_WITHIN_S}
+SELECTED = (HostKind.ALL, HostKind.WITHOUT_WORK, HostKind.SILENT)  # lists with filters and orders
 
 
 def choice_of(
     kind: HostKind,
     *,
     now: Instant,
-    silent_s: Seconds = SILENT_S,
+    within_s: Seconds | None = None,
     email: str = "",
     text: str = "",
     platform: str = "",
     label: str = "",
     sort: HostSort = HostSort.NEWEST,
 ) -> HostChoice:
-    """Return the selection for a list. Failing: within the last week; silent: no request for `silent_s`.
+    """Return the selection for a list. Failing: within the last week; silent: no request for `within_s`; without work:
+    asked within `within_s`.
 
     Raises InvalidInputError if the list has no such filter.
 
-    >>> choice_of(HostKind.SILENT, now=Instant(1000.0), silent_s=Seconds(60.0)).since
+    >>> choice_of(HostKind.SILENT, now=Instant(1000.0), within_s=Seconds(60.0)).since
     940.0
     """
     lists = {
-        "volunteer": (email, ("all",)),
-        "q": (text, ("all",)),
-        "platform": (platform, ("all", "silent")),
-        "label": (label, ("all", "silent")),
+        "volunteer": (email, (HostKind.ALL,)),
+        "q": (text, (HostKind.ALL,)),
+        "platform": (platform, SELECTED),
+        "label": (label, SELECTED),
     }
     for field, (given, kinds) in lists.items():
         if checked_text(given, field) and kind not in kinds:
             raise InvalidInputError(field, f"no value: only the list of {' and '.join(kinds)} hosts has it", given)
-    if sort is not HostSort.NEWEST and kind not in ("all", "silent"):
+    if sort is not HostSort.NEWEST and kind not in SELECTED:
         raise InvalidInputError("sort", f"no value: the list of {kind} hosts has its own order", sort.value)
-    since = {HostKind.FAILING: now - FAILED_WITHIN_S, HostKind.SILENT: now - silent_s}.get(kind, 0.0)
-    return HostChoice(kind, Instant(since), email, platform, label, sort, text)
+    length_s = WITHIN_S.get(kind) if within_s is None else within_s
+    since = Instant(0.0 if length_s is None else now - length_s)
+    return HostChoice(kind, since, email, platform, label, sort, text)
 
 
 def counted_since(page: HostList, choice: HostChoice) -> Instant | None:

@@ -88,7 +88,7 @@ class ArrayApi:
 
     @operation("GET", "/attention", "What needs an operator's attention, worst first: batches, versions, hosts, disks.")
     async def attention(self, ask: Ask[NoParams, None]) -> shapes.AttentionShown:
-        return await self._attention.shown()
+        return await self._attention.shown(ask.person)
 
     @operation(
         "GET",

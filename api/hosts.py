@@ -9,7 +9,7 @@ import msgspec
 
 from administration.cursors import cursor_of as place_text
 from administration.cursors import place_of
-from administration.hosts import SILENT_S, checked_labels, choice_of, counted_since, hav_as_json, listed_as_json
+from administration.hosts import checked_labels, choice_of, counted_since, hav_as_json, listed_as_json
 from administration.show import run_as_json, shown
 from api.paging import Page, cursor_of, key_of, page_of, page_of_all
 from api.table import Ask, NoParams, operation
@@ -31,27 +31,28 @@ MOST_SILENT_S = 3650 * 86400.0
 
 class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
     show: Annotated[
-        Literal["slow", "failing", "silent"] | None,
+        Literal["without_work", "slow", "failing", "silent"] | None,
         msgspec.Meta(
-            description="`slow`: the slowest tenth of each app and processor in the last full ranking, once per app "
-            "version, slowest first. `failing`: hosts with failures in the last week, most failures first; counts "
-            "only the last 10,000 failures of all hosts, and none in batches that ended more than "
-            "`storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest first; a page may be empty and "
-            "have a `next_cursor`. "
+            description="`without_work`: hosts with no job in progress whose last request, in the last day, asked for "
+            "work and got none, newest first. `slow`: the slowest tenth of each app and processor in the last full "
+            "ranking, once per app version, slowest first. `failing`: hosts with failures in the last week, the "
+            "highest share since they joined first; counts only the last 10,000 failures of all hosts, and none in "
+            "batches that ended more than `storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest "
+            "first. A page may be empty and have a `next_cursor`. "
             "Default: all hosts."
         ),
     ] = None
     platform: Annotated[
-        str, msgspec.Meta(description="Only hosts of this platform, in lists of all or silent hosts.")
+        str, msgspec.Meta(description="Only hosts of this platform; not among slow or failing ones.")
     ] = ""
-    label: Annotated[str, msgspec.Meta(description="Only hosts with this label; all or silent ones.")] = ""
+    label: Annotated[str, msgspec.Meta(description="Only hosts with this label; not among slow or failing ones.")] = ""
     volunteer: Annotated[str, msgspec.Meta(description="Only hosts of the volunteer with this e-mail address.")] = ""
     sort: Annotated[
         HostSort | None,
         msgspec.Meta(
-            description="The order of all or silent hosts; `-` for descending. Default: all hosts by id, others newest "
-            "first. A filtered page in the order `-id` reads at most 10,000 hosts: it may be empty and have a "
-            "`next_cursor`."
+            description="The order, except of slow and failing hosts; `-` for descending. Default: all hosts by id, "
+            "others newest first. A filtered page in the order `-id` reads at most 10,000 hosts: it may be empty and "
+            "have a `next_cursor`."
         ),
     ] = None
     silent_s: Annotated[
@@ -86,7 +87,9 @@ class HostsApi:
         self._store = store
         self._clock = clock
 
-    @operation("GET", "/hosts", "Hosts, filtered and sorted, or only slow, failing or silent hosts.")
+    @operation(
+        "GET", "/hosts", "Hosts, filtered and sorted, or only hosts without work, slow, failing or silent hosts."
+    )
     async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params
         if params.silent_s is not None and params.show != "silent":
@@ -105,11 +108,10 @@ class HostsApi:
         sort = params.sort or HostSort.NEWEST
         of_kind = f"{kind} hosts {sort}"
         place = place_of(HostPlace, key_of(params.cursor, of_kind, str) or "")
-        silent_s = SILENT_S if params.silent_s is None else Seconds(params.silent_s)
         choice = choice_of(
             kind,
             now=self._clock.now(),
-            silent_s=silent_s,
+            within_s=None if params.silent_s is None else Seconds(params.silent_s),
             email=params.volunteer,
             platform=params.platform,
             label=params.label,

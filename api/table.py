@@ -29,6 +29,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the re
 
 
 REPLAYED = web.RequestKey("replayed", bool)  # a repeated request, which changed nothing
+WAS = web.RequestKey("was", dict)  # former values, for the audit trail
 SUBJECT = web.RequestKey("subject", str)  # for the audit trail, if the handler knows it better than the path
 
 

@@ -110,7 +110,9 @@ class AppPages(Pages[PageServices]):
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
         target = f"app version {version.app_version_id}"
-        await self._services.authenticator.note(request, "set_app_version", target, state=state.value, why=why)
+        await self._services.authenticator.note(
+            request, "set_app_version", target, state=state.value, was={"state": version.state.value}, why=why
+        )
         return self._services.go(f"apps/{name}", "version")
 
     async def _known(self, request: web.Request) -> tuple[str, AppVersion, Catalogue]:

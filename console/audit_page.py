@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from math import inf
 from urllib.parse import urlencode
@@ -14,11 +14,14 @@ from aiohttp import web
 
 from administration.access.trail import LOOKED_AT, RECENT, trail_page
 from administration.access.who import admit
+from administration.batch_lists import list_page
 from administration.names import checked_text
 from administration.ordering.history import day_of
 from domain.access import ActChoice, Role
 from domain.errors import InvalidInputError
+from domain.restrictions import Restricted
 from domain.units import BatchId, Instant
+from domain.views import BatchChoice, BatchSort
 from web.csv_export import Row, is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
 from web.moments import stamp
@@ -30,6 +33,9 @@ CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detai
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
 BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
+VERSION = "app version "
+MOST_NAMED = 50  # latest batches whose names contain the subject
+ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
 
 
 def asked_of(query: Mapping[str, str]) -> ActChoice:
@@ -67,6 +73,22 @@ def address_of(subject: str) -> str:
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
+def action_of(what: str, target: str = "", detail: Mapping[str, object] | None = None) -> str:
+    """Return an action in words; with its subject and values, what kind of restriction it was.
+
+    >>> action_of("set_deadline"), action_of("restrict"), action_of("restrict", "host 7", {"max_jobs": 0})
+    ('set deadline', 'ban, limit or pause', 'ban')
+    >>> action_of("restrict", "batch 7", {"max_jobs": 0}), action_of("lift_restriction", "host 7", {})
+    ('pause', 'lift')
+    """
+    if what not in ACTIONS or detail is None:
+        return ACTIONS.get(what, what.replace("_", " "))
+    is_work = target.partition(" ")[0] in [kind for kind in Restricted if kind.is_work]
+    if what == "lift_restriction":
+        return "resume" if is_work else "lift"
+    return "pause" if is_work else "limit" if detail.get("max_jobs") else "ban"
+
+
 def is_batch(subject: str) -> bool:
     """Return whether a subject is a batch."""
     return re.fullmatch(r"batch [0-9]{1,18}", subject) is not None
@@ -75,14 +97,16 @@ def is_batch(subject: str) -> bool:
 def written(value: object, name: str = "") -> str:
     """Return a recorded value as text: lists as words, objects as JSON, times (named *_at) as dates.
 
-    >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0)
-    ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5')
+    >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0), written(False)
+    ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5', 'no')
     """
     match value:
         case float() if name.endswith("_at"):
             return stamp(value)
         case None:
             return "(default)" if name == "value" else "(none)"
+        case bool():
+            return "yes" if value else "no"
         case float():
             return f"{value:.12g}"
         case list() if all(isinstance(one, str) for one in value):
@@ -116,6 +140,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     new = {**(several if isinstance(several, dict) else {}), **detail}
     old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}
     hidden = {"was"} | ({"values"} if isinstance(several, dict) else set())
+    if "max_jobs" in detail:  # a ban, limit or pause, which the action says
+        hidden |= {name for name in ("max_jobs", "abort") if not detail.get(name)}
     return [
         RecordedValue(name, written(value, name), written(old[name], name) if name in old else None)
         for name, value in new.items()
@@ -131,6 +157,7 @@ class AuditPage(Pages[PageServices]):
         admit(request, Role.OPERATOR)
         query, store = request.query, self._services.authenticator.store
         choice = asked_of(query)
+        choice = replace(choice, also=await self._named(choice.subject))
         kept = {key: query[key] for key in FILTERS if query.get(key)}
         if is_csv(query):
             return await send_csv(request, "audit", CSV_COLUMNS, self._rounds(choice))
@@ -141,17 +168,46 @@ class AuditPage(Pages[PageServices]):
         values: dict[str, object] = {
             "acts": found.acts,
             "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
-            "names": {f"batch {one}": name for one, name in (await self._names(batches)).items() if name},
+            "names": {
+                **{f"batch {one}": name for one, name in (await self._names(batches)).items() if name},
+                **self._versions,
+            },
+            "action_of": action_of,
             "query": kept,
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
-            "address_of": address_of,
+            "address_of": self._address_of,
             "values_of": values_of,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
             "next": "?" + urlencode({**kept, "after": found.next_before}) if found.next_before else None,
         }
         return RenderedPage("audit.html", "Audit trail", "audit", values=values)
+
+    @property
+    def _versions(self) -> Mapping[str, str]:
+        """Return the names of app versions by subject."""
+        catalogue = self._services.catalogue
+        return {
+            f"{VERSION}{number}": f"{catalogue.apps[one.app_id].name} {one.title}"
+            for number, one in catalogue.versions.items()
+            if one.app_id in catalogue.apps
+        }
+
+    def _address_of(self, subject: str) -> str:
+        name = self._versions.get(subject)
+        if name is None:
+            return address_of(subject)
+        return f"apps/{name.partition(' ')[0]}/versions/{subject.removeprefix(VERSION)}"
+
+    async def _named(self, text: str) -> tuple[str, ...]:
+        """Return the subjects whose shown name contains a text: the latest batches, and app versions."""
+        if not text or is_batch(text):
+            return ()
+        choice, store = BatchChoice(text=text), self._services.store
+        batches, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
+        versions = [one for one, name in self._versions.items() if text.lower() in name.lower()]
+        return (*(f"batch {one.batch.batch_id}" for one in batches), *versions)
 
     async def _names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         return await self._services.store.listings.names(batch_ids) if batch_ids else {}

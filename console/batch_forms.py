@@ -21,6 +21,7 @@ from console.batch_page import BatchPages
 from console.places import moves
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
+from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
@@ -87,7 +88,7 @@ class BatchForms(Pages[PageServices]):
             "wrong": wrong,
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
-            "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
+            "apps": apps_with_versions(self._services.catalogue),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),
         }
@@ -145,6 +146,13 @@ class BatchForms(Pages[PageServices]):
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
+
+
+def apps_with_versions(catalogue: Catalogue) -> list[str]:
+    """Return the names of the apps that hosts can run; the others' batches are refused."""
+    return sorted(
+        one.name for one in catalogue.apps.values() if not one.deprecated and catalogue.current.get(one.app_id)
+    )
 
 
 def shown_key(fields: Fields, wrong: MusterError | None) -> str:
@@ -292,9 +300,8 @@ class SelectedBatches(Pages[PageServices]):
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
-            raise InvalidInputError(
-                "batch", f"1 to {MOST} batches, selected by the boxes at the left of the list", len(given)
-            )
+            expected = f"select 1 to {MOST} batches by the boxes at the left of the list"
+            raise InvalidInputError("batch", expected, len(given) or "")
         ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
         found = await self._services.store.views.batches_with(ids)
         for batch in found:
@@ -315,7 +322,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         fields.get("queue") or None,
     )
     if not changes.given():
-        raise InvalidInputError("batch", "a user priority, a level or a queue to change", "none of them")
+        raise InvalidInputError("change", "a level or another value for the selected batches", "")
     return changes
 
 

@@ -19,7 +19,7 @@ from administration.explain.batch import sent_first
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
-from administration.ordering.importance import effects_of
+from administration.ordering.importance import effects_of, levels_of
 from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of
 from console.places import PlaceShown, because, standings, turn
@@ -30,7 +30,6 @@ from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
 from domain.formatting import roughly
 from domain.insight import Short
-from domain.ordering import ServiceLevel
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
@@ -60,8 +59,9 @@ SORTS = {
 }
 ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
 TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
+NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
 TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
-FILTERS = ("state", "q", "qos", "app", "submitter", "account", "queue", "sort")
+FILTERS = ("state", *NARROWING, "sort")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,10 +199,12 @@ class BatchListPage(Pages[PageServices]):
         first = await sent_first(store, active, self._services.catalogue, now)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        counts, person = await store.listings.counts(now), present(request)
+        person = present(request)
+        counts = await store.listings.counts(choice, now, attention.batch_ids)
+        own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
-        numbers[ATTENTION] = len(attention.batch_ids) + attention.left_out
+        numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
@@ -222,8 +224,10 @@ class BatchListPage(Pages[PageServices]):
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
-            "levels": [level.value for level in ServiceLevel],
+            "own": own,
+            "levels": await levels_of(store, person),
             "effects": effects_of(settings, ()),
+            "queue_acts": effects_of(settings, ())["queue"].acts or bool(settings.queue_hosts),
             "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
             "looked_at": LOOKED_AT,

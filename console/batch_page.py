@@ -27,6 +27,7 @@ from administration.results import sees_results
 from administration.show import job_as_json
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
+from administration.withdrawn import lost_versions
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
@@ -47,7 +48,7 @@ from muster_client import shapes
 from priority.charging import queues
 from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
-from web.moments import length, percent, relative, stamp
+from web.moments import length, number, percent, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 ROWS = 20  # rows per table
@@ -191,7 +192,9 @@ def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[MarkLine],
 def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
     over = percent(_over(shown))
     if shown["ended_at"] is not None:
-        return f"The batch ended {relative(shown['ended_at'], now)}; {over} of its jobs were finished."
+        valid, failed, total = (shown[f"jobs_{name}"] for name in ("validated", "failed", "total"))
+        counted = f"{number(valid)} of {number(total)} jobs are valid, {number(failed)} failed"
+        return f"The batch ended {relative(shown['ended_at'], now)}; {counted}."
     if last is None:
         return f"{over} of the jobs are finished, {roughly(max(1.0, now - shown['created_at']))} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
@@ -245,6 +248,10 @@ class BatchPages(Pages[PageServices]):
         batch = await store.views.batch(batch_id)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
+        restrictions = await restrictions_of(store)
+        paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
+        if paused is not None and batch.ended_at is None:
+            shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
@@ -267,21 +274,23 @@ class BatchPages(Pages[PageServices]):
         last = shown["forecasts"][-1] if shown["forecasts"] else None
         person, counts = person_of(request), batch.counts
         estimator = self._settings.estimator
-        restrictions = await restrictions_of(store)
-        paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
+        lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
+        risk = shown["at_risk"] if paused is None or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
             "shown": shown,
-            "risk": risk_in_words(shown["at_risk"], shown["forecast_state"]) if shown["at_risk"] else "",
+            "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
             "refused": refused,
+            "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
-            "not_shown": not_shown(ForecastState(shown["forecast_state"])),
+            "not_shown": not_shown(ForecastState(shown["forecast_state"])) if paused is None else "none while paused",
+            "pause": paused,
             "holds": last["holds"] if last else [],
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),

@@ -60,12 +60,12 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int) -> Bar:
     """Return valid, failed and in-progress jobs as parts of the total.
 
     >>> bar_of(200, 50, 10, 30)
-    Bar(valid=25.0, failed=5.0, out=15.0, percent='30 %', words='50 of 200 jobs valid, 10 failed, 30 with hosts')
+    Bar(valid=25.0, failed=5.0, out=15.0, percent='25 %', words='50 of 200 jobs valid, 10 failed, 30 with hosts')
     """
     whole = max(total, 1)
     left = max(0, total - valid - failed)
     words = f"{number(valid)} of {number(total)} jobs valid, {number(failed)} failed"
     words += f", {number(in_progress)} with hosts" if in_progress else ""
-    over = (valid + failed) / whole
-    shown = percent(min(over, 0.99)) if left and over > 0.99 else percent(over)  # the parts must not exceed 100
+    done = valid / whole
+    shown = percent(min(done, 0.99)) if valid < total else percent(done)
     return Bar(100.0 * valid / whole, 100.0 * failed / whole, 100.0 * min(in_progress, left) / whole, shown, words)

@@ -10,10 +10,18 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from administration.access.who import present
+from administration.access.who import admit, present
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
-from administration.hosts import FAILED_WITHIN_S, SILENT_S, choice_of, counted_since, listed_as_json
+from administration.hosts import (
+    FAILED_WITHIN_S,
+    SELECTED,
+    WITHIN_S,
+    checked_labels,
+    choice_of,
+    counted_since,
+    listed_as_json,
+)
 from administration.names import checked_text, chosen
 from administration.thresholds.in_force import lowered_gates
 from console.restrictions import restrictions_of
@@ -31,7 +39,7 @@ from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
 from muster_client import shapes
 from web.csv_export import is_csv, send_csv
-from web.handlers import LARGEST_INT, Pages, PageServices, get, id_of, number_of
+from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, number_of, post
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -128,6 +136,18 @@ class HostPages(Pages[PageServices]):
         }
         return RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
 
+    @post("/hosts/{id}/labels", "host_labels", form="host", edits=True)
+    async def set_labels(self, request: web.Request) -> web.Response:
+        """Replace the labels, which queues may require of hosts."""
+        admit(request, Role.OPERATOR)
+        host_id, store = HostId(id_of(request, LARGEST_INT)), self._services.store
+        labels = checked_labels((await fields_of(request)).get("labels", "").replace(",", " ").split())
+        was = (await store.views.host(host_id))[0].labels
+        await store.ordering_rules.set_host_labels(host_id, labels)
+        told = {"labels": labels, "was": {"labels": list(was)}}
+        await self._services.authenticator.note(request, "set_host_labels", f"host {host_id}", **told)
+        return self._services.go(f"hosts/{host_id}", "saved")
+
     @get("/hosts/{id}/why", "host_why")
     async def why(self, request: web.Request) -> RenderedPage:
         """Show a dry run: the jobs that the host would get now, and the refusals."""
@@ -147,22 +167,31 @@ MORE_COLUMNS = {
     HostKind.SLOW: [*shapes.SlowShown.__annotations__],
     HostKind.FAILING: [*shapes.FailuresShown.__annotations__],
 }
-SILENT_DAYS = SILENT_S / DAY_S
+DATED = {HostKind.SILENT: "No contact for (days)", HostKind.WITHOUT_WORK: "Asked in the last (days)"}
 MOST_DAYS = 3650.0
 TABS = {
     HostKind.ALL: ("all", "Volunteers' computers."),
+    HostKind.WITHOUT_WORK: (
+        "without work",
+        "Hosts with no job in progress, whose last request asked for work and got none.",
+    ),
     HostKind.SLOW: (
         "slow",
         "The slowest tenth for their app and processor in the last full ranking, slowest first.",
     ),
-    HostKind.FAILING: ("failing", "Errors, invalid results and timeouts in the last week, most failures first."),
+    HostKind.FAILING: (
+        "failing",
+        "Errors, invalid results and timeouts in the last week; the highest share since the host joined comes first.",
+    ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class HostListChoice:
-    """Parameters of a list. `days`: a silent host has not contacted the server for this long."""
+    """Parameters of a list. `days`: a silent host has not contacted the server for this long, or a host without work
+    has asked within this time.
+    """
 
     kind: HostKind
     text: str
@@ -176,7 +205,7 @@ class HostListChoice:
     def kept(self) -> dict[str, str]:
         """Return the query parameters that links to other pages of the list must keep."""
         shown = {} if self.kind is HostKind.ALL else {"show": self.kind.value}
-        days = {"days": f"{self.days:g}"} if self.kind is HostKind.SILENT else {}
+        days = {"days": f"{self.days:g}"} if self.kind in DATED else {}
         sort = "" if self.sort is HostSort.NEWEST else self.sort.value
         more = {"q": self.text, "platform": self.platform, "label": self.label, "sort": sort}
         return {**shown, **days, **{key: text for key, text in more.items() if text}}
@@ -197,12 +226,15 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     if text and kind != HostKind.ALL:
         raise InvalidInputError("q", "no value: only the list of all hosts can be searched", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
-    if days is not None and kind != HostKind.SILENT:
-        raise InvalidInputError("days", "no value: only the list of silent hosts has it", query["days"])
+    if days is not None and kind not in DATED:
+        raise InvalidInputError(
+            "days", "no value: only the lists of silent hosts and of those without work have it", days
+        )
+    days = WITHIN_S.get(kind, DAY_S) / DAY_S if days is None else days
     after = place_of(HostPlace, query.get("after", ""))
     sort = chosen(HostSort, query.get("sort", "") or HostSort.NEWEST, "sort")
     platform, label = (query.get(name, "").strip() for name in ("platform", "label"))
-    return HostListChoice(kind, text, SILENT_DAYS if days is None else days, after, platform, label, sort)
+    return HostListChoice(kind, text, days, after, platform, label, sort)
 
 
 def version_of(slow: SlowWith, catalogue: Catalogue) -> tuple[str, str]:
@@ -222,11 +254,10 @@ class HostListPage(Pages[PageServices]):
         asked = asked_of(request.query)
         if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
-        silent_s = Seconds(asked.days * DAY_S)
         choice = choice_of(
             asked.kind,
             now=self._services.clock.now(),
-            silent_s=silent_s,
+            within_s=Seconds(asked.days * DAY_S) if asked.kind in DATED else None,
             text=asked.text,
             platform=asked.platform,
             label=asked.label,
@@ -243,6 +274,8 @@ class HostListPage(Pages[PageServices]):
             "found": found,
             "asked": asked,
             "kind": asked.kind.value,
+            "selected": asked.kind in SELECTED,
+            "dated": DATED.get(asked.kind),
             "name": name,
             "about": about,
             "kept_s": self._services.catalogue.settings.storage.keep_ended_s,

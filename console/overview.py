@@ -8,12 +8,15 @@ from typing import Any
 
 from aiohttp import web
 
+from administration.access.who import present
 from administration.attention.service import AttentionViews
 from administration.failed_requests import failed_lately
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
 from console.charts import Bar, bar_of
 from console.over_time import ASKS, charts_of, range_links, window_asked
+from domain.access import Role
+from domain.errors import InvalidInputError
 from domain.units import Instant, later
 from domain.views import ActiveTotal, ProcessReport
 from web.handlers import Pages, PageServices, get
@@ -22,6 +25,7 @@ from web.rendering import RenderedPage
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
 FIRST_ITEMS = 5  # that need attention; a link leads to all
+MINE = "mine"
 MOST_POINTS = 400  # in a chart
 
 
@@ -140,9 +144,15 @@ class AttentionPage(Pages[PageServices]):
         super().__init__(services)
         self._attention = attention
 
-    @get("/attention", "attention")
+    @get("/attention", "attention", asks=("whose",))
     async def show(self, request: web.Request) -> RenderedPage:
-        values: dict[str, object] = {"attention": await self._attention.now()}
+        whose, own_id = request.query.get("whose", ""), present(request).submitter_id
+        if whose not in ("", MINE):
+            raise InvalidInputError("whose", f"{MINE}, or no value for all", whose)
+        found = await self._attention.now()
+        if whose == MINE and own_id is not None:
+            found = found.of(own_id)
+        values: dict[str, object] = {"attention": found, "whose": whose, "has_own": own_id is not None}
         return RenderedPage("attention.html", "Needs attention", "", values=values, every_s=LIVE_S)
 
 
@@ -164,8 +174,12 @@ class OverviewPage(Pages[PageServices]):
         totals = await store.listings.totals()
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
+        person, attention = present(request), await self._attention.now()
+        own_id = None if person.may(Role.OPERATOR) else person.submitter_id
         values: dict[str, object] = {
-            "attention": await self._attention.now(),
+            "attention": attention if own_id is None else attention.of(own_id),
+            "of_all": len(attention.items),
+            "own": "" if own_id is None else await store.views.submitter_name(own_id),
             "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),
             "charts": charts,

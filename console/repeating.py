@@ -11,6 +11,7 @@ from administration.batch_errors import version_in_words
 from administration.batches import Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
+from administration.withdrawn import lost_versions
 from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
@@ -121,7 +122,9 @@ class RepeatingPages(Pages[PageServices]):
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:
         batch, _ = await self._own(request)
-        return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), {"batch": batch})
+        lost = await lost_versions(self._services.store.access, self._services.catalogue, [batch.app_id])
+        values = {"batch": batch, "lost": lost.get(batch.app_id)}
+        return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), values)
 
     @post("/batches/{id}/retry", "batch_retry", edits=True)
     async def retry(self, request: web.Request) -> web.Response:

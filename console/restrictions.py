@@ -104,7 +104,8 @@ class RestrictionPages(Pages[PageServices]):
         else:
             lifted = await lift(self._services.store, _kind_of(kind), name)
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
-        return self._services.go(address_of(fields), "lifted")
+        is_work = kind == PROJECT or _kind_of(kind).is_work
+        return self._services.go(address_of(fields), "resumed" if is_work else "lifted")
 
     async def _admit(self, request: web.Request, kind: str, name: str) -> None:
         """Raises NotAllowedError, InvalidInputError, NotFoundError."""

@@ -24,7 +24,7 @@ from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
-from console.batch_forms import BATCHES, batch_of, key_of, shown_key, submitter_of
+from console.batch_forms import BATCHES, apps_with_versions, batch_of, key_of, shown_key, submitter_of
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
@@ -144,7 +144,8 @@ class UploadPages(Pages[PageServices]):
             "wrong": wrong,
             "place": place,
             "review": review,
-            "apps": sorted(app.name for app in self._services.catalogue.apps.values() if not app.deprecated),
+            "column": ", column " in place,
+            "apps": apps_with_versions(self._services.catalogue),
             "promises": [qos.value for qos in QoS],
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
@@ -205,6 +206,7 @@ def named(table: Table, names: Mapping[str, str]) -> dict[str, Any]:
 async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> None:
     """Write the files of a form to `folder`, within the limits. Raises InvalidInputError."""
     reader, left, number = request.get(PARTS), MOST_BYTES, 0
+    wrong: InvalidInputError | None = None
     if reader is None:
         raise InvalidInputError("form", "a form with files (multipart/form-data)", request.content_type)
     try:
@@ -218,7 +220,7 @@ async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> No
             elif part.filename:
                 file = Path(PureWindowsPath(part.filename).name)  # without folders, of either kind
                 file = file.with_suffix(file.suffix.lower())
-                _check_ending(name, file)
+                wrong = wrong or _wrong_ending(name, file)
                 path = folder / f"{number}{file.suffix}"
                 most = min(left, MOST_BATCH_BYTES) if name == "batch" else left
                 left -= await _write(part, path, name, most)
@@ -227,12 +229,15 @@ async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> No
                 await part.release()
     except (ValueError, KeyError, LookupError) as error:
         raise InvalidInputError("form", "a form as browsers send it", str(error)) from None
+    if wrong is not None:  # after the text fields, which follow the files and are shown again
+        raise wrong
 
 
-def _check_ending(name: str, file: Path) -> None:
+def _wrong_ending(name: str, file: Path) -> InvalidInputError | None:
     endings = KINDS[name]
-    if endings and file.suffix not in endings:
-        raise InvalidInputError(name, f"a file whose name ends in {' or '.join(endings)}", file.name)
+    if not endings or file.suffix in endings:
+        return None
+    return InvalidInputError(name, f"a file whose name ends in {' or '.join(endings)}", file.name)
 
 
 async def _text(part: BodyPartReader, name: str) -> str:
@@ -266,21 +271,24 @@ def table_missing(error: MusterError, uploaded: Uploaded) -> MusterError:
     return error
 
 
-ROW = re.compile(r"jobs_csv row (\d+)(?:\.|$)")
+ROW = re.compile(r"jobs_csv row (\d+)(?:\.(.*))?$")
 HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
 KEY = re.compile(r"\s*([\w-]+)\s*=")
 SYNTAX = re.compile(r"\(at line (\d+)|line (\d+) column")
 
 
 def place_of(error: MusterError, uploaded: Uploaded) -> str:
-    """Return the file and the line that an error is about, as far as known: "batch.toml, line 7"."""
+    """Return the file, line and column that an error is about, as far as known: "batch.toml, line 7"."""
     if not isinstance(error, InvalidInputError):
         return ""
     with suppress(MusterError, OSError, UnicodeDecodeError, csv.Error):
         table, batch = uploaded.one("table"), uploaded.one("batch")
         if error.field.startswith("jobs_csv") and table is not None:
             found = ROW.match(error.field)
-            return f"{table[0]}, line {_line_of_row(table[1], int(found[1]))}" if found else table[0]
+            if found is None:
+                return table[0]
+            column = f", column {found[2]}" if found[2] else ""
+            return f"{table[0]}, line {_line_of_row(table[1], int(found[1]))}{column}"
         if batch is not None:
             if syntax := SYNTAX.search(str(error)):
                 return f"{batch[0]}, line {syntax[1] or syntax[2]}"

@@ -18,6 +18,7 @@ from administration.results import Results, sees_results
 from administration.show import shown
 from administration.thresholds.in_force import lowered_gates
 from administration.unschedulable import all_refused_of, conclusion_of
+from administration.withdrawn import lost_versions
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate
@@ -129,12 +130,14 @@ class UnschedulablePage(Pages[PageServices]):
         workers = [one for one in processes if one.kind == "worker"]
         refused = all_refused_of(processes, now=now)
         found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
+        catalogue = self._services.catalogue
         values: dict[str, object] = {
+            "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in found})),
             "paused": await paused(store),
             "refused": refused,
             "verdict": conclusion_of(refused) if workers else "",
             "batches": {batch.batch_id: batch for batch in found},
-            "feeder": self._services.catalogue.settings.feeder,
+            "feeder": catalogue.settings.feeder,
             "workers": len(workers),
             "started_at": [one.report["started_at"] for one in workers],
         }

@@ -143,13 +143,17 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class ActChoice:
-    """Which entries of the audit trail to return; empty fields match all. `since` is included, `until` is not."""
+    """Which entries of the audit trail to return; empty fields match all. `since` is included, `until` is not.
+
+    `also`: further subjects, one of which matches as well.
+    """
 
     who: str = ""
     what: str = ""
     subject: str = ""
     since: Instant = Instant(-inf)
     until: Instant = Instant(inf)
+    also: tuple[str, ...] = ()
 
     @property
     def targets(self) -> list[str] | None:
@@ -159,7 +163,7 @@ class ActChoice:
         (['batch 7', 'batch_id 7'], ['app version 7', 'app_version_id 7'])
         """
         kind, _, name = self.subject.rpartition(" ")
-        return [self.subject, f"{kind.replace(' ', '_')}_id {name}"] if self.subject else None
+        return [self.subject, f"{kind.replace(' ', '_')}_id {name}", *self.also] if self.subject else None
 
 
 # ---------------------------------------------------------------- limits on guessing passwords

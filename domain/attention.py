@@ -42,6 +42,7 @@ class FailingHost:
     host_id: HostId
     failures: int
     results: int
+    domain_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from domain.credit import NO_CREDIT, Credit
 from domain.hosts import Host
 from domain.jobs import InstanceState
+from domain.refusals import Whys
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds
 from domain.volunteers import ResultPlace
 
@@ -20,19 +21,24 @@ RESULTS_LOOKED_AT = 5000  # maximum number of a volunteer's instances that are r
 class HostKind(StrEnum):
     """Kinds of host lists.
 
-    ALL: newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1), slowest
-    first. FAILING: hosts with errors, invalid results or timeouts after `since`, most failures first. SILENT: hosts
-    that have not contacted the server since `since`, newest first.
+    ALL: newest first. WITHOUT_WORK: hosts without jobs in progress, whose last request, after `since`, asked for work
+    and got none, newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1),
+    slowest first. FAILING: hosts with errors, invalid results or timeouts after `since`, highest share of failures
+    since they joined first. SILENT: hosts that have not contacted the server since `since`, newest first.
     """
 
     ALL = "all"
+    WITHOUT_WORK = "without_work"
     SLOW = "slow"
     FAILING = "failing"
     SILENT = "silent"
 
 
 class HostSort(StrEnum):
-    """The order of a list of all or silent hosts, descending with `-`. Orders other than `-id` read all hosts."""
+    """The order of a list of all or silent hosts or those without work, descending with `-`.
+
+    Orders other than `-id` read all hosts; `in_progress`, `valid` and `failed` also read their counts.
+    """
 
     NEWEST = "-id"
     OLDEST = "id"
@@ -44,6 +50,12 @@ class HostSort(StrEnum):
     MEMORY_DOWN = "-memory"
     AVAILABILITY = "availability"
     AVAILABILITY_DOWN = "-availability"
+    IN_PROGRESS = "in_progress"
+    IN_PROGRESS_DOWN = "-in_progress"
+    VALID = "valid"
+    VALID_DOWN = "-valid"
+    FAILED = "failed"
+    FAILED_DOWN = "-failed"
 
     @property
     def key(self) -> str:
@@ -57,10 +69,10 @@ class HostSort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """Selects hosts for a list. `since` applies to FAILING and SILENT; `email` restricts ALL to one volunteer.
+    """Selects hosts for a list. `since` applies to all kinds but ALL and SLOW; `email` restricts ALL to one volunteer.
 
     `text` restricts ALL to hosts that have it in the name that the client reports or in the volunteer's name, or whose
-    address or volunteer's e-mail address it is. `platform`, `label` and `sort` apply to ALL and SILENT.
+    address or volunteer's e-mail address it is. `platform`, `label` and `sort` apply to ALL, WITHOUT_WORK and SILENT.
     """
 
     kind: HostKind = HostKind.ALL
@@ -74,13 +86,13 @@ class HostChoice:
 
 @dataclass(frozen=True, slots=True)
 class HostPlace:
-    """The last entry of a page, where the next page continues. `key` is the sort key, X of a slow host, or the
-    number of failures.
+    """The last entry of a page, where the next page continues. `key` is the sort key, X of a slow host, or the share
+    of failures; `second` the app version of a slow host, or the number of failures.
     """
 
     host_id: HostId
     key: float = 0.0
-    app_version_id: int = 0
+    second: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,8 @@ class RecentFailures:
 class ListedHost:
     """A host with its jobs in progress and its totals over all app versions.
 
-    `n_error` includes invalid results. `slow` and `failures` are set only in those lists.
+    `n_error` includes invalid results. `slow` and `failures` are set only in those lists. `refused` is why its last
+    request for work that got none got none.
     """
 
     host: Host
@@ -122,8 +135,18 @@ class ListedHost:
     n_error: int
     n_timeout: int
     credit: Credit = NO_CREDIT
+    refused: Whys = ()
     slow: SlowWith | None = None
     failures: RecentFailures | None = None
+
+    @property
+    def failed_fraction(self) -> float:
+        """Return the share of failures among all results and timeouts since the host joined; 0 without any.
+
+        Recent failures count at least, because the totals of deleted app versions are lost.
+        """
+        failed = max(self.n_error + self.n_timeout, 0 if self.failures is None else self.failures.total)
+        return failed / max(1, self.n_valid + failed)
 
 
 @dataclass(frozen=True, slots=True)

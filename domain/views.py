@@ -266,11 +266,12 @@ class ListedInProgress:
 
 @dataclass(frozen=True, slots=True)
 class ActiveCounts:
-    """Numbers of active batches: all, at risk (see BatchChoice), and blocked by a limit."""
+    """Numbers of active batches: all, at risk (see BatchChoice), blocked by a limit, and in need of attention."""
 
     active: int
     at_risk: int
     blocked: int
+    attention: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,6 @@ Rows = Callable[[], Iterable[Row]]
 _OWN_FIELDS = ("command_line", "count", "inputs")  # in which jobs of one class differ
 _MOST_KINDS = 10_000  # remembered while a table is read
 _DOTTED = {"inputs": "input", "outputs": "output", "validator": "validator"}  # field: its columns' prefix
-_COLUMN = "a field of a job, input.OPEN_NAME, output.NAME, or a column used as {column} in a text"
 
 
 def placeholders(value: object) -> set[str]:
@@ -106,7 +105,8 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
             table[field] = added
     unused = spare - used
     for name in sorted(unused - placeholders(table)) if unused else ():
-        raise InvalidInputError(f"{where}.{name}", f"{_COLUMN}; fields: {', '.join(sorted(JOB_FIELDS))}", row[name])
+        used_as = f"a column that a text uses as {{{name}}}, a field of a job, input.OPEN_NAME or output.NAME"
+        raise InvalidInputError(f"{where}.{name}", f"{used_as}; fields: {', '.join(sorted(JOB_FIELDS))}", row[name])
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)
 
 

@@ -65,7 +65,11 @@ def _credit(row: rows.Row) -> Credit:
     return rows.credit(row["credit"])
 
 
-_listed_host = mapper(ListedHost, host=rows.host, credit=_credit, left_out=["slow", "failures"])
+def _refused(row: rows.Row) -> Whys:
+    return () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys)
+
+
+_listed_host = mapper(ListedHost, host=rows.host, credit=_credit, refused=_refused, left_out=["slow", "failures"])
 _failures = mapper(RecentFailures)
 _slow_with = mapper(SlowWith)
 _host_instance = mapper(
@@ -78,7 +82,7 @@ _own_host = mapper(
     OwnHost,
     host=rows.host,
     credit=_credit,
-    refused=lambda row: () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys),
+    refused=_refused,
 )
 _own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
 _own_totals = mapper(OwnTotals, credit=_credit)
@@ -89,6 +93,10 @@ def _by_id(sort: BatchSort, after: BatchPlace | None) -> tuple[BatchId, bool]:
     newest = sort is BatchSort.NEWEST
     start = BatchId(LAST_ID if newest else 0)
     return start if after is None else after.batch_id, newest
+
+
+def _filters(choice: BatchChoice) -> tuple[object, ...]:
+    return choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower()
 
 
 class PostgresListings(OnDatabase):
@@ -108,7 +116,7 @@ class PostgresListings(OnDatabase):
         `until`: the place of the last batch to look at, in a list by id.
         """
         place = BatchPlace(BatchId(0), -inf, -inf) if after is None else after
-        chosen = (choice.qos, choice.app_id, choice.submitter_id, choice.account_id, choice.queue, choice.text.lower())
+        chosen = _filters(choice)
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
@@ -131,8 +139,10 @@ class PostgresListings(OnDatabase):
         by_id = {row["batch_id"]: _listed(row) for row in await self._database.fetch("listed_batches", list(batch_ids))}
         return [by_id[one] for one in batch_ids if one in by_id]
 
-    async def counts(self, now: Instant) -> ActiveCounts:
-        return _active_counts(await self._database.fetch_first("active_counts", now))
+    async def counts(self, choice: BatchChoice, now: Instant, attention: Collection[BatchId]) -> ActiveCounts:
+        """Count active batches by the choice's QoS, app, owner, queue and name; `attention`: those that need it."""
+        row = await self._database.fetch_first("active_counts", now, *_filters(choice), sorted(attention))
+        return _active_counts(row)
 
     async def names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
         return {row["batch_id"]: row["name"] for row in await self._database.fetch("batch_names", list(batch_ids))}
@@ -242,15 +252,13 @@ class PostgresHostLists(OnDatabase):
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
     ) -> HostList:
         match choice.kind:
-            case HostKind.ALL:
+            case HostKind.ALL | HostKind.WITHOUT_WORK | HostKind.SILENT:
                 return await self._selected(choice, after, limit, looked_at)
             case HostKind.SLOW:
                 return await self._page(await self._slow(after, limit + 1), limit)
             case HostKind.FAILING:
                 entries, since = await self._failing(choice.since, after, limit + 1, looked_at)
                 return await self._page(entries, limit, since=since)
-            case HostKind.SILENT:
-                return await self._selected(choice, after, limit, looked_at)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         found = await self._database.fetch("listed_hosts", list(host_ids))
@@ -277,7 +285,7 @@ class PostgresHostLists(OnDatabase):
         return HostInstances(instances, None if is_end else ResultPlace(*end))
 
     async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
-        place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.app_version_id)
+        place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.second)
         return [
             (HostPlace(row["host_id"], row["x"], row["app_version_id"]), _slow_with(row))
             for row in await self._database.fetch("slow_hosts", *place, limit)
@@ -286,29 +294,33 @@ class PostgresHostLists(OnDatabase):
     async def _failing(
         self, since: Instant, after: HostPlace | None, limit: int, looked_at: int
     ) -> tuple[list[Entry], Instant | None]:
-        place = (LAST_ID, LAST_HOST_ID) if after is None else (int(after.key), after.host_id)
+        place = (inf, LAST_ID, LAST_HOST_ID) if after is None else (after.key, after.second, after.host_id)
         found = await self._database.fetch("failing_hosts", since, looked_at, *place, limit)
-        entries: list[Entry] = [(HostPlace(row["host_id"], float(row["failures"])), _failures(row)) for row in found]
+        entries: list[Entry] = [
+            (HostPlace(row["host_id"], row["rate"], row["failures"]), _failures(row)) for row in found
+        ]
         return entries, found[0]["since"] if found and found[0]["looked_at"] == looked_at else None
 
     async def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
+        asked_since = choice.since if choice.kind is HostKind.WITHOUT_WORK else None
         if choice.text or choice.sort is not HostSort.NEWEST:
             start = (-inf, 0) if after is None else (after.key, after.host_id)
             asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, choice.platform, choice.label)
-            found = await self._database.fetch("sorted_hosts", *asked, choice.email.lower(), choice.text.lower())
+            more = (choice.email.lower(), choice.text.lower(), asked_since)
+            found = await self._database.fetch("sorted_hosts", *asked, *more)
             return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
         before, having = LAST_HOST_ID if after is None else after.host_id, (choice.platform, choice.label)
         last, is_end = HostId(0), True
         if choice.email:
             found = await self._database.fetch("hosts_of_email", choice.email.lower(), before, limit + 1, *having)
         else:
-            if choice.kind is HostKind.SILENT or any(having):
+            if choice.kind is not HostKind.ALL or any(having):
                 looked = await self._database.fetch("hosts_looked_at", before, looked_at - 1)
                 is_end = len(looked) < 2  # that one, and the next
                 last = last if is_end else HostId(looked[0]["host_id"])
-            found = await self._database.fetch("selected_hosts", before, last, since, limit + 1, *having)
+            found = await self._database.fetch("selected_hosts", before, last, since, limit + 1, *having, asked_since)
         page = await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
         return page if page.after or is_end else HostList(page.hosts, HostPlace(last))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from administration.access.who import NotAllowedError
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, MusterError, NotFoundError
+from web.form_words import at_field, in_form
 from web.handlers import Fields
 from web.sign_in import status_of
 
@@ -28,8 +29,8 @@ class FormError:
     def text(self) -> str:
         """Return the error; without the field's name if it is shown at the field."""
         if self.field and isinstance(self.error, InvalidInputError):
-            return f"expected {self.error.expected}, got {self.error.got!r:.100}"
-        return str(self.error)
+            return at_field(self.error)
+        return in_form(self.error)
 
     @property
     def status(self) -> int:

@@ -22,7 +22,7 @@ from domain.access import Role
 from domain.clock import Clock
 from domain.refusals import code_in_words
 from domain.views import SettingChange
-from web import moments
+from web import form_words, moments
 from web.manual import help_address
 
 KEEP = "public, max-age=31536000, immutable"
@@ -144,7 +144,8 @@ SAID = {  # messages by result code of the last form
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
     "paused": "Paused. Waiting jobs leave the job arrays within seconds.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
-    "lifted": "Lifted: work and hosts continue within seconds.",
+    "resumed": "Resumed. Hosts get the work again within seconds.",
+    "lifted": "Lifted. It applies to the next requests, within seconds.",
     "version": "Saved. Running services apply it within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
@@ -252,6 +253,8 @@ def environment(package: str = "console") -> jinja2.Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
+        in_form=form_words.in_form,
+        at_field=form_words.at_field,
         length=moments.length,
         num=moments.number,
         credit=moments.credit,

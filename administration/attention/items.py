@@ -7,16 +7,22 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from administration.access.who import Person
 from administration.explain.verdict import counted
 from administration.forecasts.words import risk_in_words
 from administration.show import shown
 from administration.unschedulable import RefusedByAll, by_batch
+from administration.withdrawn import LostVersion
+from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
 from domain.insight import Short
-from domain.units import BatchId, Instant, Seconds
+from domain.ordering import ServiceLevel
+from domain.refusals import About, RefusalCode, traits_of
+from domain.restrictions import Restricted, Restriction, Restrictions, pause_of
+from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
 from domain.views import ProcessReport
 from muster_client import shapes
 
@@ -54,11 +60,25 @@ ORDER = {kind: place for place, kind in enumerate(AttentionKind)}
 
 
 @dataclass(frozen=True, slots=True)
+class Remedy:
+    """What may help. `link`: page of the console where it is done, below its root; "" if it is done elsewhere.
+
+    `right`: what it requires; with SUBMIT, the batch must also be the user's own. `command`: the same as a command.
+    """
+
+    words: str
+    link: str = ""
+    right: Right = Right.READ
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One thing to look at. `severe`: users are affected now. `link`: page of the console, below its root, about the
     subject; `why`: the page that explains it, or "".
 
-    `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first.
+    `figures` are the numbers of the sentence. `weight` orders items of one kind, largest first. `submitter_id`: the
+    owner of the batch.
     """
 
     kind: AttentionKind
@@ -66,19 +86,26 @@ class Item:
     subject: str
     link: str
     sentence: str
-    remedy: str
+    remedies: Sequence[Remedy]
     since_at: Instant | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     batch_id: BatchId | None = None
     weight: float = 0.0
     why: str = ""
+    submitter_id: SubmitterId | None = None
+
+    def remedies_for(self, person: Person) -> Sequence[Remedy]:
+        """Return the remedies that the user may apply."""
+        owns = self.submitter_id is None or person.owns(self.submitter_id)
+        return [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `refused` the work that no active host can run, `waiting` the batches of both, `processes` the reports of running
-    processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not checked.
+    `refused` the work that no active host can run, `waiting` the batches of both, `lost` the apps without a version,
+    `processes` the reports of running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`:
+    0 if backups are not checked.
     """
 
     now: Instant
@@ -87,6 +114,8 @@ class AttentionFacts:
     short: Mapping[BatchId, Short]
     refused: Sequence[RefusedByAll]
     waiting: Mapping[BatchId, Batch]
+    restrictions: Restrictions
+    lost: Mapping[AppId, LostVersion]
     processes: Sequence[ProcessReport]
     deadlines: Mapping[str, Instant]
     versions: Sequence[FailingVersion]
@@ -121,8 +150,19 @@ def counts_of(items: Iterable[Item]) -> dict[AttentionKind, int]:
     return counts
 
 
-def item_as_json(one: Item) -> shapes.AttentionItemShown:
-    return shown(shapes.AttentionItemShown, one, figures=dict(one.figures))
+def item_as_json(one: Item, person: Person) -> shapes.AttentionItemShown:
+    remedy = remedies_in_words(one.remedies_for(person))
+    return shown(shapes.AttentionItemShown, one, figures=dict(one.figures), remedy=remedy)
+
+
+def remedies_in_words(remedies: Sequence[Remedy]) -> str:
+    """Return the remedies as a sentence, "" for none.
+
+    >>> remedies_in_words([Remedy("read the errors"), Remedy("withdraw it", command="muster app version withdraw 4")])
+    'Read the errors; withdraw it (muster app version withdraw 4).'
+    """
+    said = "; ".join(one.words + (f" ({one.command})" if one.command else "") for one in remedies)
+    return f"{said[:1].upper()}{said[1:]}." if said else ""
 
 
 def _titled(batch_id: BatchId, name: str) -> str:
@@ -137,10 +177,8 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
     refused = by_batch(facts.refused)
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
-        title, progress = (
-            _titled(batch.batch_id, batch.name),
-            f"{counts.jobs_open} of {counts.jobs_total} jobs are open",
-        )
+        title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.restrictions, batch)
+        progress = f"{counts.jobs_open} of {counts.jobs_total} jobs are open"
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
             told = shown(shapes.RiskShown, risk)
@@ -150,13 +188,14 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 risk.missed or risk.probability >= HALF,
                 title,
                 link,
-                f"{risk_in_words(told, state)}; {progress}",
-                "See what holds it back; set its level to expedite, agree on a later deadline, or abort it.",
+                f"{risk_in_words(told, state)}; {progress}{_paused(pause)}",
+                _for_late(batch, pause),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,
                 risk.late_by_s if risk.missed else risk.probability,
                 f"{link}/why",
+                batch.submitter_id,
             )
         ended = counts.jobs_validated + counts.jobs_failed
         if counts.jobs_failed >= max(FAILED_JOBS, FAILED_FRACTION * ended):
@@ -165,49 +204,100 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 counts.jobs_failed >= HALF * ended,
                 title,
                 link,
-                f"{counts.jobs_failed} of {ended} ended jobs failed; {progress}",
-                "Read the errors of its failed jobs; abort it if its input or command line is wrong.",
+                f"{counts.jobs_failed} of {ended} ended jobs failed; {progress}{_paused(pause)}",
+                [
+                    Remedy("read the errors of its failed jobs", f"{link}/errors"),
+                    *([] if pause else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]),
+                    Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT),
+                ],
                 figures={"jobs_failed": counts.jobs_failed, "jobs_ended": ended},
                 batch_id=batch.batch_id,
                 weight=counts.jobs_failed,
                 why=f"{link}/errors",
+                submitter_id=batch.submitter_id,
             )
+
+
+def _paused(pause: Restriction | None) -> str:
+    """Return a clause about the pause, "" without one."""
+    if pause is None:
+        return ""
+    return f"; {'it' if pause.kind is Restricted.BATCH else f'its {pause.kind}'} is paused by {pause.set_by}"
+
+
+def _for_late(batch: Batch, pause: Restriction | None) -> list[Remedy]:
+    """Return the remedies for a batch that is late. Its level matters only while instances are unsent."""
+    link, found = f"batches/{batch.batch_id}", [Remedy("see what holds it back", f"batches/{batch.batch_id}/why")]
+    if pause is not None:
+        found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
+    if batch.counts.unsent and batch.level is not ServiceLevel.EXPEDITE:
+        found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
+    later = [Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)]
+    return [*found, *later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:
     for batch_id, short in facts.short.items():
-        limit = "one_per_volunteer" if short.one_per == "volunteer" else "one_per_host"
+        option = "--one-per-volunteer never" if short.one_per == "volunteer" else "--several-per-host"
+        batch, link = facts.waiting.get(batch_id), f"batches/{batch_id}"
         yield Item(
             AttentionKind.STUCK,
             True,
             _of_waiting(batch_id, facts),
-            f"batches/{batch_id}",
+            link,
             short.reason,
-            f"Wait for {short.waits_for}, or relax the app's {limit}.",
+            [
+                Remedy(f"wait for {short.waits_for}", f"{link}/why"),
+                Remedy("allow its app more instances of a job", "apps", Right.OPERATE, f"muster app set NAME {option}"),
+            ],
             figures={"jobs": short.jobs, "agreeing": short.agreeing, "hosts": short.hosts},
             batch_id=batch_id,
             weight=short.jobs,
-            why=f"batches/{batch_id}/why",
+            why=f"{link}/why",
+            submitter_id=None if batch is None else batch.submitter_id,
         )
 
 
 def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
     """Yield one item per batch: its class with the most waiting slots. It is severe if the batch has a deadline."""
     for batch_id, one in by_batch(facts.refused).items():
+        batch = facts.waiting.get(batch_id)
+        lost = None if batch is None else facts.lost.get(batch.app_id)
         yield Item(
             AttentionKind.UNSCHEDULABLE,
-            batch_id in facts.waiting and facts.waiting[batch_id].deadline_at is not None,
+            batch is not None and batch.deadline_at is not None,
             _of_waiting(batch_id, facts),
             f"batches/{batch_id}",
             f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"none of {one.judged} can run them: {one.reasons}",
-            one.advice or "See the reasons of the hosts.",
+            f"none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
+            [Remedy("see which value would help", f"batches/{batch_id}/why"), *_for_unschedulable(one, lost)],
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
             batch_id,
             one.waiting,
             "unschedulable",
+            None if batch is None else batch.submitter_id,
         )
+
+
+def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Remedy]:
+    link = f"batches/{one.batch_id}"
+    if lost is not None:
+        return [Remedy(f"offer {lost.title} again, or add a version", lost.link, Right.OPERATE)]
+    if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
+        return [
+            Remedy(
+                f"label hosts so that they meet {one.queue_needs}", "hosts", Right.OPERATE, "muster host set ID --label"
+            ),
+            Remedy(
+                "move it to another queue", f"{link}#h-act", Right.SUBMIT, f"muster batch set {one.batch_id} --queue"
+            ),
+        ]
+    traits, advice = traits_of(one.codes[0][0]) if one.codes else None, one.advice.rstrip(".")
+    if traits is None or not advice:
+        return []
+    at = ("apps", Right.OPERATE) if traits.about is About.HOST else ("batches/upload", Right.SUBMIT)
+    return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 
 def _is_failing(one: FailingVersion) -> bool:
@@ -222,26 +312,40 @@ def _version(one: FailingVersion) -> Item:
         f"apps/{one.app}/versions/{one.app_version_id}",
         f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
         f"{one.failures} failures in all",
-        "Read the errors of these hosts; withdraw the version on its page, or with muster app version withdraw "
-        f"{one.app_version_id}.",
+        [
+            Remedy("read the errors of these hosts", "hosts?show=failing"),
+            Remedy(
+                "withdraw the version",
+                f"apps/{one.app}/versions/{one.app_version_id}",
+                Right.OPERATE,
+                f"muster app version withdraw {one.app_version_id}",
+            ),
+        ],
         figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
         weight=one.failures,
         why="hosts?show=failing",
     )
 
 
+def _rated(one: FailingHost) -> str:
+    return f"{one.host_id} {one.domain_name}".rstrip() + f" ({one.failures} of {one.results})"
+
+
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
-    ids = ", ".join(str(one.host_id) for one in hosts[:NAMED_HOSTS]) + (", …" if len(hosts) > NAMED_HOSTS else "")
+    named = ", ".join(map(_rated, hosts[:NAMED_HOSTS])) + (", …" if len(hosts) > NAMED_HOSTS else "")
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
-        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {ids}",
+        f"{counted(len(hosts), 'host')} {'fails' if len(hosts) == 1 else 'fail'} most results: {named}",
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed",
-        "Read the errors of these hosts; ban a host that returns nothing useful.",
+        [
+            Remedy("read the errors of these hosts", "hosts?show=failing"),
+            Remedy(f"ban host {hosts[0].host_id}, the worst", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
+        ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,
     )
@@ -256,7 +360,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
             "background process",
             "",
             "no background process reports: results are not validated, and instances do not time out",
-            "Start muster up, or read its log.",
+            [Remedy("start the background process, or read its log", "", Right.OPERATE, "muster up")],
         )
         return
     late = {name: facts.now - at for name, at in facts.deadlines.items() if facts.now - at > LATE_S}
@@ -267,7 +371,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
             f"periodic task {name}",
             "",
             f"overdue by {roughly(late_s)}",
-            "Search the logs of the background processes for its name.",
+            [Remedy("search the logs of the background processes for its name", "", Right.OPERATE)],
             facts.deadlines[name],
             {"late_by_s": late_s},
             weight=late_s,
@@ -283,7 +387,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
                     f"periodic task {duty['name']}",
                     "",
                     f"its last round failed {roughly(max(0.0, facts.now - failed_at))} ago: {duty['failure']}",
-                    "It is tried again; the logs of the background processes have the whole error.",
+                    [Remedy("read the whole error in the logs of the background processes", "", Right.OPERATE)],
                     failed_at,
                     {"failures": duty["failures"]},
                     weight=duty["failures"],
@@ -306,7 +410,10 @@ def _disks(facts: AttentionFacts) -> Iterator[Item]:
                 f"disk of {path} on {node}",
                 "",
                 f"{free} of {total} free ({100 * free_fraction:.1f} %)",
-                "Purge ended batches (muster purge), move files to a bucket, or enlarge the disk.",
+                [
+                    Remedy("purge ended batches", "settings?q=storage", Right.OPERATE, "muster purge"),
+                    Remedy("move files to a bucket, or enlarge the disk", "manual/operating", Right.OPERATE),
+                ],
                 figures={"free_bytes": disk["free_bytes"], "total_bytes": disk["total_bytes"]},
                 weight=1.0 - free_fraction,
             )
@@ -321,7 +428,14 @@ def _hosts(contacts: HostContacts) -> Iterator[Item]:
             "hosts?show=silent&days=1",
             f"{contacts.silent} of the {contacts.hosts} hosts active in the last week have not called for more than a "
             "day and three of their usual intervals",
-            "Check that clients reach the project's URL: name service, certificate, front end.",
+            [
+                Remedy("see these hosts", "hosts?show=silent&days=1"),
+                Remedy(
+                    "check that clients reach the project's URL: name service, certificate, front end",
+                    "settings/project.url",
+                    Right.OPERATE,
+                ),
+            ],
             figures={"hosts": contacts.hosts, "silent": contacts.silent},
             weight=contacts.silent,
         )
@@ -337,7 +451,10 @@ def _validation(upkeep: Upkeep) -> Iterator[Item]:
             "validation",
             "",
             f"{failing}; {waiting}" if upkeep.failing else waiting,
-            "The log of the background process has the errors; run muster check for missing outputs.",
+            [
+                Remedy("read the errors in the log of the background process", "", Right.OPERATE),
+                Remedy("look for missing outputs", "", Right.OPERATE, "muster check"),
+            ],
             figures={"failing": upkeep.failing, "waiting": upkeep.waiting},
         )
 
@@ -353,7 +470,7 @@ def _backup(facts: AttentionFacts) -> Iterator[Item]:
             "backup",
             "manual/operating",
             f"{age}; expected every {roughly(most_s)} (storage.backup_age_s)",
-            "Run deploy/backup.sh, or record the backups of another tool.",
+            [Remedy("run deploy/backup.sh, or record the backups of another tool", "manual/operating", Right.OPERATE)],
             upkeep.backup_at,
             {"age_s": age_s},
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from administration.access.who import Person
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
@@ -20,12 +21,13 @@ from administration.attention.items import (
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.unschedulable import RefusedByAll, by_batch, unschedulable_of
+from administration.withdrawn import LostVersion, lost_versions
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
 from domain.insight import SILENT_INTERVALS, Short
 from domain.settings import Settings
-from domain.units import DAY_S, BatchId, Instant, Seconds, later
+from domain.units import DAY_S, AppId, BatchId, Instant, Seconds, SubmitterId, later
 from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -47,6 +49,10 @@ class Attention:
     left_out: int
     unschedulable: Mapping[BatchId, RefusedByAll]
 
+    def of(self, submitter_id: SubmitterId) -> Attention:
+        """Return the items about the batches of one submitter."""
+        return replace(self, items=[one for one in self.items if one.submitter_id == submitter_id], left_out=0)
+
     @property
     def batch_ids(self) -> frozenset[BatchId]:
         return frozenset(one.batch_id for one in self.items if one.batch_id is not None)
@@ -65,6 +71,7 @@ class _Slow:
     hosts: Sequence[FailingHost]
     contacts: HostContacts
     short: Mapping[BatchId, Short]
+    lost: Mapping[AppId, LostVersion]
 
 
 class AttentionViews:
@@ -94,6 +101,8 @@ class AttentionViews:
             slow.short,
             refused,
             {one.batch_id: one for one in await store.views.batches_with(waiting)} if waiting else {},
+            {(one.kind, one.name): one for one in await store.restrictions.restrictions()},
+            slow.lost,
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
             slow.versions,
@@ -104,14 +113,14 @@ class AttentionViews:
         )
         return Attention(now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused))
 
-    async def shown(self) -> shapes.AttentionShown:
-        """Return it as JSON."""
+    async def shown(self, person: Person) -> shapes.AttentionShown:
+        """Return it as JSON, with the remedies that the user may apply."""
         found = await self.now()
         return {
             "computed_at": found.computed_at,
             "counts": {kind.value: count for kind, count in found.counts.items()},
             "left_out": found.left_out,
-            "items": [item_as_json(one) for one in found.items],
+            "items": [item_as_json(one, person) for one in found.items],
         }
 
     async def _of_hosts(self, now: Instant) -> _Slow:
@@ -121,6 +130,7 @@ class AttentionViews:
             first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
             ids = [one.batch.batch_id for one in first]
             since = later(now, -self._settings().ranking.active_s)
+            catalogue = await store.applications.load_catalogue()
             self._slow = _Slow(
                 now,
                 await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
@@ -131,5 +141,6 @@ class AttentionViews:
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),
                 await store.insight.short(ids, active_since=since) if ids else {},
+                await lost_versions(store.access, catalogue, catalogue.apps),
             )
         return self._slow

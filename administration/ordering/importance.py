@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
+from administration.access.who import Person
 from administration.names import chosen
+from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
 from domain.errors import InvalidInputError, NotFoundError
@@ -116,6 +118,17 @@ async def choices_of(
         [one.value for one in Permission if wanted.get(one, True) and one not in granted],
         effects,
     )
+
+
+async def levels_of(store: PostgresStore, person: Person) -> Sequence[str]:
+    """Return the levels that a user may give: operators all, submitters those permitted in their own account."""
+    granted = {Permission.EXPEDITE.value} if person.may(Role.OPERATOR) else set[str]()
+    if person.submitter_id is not None and not granted:
+        own = [one for one in await store.people.submitters() if one.submitter_id == person.submitter_id]
+        accounts = await store.people.accounts()
+        granted = {name for one in own for name in permissions_of(one, one.account_id, accounts)}
+    every = Permission.EXPEDITE in granted
+    return [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or every]
 
 
 async def set_importance(

@@ -150,6 +150,8 @@ def _pages(scene: Scene) -> list[str]:
         "/hosts?show=slow",
         "/hosts?show=failing",
         "/hosts?show=silent",
+        "/hosts?show=without_work",
+        "/hosts?sort=-failed",
         f"/hosts/{scene.ranked}",
         f"/hosts/{scene.own}",
         f"/hosts/{scene.own}?state=failed",

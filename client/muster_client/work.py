@@ -11,7 +11,7 @@ from muster_client import shapes
 from muster_client.transport import IfMatch, StrPath, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
-HostListKind = Literal["slow", "failing", "silent"]  # kinds of host lists
+HostListKind = Literal["without_work", "slow", "failing", "silent"]  # kinds of host lists
 
 
 class Work(Transport):

@@ -193,10 +193,10 @@ WHERE last_rpc_at >= $2::double precision;
 
 
 -- name: hosts_that_fail
--- Purpose: return hosts most of whose recent results failed, most failures first. Banned hosts are left out.
+-- Purpose: return hosts most of whose recent results failed, highest failure rate first. Banned hosts are left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, and of a host's results, $3 minimum number of results,
 --   $4 fraction of them that must have failed, $5 limit.
--- Result: host_id, failures, results: of the instances that the host has had since then and that have ended.
+-- Result: host_id, domain_name; failures, results: of the instances that the host has had since then and that have ended.
 WITH failed AS MATERIALIZED (
     SELECT host_id
     FROM instance
@@ -204,7 +204,7 @@ WITH failed AS MATERIALIZED (
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
     LIMIT $2
 )
-SELECT often.host_id, recent.failures, recent.results
+SELECT often.host_id, host.domain_name, recent.failures, recent.results
 FROM (
     SELECT host_id FROM failed GROUP BY host_id HAVING count(*) >= $4::double precision * $3::int
 ) AS often
@@ -235,7 +235,7 @@ WHERE recent.results >= $3::int
                 ('host', host.host_id::text), ('volunteer', host.volunteer_id::text)
             )
     )
-ORDER BY recent.failures DESC, often.host_id
+ORDER BY recent.failures::double precision / recent.results DESC, recent.failures DESC, often.host_id
 LIMIT $5;
 
 

@@ -294,9 +294,10 @@ LIMIT $6;
 
 
 -- name: active_counts
--- Purpose: count the active batches, and among them those at risk and those that a limit blocks.
--- Arguments: $1 now.
--- Result: one row: active, at_risk, blocked.
+-- Purpose: count selected active batches, and among them those at risk, those that a limit blocks, and some given ones.
+-- Arguments: $1 now, $2 qos, $3 app_id, $4 submitter_id, $5 account_id, $6 queue (null: any), $7 text, $8 batch_ids that need
+--   attention.
+-- Result: one row: active, at_risk, blocked, attention.
 SELECT
     count(*) AS active,
     count(*) FILTER (
@@ -307,9 +308,17 @@ SELECT
                 WHERE latest.batch_id = batch.batch_id AND latest.has_evidence AND latest.q90_at > batch.deadline_at
             )
     ) AS at_risk,
-    count(hold) AS blocked
+    count(hold) AS blocked,
+    count(*) FILTER (WHERE batch_id = ANY($8::bigint[])) AS attention
 FROM batch
-WHERE state = 'active';
+WHERE
+    state = 'active'
+    AND ($2::text IS NULL OR qos = $2)
+    AND ($3::int IS NULL OR app_id = $3)
+    AND ($4::int IS NULL OR submitter_id = $4)
+    AND ($5::int IS NULL OR account_id = $5)
+    AND ($6::text IS NULL OR queue = $6)
+    AND strpos(lower(name), $7) > 0;
 
 
 -- name: batch_at
@@ -466,11 +475,11 @@ JOIN instance ON instance.instance_id = chosen.instance_id
 ORDER BY -instance.retries, instance.instance_id;
 
 -- name: failing_hosts
--- Purpose: return hosts with recent failures, most failures first. The history is left out.
--- Arguments: $1 since when, $2 number of latest failures to read, $3 and $4 failures and host_id behind which to
---   go on, $5 limit.
--- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at; looked_at and since, the number of
---   failures read, and the first of them.
+-- Purpose: return hosts with recent failures, highest share of failures since they joined first. The history is left out.
+-- Arguments: $1 since when, $2 number of latest failures to read, $3 to $5 rate, failures and host_id behind which to
+--   go on, $6 limit.
+-- Result: host_id, failures and their kinds (errors, invalid, timed_out), last_at, rate; looked_at and since, the number
+--   of failures read, and the first of them.
 WITH failed AS MATERIALIZED (
     SELECT host_id, state, coalesce(reported_at, timeout_at) AS at
     FROM instance
@@ -479,18 +488,35 @@ WITH failed AS MATERIALIZED (
     LIMIT $2
 )
 SELECT
-    host_id, count(*) AS failures,
-    count(*) FILTER (WHERE state = 'failed') AS errors,
-    count(*) FILTER (WHERE state = 'invalid') AS invalid,
-    count(*) FILTER (WHERE state = 'timed_out') AS timed_out,
-    max(at) AS last_at,
+    rated.*,
     (SELECT count(*) FROM failed) AS looked_at,
     (SELECT min(at) FROM failed) AS since
-FROM failed
-GROUP BY host_id
-HAVING (count(*), host_id) < ($3::bigint, $4::int)
-ORDER BY count(*) DESC, host_id DESC
-LIMIT $5;
+FROM (
+    SELECT recent.*, recent.most / greatest(1.0::double precision, recent.n_valid + recent.most) AS rate
+    FROM (
+        SELECT counted.*, done.n_valid, greatest(done.n_failed, counted.failures)::double precision AS most
+        FROM (
+            SELECT
+                host_id, count(*) AS failures,
+                count(*) FILTER (WHERE state = 'failed') AS errors,
+                count(*) FILTER (WHERE state = 'invalid') AS invalid,
+                count(*) FILTER (WHERE state = 'timed_out') AS timed_out,
+                max(at) AS last_at
+            FROM failed
+            GROUP BY host_id
+        ) AS counted
+        CROSS JOIN LATERAL (
+            SELECT
+                coalesce(sum(hav.n_valid), 0)::double precision AS n_valid,
+                coalesce(sum(hav.n_error + hav.n_timeout), 0)::bigint AS n_failed
+            FROM host_app_version AS hav
+            WHERE hav.host_id = counted.host_id
+        ) AS done
+    ) AS recent
+) AS rated
+WHERE (rated.rate, rated.failures, rated.host_id) < ($3::double precision, $4::bigint, $5::int)
+ORDER BY rated.rate DESC, rated.failures DESC, rated.host_id DESC
+LIMIT $6;
 
 
 -- name: hosts_looked_at
@@ -591,9 +617,10 @@ LIMIT 2;
 
 
 -- name: selected_hosts
--- Purpose: hosts on a platform or with a label, or that have not called since an instant, newest first.
+-- Purpose: hosts on a platform or with a label, that have not called since an instant, or that got no work, newest first.
 -- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant (null: any), $4 limit,
---   $5 platform, $6 label (empty: any).
+--   $5 platform, $6 label (empty: any), $7 instant since which they got no work (null: any): the last request got none, and
+--   nothing is in progress.
 -- Result: host_id, descending.
 SELECT host_id
 FROM host
@@ -602,16 +629,21 @@ WHERE
     AND ($3::double precision IS NULL OR last_rpc_at < $3)
     AND ($5::text = '' OR $5 = ANY(platforms))
     AND ($6::text = '' OR $6 = ANY(labels))
+    AND (
+        $7::double precision IS NULL
+        OR refused_at >= greatest($7, last_rpc_at)
+        AND NOT EXISTS (SELECT FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress')
+    )
 ORDER BY host_id DESC
 LIMIT $4;
 
 
 -- name: sorted_hosts
--- Purpose: return selected hosts in some order. It reads all hosts.
--- Arguments: $1 sort key (id, last_contact, cpus, memory, availability), $2 1 or -1 for descending, $3 key and $4 host_id after which to
+-- Purpose: return selected hosts in some order. It reads all hosts, and with the last three keys their counts.
+-- Arguments: $1 sort key (id, last_contact, cpus, memory, availability, in_progress, valid, failed), $2 1 or -1 for descending, $3 key and $4 host_id after which to
 --   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 platform, $8 label,
 --   $9 e-mail of the volunteer in lower case (empty: any), $10 text in lower case (empty: any): the host's or the volunteer's
---   name contains it, or it is the host's address or the volunteer's e-mail address.
+--   name contains it, or it is the host's address or the volunteer's e-mail address, $11 as $7 of selected_hosts.
 -- Result: host_id and key, in order.
 SELECT keyed.host_id, keyed.key
 FROM (
@@ -622,6 +654,16 @@ FROM (
             WHEN 'cpus' THEN ncpus * flop_per_s
             WHEN 'memory' THEN ram_bytes
             WHEN 'availability' THEN on_fraction * active_fraction
+            WHEN 'in_progress' THEN (
+                SELECT count(*) FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress'
+            )
+            WHEN 'valid' THEN (
+                SELECT coalesce(sum(hav.n_valid), 0) FROM host_app_version AS hav WHERE hav.host_id = host.host_id
+            )
+            WHEN 'failed' THEN (
+                SELECT coalesce(sum(hav.n_error + hav.n_timeout), 0)
+                FROM host_app_version AS hav WHERE hav.host_id = host.host_id
+            )
             ELSE 0.0
         END AS key
     FROM host
@@ -636,6 +678,11 @@ FROM (
                 SELECT volunteer.volunteer_id FROM volunteer
                 WHERE $10 <> '' AND (volunteer.email = $10 OR strpos(lower(volunteer.name), $10) > 0)
             ))
+        )
+        AND (
+            $11::double precision IS NULL
+            OR refused_at >= greatest($11, last_rpc_at)
+            AND NOT EXISTS (SELECT FROM instance WHERE instance.host_id = host.host_id AND instance.state = 'in_progress')
         )
 ) AS keyed
 WHERE (keyed.key, $2::int * keyed.host_id) > ($3::double precision, $2::int * $4::int)

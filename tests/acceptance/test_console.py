@@ -17,6 +17,7 @@ from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
 from tests.stores import batches_of
+from web.form_words import label_of
 from web.manual import PLACE
 
 PAGES = (
@@ -34,9 +35,15 @@ PAGES = (
     *("/batches/1/clone", "/batches/1/retry", "/batches/1/errors"),
     *("/batches/1/instances", "/batches/1/instances?state=unsent", "/batches/1/instances?state=valid&after=0~1"),
     *("/batches/1/why", "/jobs/1", "/jobs/1/why", "/jobs/5/why", "/instances/1", "/hosts", "/hosts?q=a@b", "/hosts/1"),
-    *("/hosts?show=slow", "/hosts?show=failing", "/hosts?show=silent&days=0", "/hosts/1?state=valid"),
+    *(
+        "/hosts?show=slow",
+        "/hosts?show=without_work&sort=-failed",
+        "/hosts?show=failing",
+        "/hosts?show=silent&days=0",
+        "/hosts/1?state=valid",
+    ),
     *("/hosts/1/why", "/percentiles", "/percentiles/preview?deadline.p_tight=0.8", "/unschedulable", "/ordering"),
-    *("/attention", "/batches?state=attention"),
+    *("/attention", "/attention?whose=mine", "/batches?state=attention"),
     *("/ordering/usage", "/ordering/usage?by=day,account&first_day=2026-01-01&last_day=2026-02-28&account=&submitter="),
     *("/ordering?batch=1", "/ordering/preview?ordering.policy=fifo", "/simulate", "/settings", "/settings?q=x"),
     *("/settings/deadline.p_tight", "/password", "/volunteers", "/volunteers?q=host&before=9", "/volunteers/1"),
@@ -159,7 +166,11 @@ async def test_every_page_needs_sign_in(server: LiveServer) -> None:
         for path in WRONG:
             found, page = await grace.get(path)
             name = re.search(r"[?&](\w+)=[^&]*$", path)
-            assert name is not None and found == 422 and f"{name[1]}: expected" in page, (path, page[:2000])
+            assert (
+                name is not None
+                and found == 422
+                and f"{label_of(name[1])}: expected" in page.replace(name[1], label_of(name[1]))
+            ), (path, page[:2000])
         for path, status in (("/batches/99", 404), ("/batches/x", 422), ("/nowhere", 404), ("/batches?sort=size", 422)):
             found, page = await grace.get(path)
             assert found == status, path

@@ -7,8 +7,10 @@ import pytest
 from domain.limits import Limit, Quantity, Scope
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser
 from tests.acceptance.test_ordering_acts import given
 from tests.acceptance.test_ordering_faces import order
+from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
 
 BOUND = ("big=0/2/1 normal=1/1/1", "big:ncpus>=8,ram_bytes>=16e9")
@@ -71,6 +73,20 @@ async def test_queue_of_labelled_hosts_keeps_its_limit(pi: LiveServer) -> None:
     assert not missing((await pi.batch(labs))["hold"], "queue lab", "1 + 1 > 1")
     [act, *_] = await pi.store.access.acts(limit=5)
     assert act.what == "set_host_labels" and act.detail["labels"] == ["lab"]
+
+
+async def test_labels_are_set_on_the_hosts_page(pi: LiveServer) -> None:
+    host = await pi.add_host("first")
+    await host.call()
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        page = f"/hosts/{host.host_id}"
+        status, _, text = await browser.post(f"{page}/labels", {"labels": "lab, cluster"}, form=page)
+        refused, _, again = await browser.post(f"{page}/labels", {"labels": "-x"}, form=page)
+
+    assert (status, refused) == (200, 422) and 'value="cluster lab"' in text and 'value="-x"' in again
+    [act, *_] = await pi.store.access.acts(limit=1)
+    assert (act.what, act.detail) == ("set_host_labels", {"labels": ["cluster", "lab"], "was": {"labels": []}})
 
 
 async def test_hosts_that_no_queue_wants_make_work_unschedulable(pi: LiveServer) -> None:

@@ -210,7 +210,7 @@ async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> No
         assert (await sue.post("/restrictions", {**pause(own), "why": " "}, form=page))[0] == 422
         for lifts in (sue, tom):
             assert f"{page}?said=paused" in (await sue.post("/restrictions", pause(own), form=page))[1]
-            assert f"{page}?said=lifted" in (await lifts.post("/restrictions/lift", pause(own), form=page))[1]
+            assert f"{page}?said=resumed" in (await lifts.post("/restrictions/lift", pause(own), form=page))[1]
 
         await grace.post("/restrictions", pause(own), form=page)
         for path in ("/restrictions", "/restrictions/lift"):
@@ -255,8 +255,13 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/batches/1")
-            assert "full disk" in page
-            await grace.post("/restrictions/lift", fields)
+            assert "full disk" in page and page.index("/restrictions/lift") < page.index('class="figures"')
+            if fields["kind"] == "batch":
+                for place in ("/batches/1", "/batches"):
+                    _, page = await grace.get(place)
+                    assert 'class="tag accent">active' not in page and '">paused</span>' in page, place
+            _, where, _ = await grace.post("/restrictions/lift", fields)
+            assert "said=resumed" in where
             await server.feed()
             assert len(await host.ask(1)) == 1, fields
 
@@ -296,9 +301,16 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
         await server.feed()
         assert await host.ask(1) == []
+        for place in ("/batches/1", "/batches/1/retry"):
+            _, page = await grace.get(place)
+            assert missing(page, "it crashes") == [] and f'href="/console{path}"' in page, place
         assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422
         await grace.post(path, {"state": VersionState.OFFERED.value, "why": "mended"})
         assert (await grace.get("/apps/pi/versions/9"))[0] == 404
+        _, page = await grace.get("/audit?subject=pi+1.00")
+        assert f'href="/console{path}"' in page and missing(page, "offered → aborted", "aborted → offered") == []
+        await server.feed()
+        assert "it crashes" not in (await grace.get("/batches/1"))[1]
     await server.feed()
 
     assert len(await host.ask(1)) == 1

@@ -116,16 +116,20 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
 @pytest.mark.parametrize(
     ("files", "facts"),
     [
-        ({}, ("batch: expected",)),
+        ({}, ("Batch: expected",)),
         ({"batch": ("b.toml", "app = \n")}, ("b.toml, line 1", "TOML")),
         ({"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)}, ("b.toml, line 2", "qos")),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")}, ("t.csv, line 5", "fpops_est", "many")),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
+        (
+            {"batch": ("b.toml", TOML), "table": ("t.csv", "fpops_est,site\n1e9,x1\n")},
+            ("t.csv, line 2, column site", "{site}"),
+        ),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.toml", TOML)}, ("b.toml", "anything.csv", "Table of jobs")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
         ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
-        ({"batch": ("b.toml", "#" * 500_000)}, ("batch: expected at most",)),
+        ({"batch": ("b.toml", "#" * 500_000)}, ("Batch: expected at most",)),
         ({"batch": ("a.toml", TOML), "batch 2": ("b.toml", TOML)}, ("one file", "2 files")),
     ],
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from domain.dispatch import InstanceStep
+from domain.dispatch import InstanceStep, RequestWrites
 from domain.havs import HavEventKind
 from domain.host_lists import (
     HostChoice,
@@ -19,6 +20,7 @@ from domain.host_lists import (
     RecentFailures,
 )
 from domain.jobs import InstanceState
+from domain.refusals import Whys
 from domain.units import BatchId, HostId, Instant, Seconds, later
 from domain.volunteers import ResultPlace
 from tests.builders import NOW
@@ -148,6 +150,46 @@ async def test_failing_hosts_are_those_with_most_failures_since(store: Store) ->
     assert (ids([few]), few.since) == ([[three.host_id, two.host_id]], later(NOW, 300.0))
 
 
+async def test_failing_hosts_come_by_their_share_of_failures(store: Store) -> None:
+    large, small = [await a_registered_host(store) for _ in range(2)]
+    batch = await a_submitted_batch(store, jobs=9)
+    for host, failures in ((large, 3), (small, 1)):
+        for _ in range(failures):
+            await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
+    for host in (large, large, large, large, large):
+        sent = await a_sent_instance(store, batch.batch_id, host)
+        await report(store, host, a_report(sent, hav_event=a_hav_event(sent)))
+
+    found = await pages(store, FAILING)
+
+    assert ids(found) == [[small.host_id], [large.host_id]]
+    assert [page.hosts[0].failed_fraction for page in found] == [1.0, 3 / 8]
+
+
+async def test_hosts_without_work_asked_last_and_got_none(store: Store) -> None:
+    busy, idle, served, long_ago = [await a_registered_host(store) for _ in range(4)]
+    batch = await a_submitted_batch(store, jobs=2)
+    why = (("memory", "job needs 2 GB of RAM, host offers 1 GB"),)
+    for host, at in ((busy, 50.0), (idle, 50.0), (served, 20.0), (long_ago, 1.0)):
+        await called(store, host, at, why)
+    await called(store, served, 30.0, ())
+    await a_sent_instance(store, batch.batch_id, busy)
+
+    without = HostChoice(HostKind.WITHOUT_WORK, since=later(NOW, 10.0))
+    found = await pages(store, without, limit=9)
+
+    assert ids(found) == [[idle.host_id]] and found[0].hosts[0].refused == why
+    assert ids(await pages(store, replace(without, since=NOW))) == [[long_ago.host_id], [idle.host_id]]
+    by_contact = replace(without, since=NOW, sort=HostSort.LAST_CONTACT_DOWN)
+    assert ids(await pages(store, by_contact)) == [[idle.host_id], [long_ago.host_id]]
+
+
+async def called(store: Store, host: RegisteredHost, at: float, refused: Whys) -> None:
+    """Let a host ask for work at a number of seconds after NOW; with `refused` it gets none."""
+    caller = replace(host.host, last_rpc_at=later(NOW, at))
+    await store.ledger.write(RequestWrites(caller, refused=refused))
+
+
 async def test_silent_hosts_are_found_among_a_limited_number(store: Store) -> None:
     called = (0.0, 100.0, 100.0, 0.0, 100.0)
     hosts = [(await a_registered_host(store, last_rpc_at=later(NOW, at))).host_id for at in called]
@@ -188,6 +230,23 @@ async def test_hosts_are_sorted_over_all_pages(store: Store) -> None:
         assert ids(await pages(store, HostChoice(sort=sort))) == [[host_id] for host_id in expected]
     silent = HostChoice(HostKind.SILENT, since=later(NOW, 40.0), sort=HostSort.LAST_CONTACT_DOWN)
     assert ids(await pages(store, silent, limit=9)) == [[four, two]]
+
+
+async def test_hosts_are_sorted_by_what_they_did(store: Store) -> None:
+    none, good, bad = [await a_registered_host(store) for _ in range(3)]
+    batch = await a_submitted_batch(store, jobs=9)
+    await a_failure(store, bad, batch.batch_id, S.FAILED, 10.0)
+    sent = await a_sent_instance(store, batch.batch_id, good)
+    await report(store, good, a_report(sent, hav_event=a_hav_event(sent)))
+    await a_sent_instance(store, batch.batch_id, bad)
+
+    for sort, expected in (
+        (HostSort.IN_PROGRESS_DOWN, [bad, good, none]),
+        (HostSort.VALID_DOWN, [good, bad, none]),
+        (HostSort.FAILED_DOWN, [bad, good, none]),
+        (HostSort.FAILED, [none, good, bad]),
+    ):
+        assert ids(await pages(store, HostChoice(sort=sort))) == [[one.host_id] for one in expected], sort
 
 
 async def sent_to(

@@ -12,7 +12,7 @@ from domain.errors import NotFoundError
 from domain.history import START
 from domain.jobs import InstanceState, JobState
 from domain.settlement import JobSettlement
-from domain.units import BatchId, later
+from domain.units import BatchId, SubmitterId, later
 from domain.views import (
     ActiveCounts,
     BatchChoice,
@@ -85,7 +85,26 @@ async def test_batches_are_listed_by_their_forecast_end(store: Store) -> None:
         none.batch_id,
         far.batch_id,
     ]
-    assert await store.listings.counts(NOW) == ActiveCounts(3, 1, 0)
+    assert await store.listings.counts(BatchChoice(), NOW, [far.batch_id, BatchId(99)]) == ActiveCounts(3, 1, 0, 1)
+
+
+async def test_counts_follow_the_filters(store: Store) -> None:
+    ruled = await a_submitted_batch(store, jobs=1, name="Rush of May")
+    other = await a_submitted_batch(store, jobs=1, name="census", qos=QoS.AFAP)
+    ended = await a_submitted_batch(store, jobs=1, name="rush")
+    await store.submissions.abort_batch(ended.batch_id, now=NOW)
+    need = [ruled.batch_id, other.batch_id, ended.batch_id]
+
+    for choice, count in (
+        (BatchChoice(), 2),
+        (BatchChoice(text="rUSH"), 1),
+        (BatchChoice(qos=QoS.AFAP, state=BatchState.ABORTED), 1),
+        (BatchChoice(submitter_id=ruled.submitter_id), 2),
+        (BatchChoice(submitter_id=SubmitterId(99)), 0),
+        (BatchChoice(queue="fast"), 0),
+    ):
+        found = await store.listings.counts(choice, NOW, need)
+        assert (found.active, found.attention) == (count, count), choice
 
 
 async def test_batches_are_filtered_by_state_qos_app_submitter_name(store: Store) -> None:

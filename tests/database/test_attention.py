@@ -34,10 +34,10 @@ async def test_failing_versions_count_failures_and_their_hosts(store: PostgresSt
 async def test_hosts_that_fail_have_enough_results(store: PostgresStore) -> None:
     half, more, few, banned = [await a_registered_host(store) for _ in range(4)]
     batch = await a_submitted_batch(store, jobs=40)
-    for host, failures in ((half, 2), (more, 3), (few, 1), (banned, 4)):
+    for host, failures in ((half, 4), (more, 3), (few, 1), (banned, 4)):
         for _ in range(failures):
             await a_failure(store, host, batch.batch_id, S.FAILED, 10.0)
-    for host in (half, half, few, few, few):
+    for host in (half, half, half, half, few, few, few):
         sent = await a_sent_instance(store, batch.batch_id, host)
         await report(store, host, a_report(sent))
     await restrict(store, Restricted.HOST, str(banned.host_id), max_jobs=0, why="bad", by="ops", now=NOW)
@@ -46,8 +46,8 @@ async def test_hosts_that_fail_have_enough_results(store: PostgresStore) -> None
         hosts = await store.attention.hosts(since=since, results=results, failing_fraction=0.5, limit=9)
         return [(one.host_id, one.failures, one.results) for one in hosts]
 
-    assert await found(3) == [(more.host_id, 3, 3), (half.host_id, 2, 4)]
-    assert await found(4) == [(half.host_id, 2, 4)]
+    assert await found(3) == [(more.host_id, 3, 3), (half.host_id, 4, 8)]  # by rate
+    assert await found(4) == [(half.host_id, 4, 8)]
     assert await found(3, later(NOW, 11.0)) == []
 
 

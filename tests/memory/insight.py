@@ -149,8 +149,15 @@ def _job_size(batch: StoredBatch) -> JobSize:
     )
 
 
-def _key_of(host: Host, sort: HostSort) -> float:
+def _key_of(listed: ListedHost, sort: HostSort) -> float:
+    host = listed.host
     match sort.key:
+        case "in_progress":
+            return listed.in_progress
+        case "valid":
+            return listed.n_valid
+        case "failed":
+            return listed.n_error + listed.n_timeout
         case "last_contact":
             return host.last_rpc_at
         case "cpus":
@@ -193,14 +200,12 @@ class MemoryHostLists:
         self, choice: HostChoice, *, after: HostPlace | None, limit: int, looked_at: int = LOOKED_AT
     ) -> HostList:
         match choice.kind:
-            case HostKind.ALL:
+            case HostKind.ALL | HostKind.WITHOUT_WORK | HostKind.SILENT:
                 return self._selected(choice, after, limit, looked_at)
             case HostKind.SLOW:
                 return self._slow(after, limit)
             case HostKind.FAILING:
                 return self._failing(choice.since, after, limit, looked_at)
-            case HostKind.SILENT:
-                return self._selected(choice, after, limit, looked_at)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
@@ -235,7 +240,7 @@ class MemoryHostLists:
             for one in self._generations.latest()
             if one.x is not None and one.x < SLOWEST
         )
-        start = None if after is None else (after.key, after.host_id, after.app_version_id)
+        start = None if after is None else (after.key, after.host_id, after.second)
         found = [one for one in slow if start is None or one > start]
         shown = found[:limit]
         hosts = [
@@ -256,18 +261,27 @@ class MemoryHostLists:
         for at, _, row in last:
             assert row.host_id is not None
             by_host[row.host_id].append((at, row.state))
-        start = None if after is None else (int(after.key), after.host_id)
-        keys = sorted(((len(by_host[one]), one) for one in by_host), reverse=True)
-        found = [one for one in keys if start is None or one < start]
-        shown = [replace(self._listed(one), failures=_failures(by_host[one])) for _, one in found[:limit]]
-        place = HostPlace(found[limit - 1][1], float(found[limit - 1][0])) if len(found) > limit else None
-        return HostList(shown, place, last[-1][0] if shown and len(last) == looked_at else None)
+        hosts = [replace(self._listed(one), failures=_failures(by_host[one])) for one in by_host]
+        places = {
+            HostPlace(one.host.host_id, one.failed_fraction, len(by_host[one.host.host_id])): one for one in hosts
+        }
+
+        def key(place: HostPlace) -> tuple[float, int, int]:
+            return place.key, place.second, place.host_id
+
+        found = [one for one in sorted(places, key=key, reverse=True) if after is None or key(one) < key(after)]
+        shown = [places[one] for one in found[:limit]]
+        return HostList(
+            shown,
+            found[limit - 1] if len(found) > limit else None,
+            last[-1][0] if shown and len(last) == looked_at else None,
+        )
 
     def _selected(self, choice: HostChoice, after: HostPlace | None, limit: int, looked_at: int) -> HostList:
         if choice.text or choice.sort is not HostSort.NEWEST:
             return self._sorted(choice, after, limit)
         every = self._before(after)
-        bounded = not choice.email and (choice.kind is HostKind.SILENT or choice.platform or choice.label)
+        bounded = not choice.email and (choice.kind is not HostKind.ALL or choice.platform or choice.label)
         looked = every[:looked_at] if bounded else every
         ids = [one for one in looked if self._is_selected(self._work.hosts[one].host, choice)]
         end = HostPlace(looked[-1]) if len(every) > len(looked) else None
@@ -277,7 +291,9 @@ class MemoryHostLists:
     def _sorted(self, choice: HostChoice, after: HostPlace | None, limit: int) -> HostList:
         sign, hosts = choice.sort.sign, [one.host for one in self._work.hosts.values()]
         placed = sorted(
-            (sign * _key_of(one, choice.sort), sign * one.host_id) for one in hosts if self._is_selected(one, choice)
+            (sign * _key_of(self._listed(one.host_id), choice.sort), sign * one.host_id)
+            for one in hosts
+            if self._is_selected(one, choice)
         )
         found = [
             HostPlace(HostId(sign * place), key)
@@ -294,9 +310,15 @@ class MemoryHostLists:
             (not choice.email or host.volunteer_id == by_email.get(choice.email.lower()))
             and (not text or text in named or host.volunteer_id == by_email.get(text))
             and (choice.kind is not HostKind.SILENT or host.last_rpc_at < choice.since)
+            and (choice.kind is not HostKind.WITHOUT_WORK or self._got_none(host, choice.since))
             and (not choice.platform or choice.platform in host.platforms)
             and (not choice.label or choice.label in host.labels)
         )
+
+    def _got_none(self, host: Host, since: Instant) -> bool:
+        stored = self._work.hosts[host.host_id]
+        at = stored.refused_at
+        return at is not None and at >= max(since, host.last_rpc_at) and not stored.held
 
     def _before(self, after: HostPlace | None) -> list[HostId]:
         return sorted((one for one in self._work.hosts if after is None or one < after.host_id), reverse=True)
@@ -316,6 +338,7 @@ class MemoryHostLists:
             sum(one.n_error for one in havs),
             sum(one.n_timeout for one in havs),
             self._work.credit.get((CreditKind.HOST, host_id), NO_CREDIT),
+            refused=stored.refused,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import store.memory.waiting
@@ -158,10 +159,14 @@ class MemoryListings:
     async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
         return [self._listed(self._work.batches[one]) for one in batch_ids if one in self._work.batches]
 
-    async def counts(self, now: Instant) -> ActiveCounts:
-        active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
+    async def counts(self, choice: BatchChoice, now: Instant, attention: Collection[BatchId]) -> ActiveCounts:
+        narrowed = replace(choice, state=BatchState.ACTIVE, at_risk_at=None, blocked=False, ids=None, failed=False)
+        active = [one for one in self._work.batches.values() if _is_chosen(one, narrowed)]
         return ActiveCounts(
-            len(active), len(await self._at_risk(active, now)), sum(one.hold is not None for one in active)
+            len(active),
+            len(await self._at_risk(active, now)),
+            sum(one.hold is not None for one in active),
+            sum(one.batch_id in attention for one in active),
         )
 
     async def _at_risk(self, batches: Sequence[StoredBatch], now: Instant) -> list[StoredBatch]:

@@ -7,7 +7,7 @@ import pytest
 from administration.cursors import cursor_of, place_of
 from domain.errors import InvalidInputError
 from domain.host_lists import HostPlace
-from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant
+from domain.units import BatchId, HostId, InstanceId, Instant
 from domain.views import BatchPlace, InstancePlace
 from domain.volunteers import ResultPlace
 from tests.facts import states
@@ -17,7 +17,7 @@ def test_cursors_round_trip() -> None:
     third = 0.1 + 0.2
     result = ResultPlace(Instant(1.8e9 + third), InstanceId(77))
     instance = InstancePlace(2, InstanceId(77))
-    host = HostPlace(HostId(7), third, AppVersionId(3))
+    host = HostPlace(HostId(7), third, 3)
     batch = BatchPlace(BatchId(7), float("-inf"), third)
 
     assert place_of(ResultPlace, cursor_of(result)) == result

@@ -20,6 +20,8 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
         ({"show": "all", "q": " a@b "}, {"q": "a@b"}),
         ({"show": "failing"}, {"show": "failing"}),
         ({"show": "silent"}, {"show": "silent", "days": "7"}),
+        ({"show": "without_work"}, {"show": "without_work", "days": "1"}),
+        ({"show": "without_work", "sort": "-failed"}, {"show": "without_work", "days": "1", "sort": "-failed"}),
         ({"sort": "-cpus", "label": "lab"}, {"sort": "-cpus", "label": "lab"}),
         ({"show": "silent", "days": "0.5"}, {"show": "silent", "days": "0.5"}),
     ):
@@ -51,7 +53,8 @@ def test_host_list_rejects_unknown_parameters(query: dict[str, str], field: str)
 def test_failing_hosts_cover_a_week_and_silent_ones_days() -> None:
     assert choice_of(HostKind.FAILING, now=NOW).since == later(NOW, -7 * DAY_S)
     assert choice_of(HostKind.SILENT, now=NOW).since == later(NOW, -7 * DAY_S)
-    assert choice_of(HostKind.SILENT, now=NOW, silent_s=Seconds(60.0)).since == later(NOW, -60.0)
+    assert choice_of(HostKind.SILENT, now=NOW, within_s=Seconds(60.0)).since == later(NOW, -60.0)
+    assert choice_of(HostKind.WITHOUT_WORK, now=NOW).since == later(NOW, -DAY_S)
     assert choice_of(HostKind.SLOW, now=NOW).since == 0.0
 
 

@@ -7,19 +7,28 @@ from typing import Any
 
 import pytest
 
+from administration.access.who import Person
 from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
 from administration.unschedulable import RefusedByAll
+from administration.withdrawn import LostVersion
+from domain.access import Act, Role
+from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, QoS
 from domain.forecasts import Method
 from domain.insight import Short
-from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, HostId, Instant, Seconds, later
+from domain.ordering import ServiceLevel
+from domain.restrictions import Restricted, Restriction
+from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, HostId, Instant, Seconds, SubmitterId, later
 from domain.views import ProcessReport
-from tests.builders import NOW, a_batch
+from tests.builders import NOW, a_batch, an_app_version
 from tests.facts import missing
 from tests.unit.administration.forecasts.test_words import RECORD
 
 B = BatchId(1)
+OLGA = Person("olga", Role.OPERATOR, Role.OPERATOR.rights)
+PETRA = Person("petra", Role.SUBMITTER, Role.SUBMITTER.rights, submitter_id=a_batch().submitter_id)
+JONAS = Person("jonas", Role.SUBMITTER, Role.SUBMITTER.rights, submitter_id=SubmitterId(99))
 
 
 def a_background(*duties: dict[str, Any]) -> ProcessReport:
@@ -33,6 +42,8 @@ HEALTHY = AttentionFacts(
     short={},
     refused=(),
     waiting={B: a_batch(name="trio")},
+    restrictions={},
+    lost={},
     processes=(a_background(),),
     deadlines={"sweeper": later(NOW, 10.0)},
     versions=(),
@@ -50,6 +61,10 @@ def items(**changes: Any) -> list[Item]:
 def only(**changes: Any) -> Item:
     [found] = items(**changes)
     return found
+
+
+def links(item: Item, person: Person) -> list[str]:
+    return [one.link for one in item.remedies_for(person)]
 
 
 def a_late_batch(deadline_s: float, **changes: Any) -> Batch:
@@ -70,6 +85,64 @@ def test_missed_deadline_has_its_delay_and_open_jobs() -> None:
     assert found.figures == {"late_by_s": 840.0, "probability": 1.0, "jobs_open": 12}
     assert not missing(found.sentence, "14 min", "12 of 40 jobs")
     assert (found.subject, found.link, found.why) == ("batch 1 trio", "batches/1", "batches/1/why")
+
+
+def test_remedies_are_pages_that_the_user_may_use() -> None:
+    counts = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
+    found = only(batches=[a_late_batch(-840.0, counts=counts)])
+
+    form, end, why = "batches/1#h-act", "batches/1/abort", "batches/1/why"
+    assert links(found, OLGA) == [why, form, form, end]
+    assert links(found, PETRA) == [why, form, end]  # only operators set the level of any batch
+    assert links(found, JONAS) == [why]
+    assert item_as_json(found, JONAS)["remedy"].count(";") == 0
+    assert "expedite" in item_as_json(found, OLGA)["remedy"]
+
+
+def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
+    unsent = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
+    for batch in (a_late_batch(-840.0), a_late_batch(-840.0, counts=unsent, level=ServiceLevel.EXPEDITE)):
+        assert "expedite" not in item_as_json(only(batches=[batch]), OLGA)["remedy"]
+
+
+def test_late_batch_that_is_paused_can_be_resumed() -> None:
+    pause = Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)
+
+    found = only(batches=[a_late_batch(-840.0)], restrictions={(Restricted.BATCH, "1"): pause})
+
+    assert not missing(found.sentence, "paused by ada") and "batches/1" in links(found, OLGA)
+
+
+def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
+    disk = {"path": "/data", "free_bytes": 1e9, "total_bytes": 100e9}
+    never = RefusedByAll(B, 1, False, 9, 9, (("platform", 9),), NOW, rotated_out=True, active_hosts=9)
+    counts = BatchCounts(jobs_total=100, jobs_validated=5, jobs_failed=5)
+    found = items(
+        batches=[a_late_batch(-60.0, counts=counts)],
+        short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)},
+        refused=[never],
+        processes=(a_background(), ProcessReport("node1: worker", "worker", NOW, {"disks": [disk]})),
+        versions=[FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)],
+        hosts=[FailingHost(HostId(63), 18, 20)],
+        contacts=HostContacts(100, 50),
+    )
+
+    assert len({one.kind for one in found}) == 8
+    for item in found:
+        assert all(one.link or one.command for one in item.remedies_for(OLGA)), item.kind
+    assert "hosts/63#restrict" in links(next(one for one in found if one.kind == "failing_hosts"), OLGA)
+
+
+def test_unschedulable_batch_names_the_version_withdrawn() -> None:
+    version = an_app_version(state=VersionState.WITHDRAWN)
+    act = Act(later(NOW, -600.0), "olga", "set_app_version", "app version 1", {"state": "withdrawn", "why": "crashes"})
+    never = RefusedByAll(B, 1, False, 9, 9, (("platform", 9),), NOW, rotated_out=True, active_hosts=9)
+
+    found = only(refused=[never], lost={version.app_id: LostVersion("pi", version, act)})
+
+    assert not missing(found.sentence, "olga", version.title, "10 min", "crashes")
+    assert f"apps/pi/versions/{version.app_version_id}" in links(found, OLGA)
+    assert links(found, PETRA) == ["batches/1/why"]
 
 
 def test_deadline_at_risk_has_a_probability() -> None:
@@ -101,7 +174,7 @@ def test_stuck_batch_names_the_hosts_it_waits_for() -> None:
     found = only(short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)})
 
     assert (found.kind, found.severe, found.subject) == (AttentionKind.STUCK, True, "batch 1 trio")
-    assert "another volunteer" in found.sentence and "one_per_volunteer" in found.remedy
+    assert "another volunteer" in found.sentence and found.remedies[1].command.endswith("--one-per-volunteer never")
 
 
 def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
@@ -132,11 +205,11 @@ def test_risk_of_a_deadline_precedes_work_without_one() -> None:
 
 
 def test_hosts_that_fail_are_one_item() -> None:
-    found = only(hosts=[FailingHost(HostId(63), 18, 20), FailingHost(HostId(71), 12, 20)])
+    found = only(hosts=[FailingHost(HostId(63), 18, 20, "tin"), FailingHost(HostId(71), 12, 20)])
 
     assert (found.kind, found.severe, found.link) == (AttentionKind.FAILING_HOSTS, False, "hosts?show=failing")
     assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
-        found.subject, "2 hosts", "63, 71"
+        found.subject, "2 hosts", "63 tin (18 of 20)", "71 (12 of 20)"
     )
 
 
@@ -228,4 +301,4 @@ def test_severe_and_later_items_come_first() -> None:
         (AttentionKind.SILENT_HOSTS, None),
     ]
     assert counts_of(found)[AttentionKind.MISSED] == 2
-    assert item_as_json(found[1])["figures"]["late_by_s"] == 600.0
+    assert item_as_json(found[1], OLGA)["figures"]["late_by_s"] == 600.0

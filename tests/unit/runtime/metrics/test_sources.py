@@ -157,8 +157,8 @@ class Project(Figures):
 
     def cluster(self) -> Cluster:
         store = self.store
-        names = ("insight", "listings", "forecasts", "attention", "views", "process_reports")
-        parts = {name: getattr(store, name) for name in names}
+        names = ("insight", "listings", "forecasts", "attention", "views", "process_reports", "applications", "access")
+        parts = {name: getattr(store, name) for name in (*names, "restrictions")}
         known = cast(PostgresStore, SimpleNamespace(**parts, generations=self, figures=self))
         return Cluster(known, AttentionViews(known, Settings, self.clock), self.clock)
 

@@ -1,0 +1,45 @@
+"""Lists with many rows and long names fit beside the menu at 1400 pixels."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser
+
+from administration.restrictions import restrict
+from domain.restrictions import Restricted
+from tests.acceptance.server import LiveServer
+from tests.browser.conftest import new_tab
+from tests.browser.scene import OPERATOR, furnish
+from tests.browser.test_looks import CUT_LISTS, fail_some
+
+LONG = "calibration of the northern detector array, season"
+
+
+@pytest.mark.timeout(300)
+async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chromium: Browser) -> None:
+    await furnish(server)
+    await fail_some(server)
+    for number in range(14):
+        await server.submit(name=f"{LONG} {number}", jobs={"count": 3})
+    idle = await server.add_host("a-host-with-a-rather-long-name.cluster.example.org", ram_bytes=1e6)
+    await server.feed()
+    assert await idle.ask(1) == []
+    await restrict(
+        server.store, Restricted.BATCH, "3", max_jobs=0, why="wrong input", by=OPERATOR, now=server.clock.now()
+    )
+    context, tab = await new_tab(chromium, server, viewport={"width": 1400, "height": 900})
+    await tab.sign_in()
+    for name, path in {
+        "wide-batches": "/batches",
+        "wide-attention": "/batches?state=attention",
+        "wide-without-work": "/hosts?show=without_work",
+        "wide-failing": "/hosts?show=failing",
+        "wide-overview": "/",
+        "wide-paused": "/batches/3",
+        "wide-audit": "/audit",
+        "wide-host": f"/hosts/{idle.host_id}",
+    }.items():
+        await tab.open(path)
+        await tab.picture(name)
+        assert await tab.page.evaluate(CUT_LISTS) == [], path
+    await context.close()

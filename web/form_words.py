@@ -1,0 +1,62 @@
+"""Words errors for forms: by the label of the field instead of its name in the API. Pure."""
+
+from __future__ import annotations
+
+from domain.errors import InvalidInputError, MusterError
+
+LABELS = {  # field of a form or of the API -> its label in forms
+    "abort": "A ban aborts jobs in progress",
+    "batch": "Batch",
+    "count": "Jobs",
+    "deadline": "Deadline (UTC)",
+    "deadline_at": "New deadline (UTC)",
+    "delay_bound_h": "Delay bound (h)",
+    "delay_bound_s": "Delay bound",
+    "disk_bytes": "Disk",
+    "disk_mb": "Disk (MB)",
+    "fpops_est": "Size",
+    "gflop": "Size (Gflop)",
+    "max_jobs": "Jobs in progress per host",
+    "memory_bytes": "Memory",
+    "memory_mb": "Memory (MB)",
+    "output_mb": "Maximum output size (MB)",
+    "qos": "Quality of service",
+    "why": "Reason",
+}
+
+
+def label_of(field: str) -> str:
+    """Return the label of a field.
+
+    >>> label_of("jobs.fpops_est"), label_of("user_priority"), label_of("max_jobs")
+    ('Size', 'User priority', 'Jobs in progress per host')
+    """
+    name = field.rpartition(".")[2]
+    return LABELS.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
+
+
+def at_field(error: InvalidInputError) -> str:
+    """Return what is wrong with a field, to be shown below it.
+
+    >>> at_field(InvalidInputError("deadline", "a date and time", ""))
+    'required: a date and time'
+    >>> at_field(InvalidInputError("count", "a whole number from 1 to 9", "x"))
+    "expected a whole number from 1 to 9, got 'x'"
+    """
+    if error.got in ("", None):
+        return f"required: {error.expected}"
+    return f"expected {error.expected}, got {error.got!r:.100}"
+
+
+def in_form(error: MusterError) -> str:
+    """Return an error as a sentence of a page with a form.
+
+    >>> in_form(InvalidInputError("deadline", "a date and time", ""))
+    'Deadline (UTC) is required: a date and time'
+    >>> in_form(InvalidInputError("jobs.count", "a whole number from 1 to 9", 0))
+    'Jobs: expected a whole number from 1 to 9, got 0'
+    """
+    if not isinstance(error, InvalidInputError):
+        return str(error).rstrip(".")
+    joint = " is " if error.got in ("", None) else ": "
+    return f"{label_of(error.field)}{joint}{at_field(error)}"
