@@ -1,4 +1,4 @@
-"""Manages applications, plan classes and app versions, including their signed files.
+"""Manages applications, plan classes and app versions, including their signed files, and finds apps without a version.
 
 This module does not read private keys: the caller passes a signing function (administration/signing.py).
 """
@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from administration.access.trail import trail_page
 from administration.names import checked_app_name, checked_plan_class_name, checked_text
 from administration.project import Project
-from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType
+from domain.access import Act, ActChoice
+from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, VersionState
 from domain.bounds import in_bounds
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
+from domain.formatting import roughly
 from domain.settings import Settings
-from domain.units import AppId, AppVersionId
+from domain.units import AppId, AppVersionId, Instant
 from store.applications import PostgresApplications
+from store.people import PostgresAccess
 from transfer.files import content_of
 from transfer.keys import load_public_key
 from transfer.project_files import ProjectFiles
@@ -243,3 +248,60 @@ async def _signed_file(files: ProjectFiles, new: VersionDraft, source: MoreFile,
         open_name=source.open_name,
         copy_file=not main and not source.link,
     )
+
+
+ACTION = "set_app_version"  # in the audit trail
+MOST_ACTS = 200  # latest changes of versions that are read
+DONE = {VersionState.DEPRECATED: "deprecated"}  # the other states are withdrawals
+
+
+@dataclass(frozen=True, slots=True)
+class LostVersion:
+    """An app without a version for new work: its last version, None if it never had one, and the entry of the audit
+    trail about that version, None if there is none.
+    """
+
+    app: str
+    version: AppVersion | None
+    act: Act | None = None
+
+    @property
+    def link(self) -> str:
+        """Return the page of the console that offers the version again, below the console's root."""
+        return f"apps/{self.app}" + (f"/versions/{self.version.app_version_id}" if self.version else "")
+
+    @property
+    def title(self) -> str:
+        return f"{self.app} {self.version.title}" if self.version else self.app
+
+    def words(self, now: Instant) -> str:
+        """Return which version was withdrawn, by whom, when and why, as a clause."""
+        start = f"no version of {self.app} gets jobs"
+        if self.version is None:
+            return start
+        if self.act is None:
+            return f"{start}: {self.version.title} is {DONE.get(self.version.state, 'withdrawn')}"
+        why = self.act.detail.get("why")
+        done = DONE.get(self.version.state, "withdrew")
+        ago = f"{roughly(max(0.0, now - self.act.acted_at))} ago"
+        return f"{start}: {self.act.who} {done} {self.version.title} {ago}{f' ({why})' if why else ''}"
+
+
+async def lost_versions(
+    trail: PostgresAccess, catalogue: Catalogue, app_ids: Iterable[AppId]
+) -> Mapping[AppId, LostVersion]:
+    """Return those of the apps that have no version for new work."""
+    lost = [one for one in app_ids if one in catalogue.apps and not catalogue.current.get(one)]
+    if not lost:
+        return {}
+    acts = (await trail_page(trail, ActChoice(what=ACTION), before=None, limit=MOST_ACTS)).acts
+    return {app_id: _lost(app_id, catalogue, acts) for app_id in lost}
+
+
+def _lost(app_id: AppId, catalogue: Catalogue, acts: Iterable[Act]) -> LostVersion:
+    name = catalogue.apps[app_id].name
+    own = {f"app version {number}": one for number, one in catalogue.versions.items() if one.app_id == app_id}
+    act = next((one for one in acts if one.target in own and one.detail.get("state") != VersionState.OFFERED), None)
+    if act is not None:
+        return LostVersion(name, own[act.target], act)
+    return LostVersion(name, max(own.values(), key=lambda one: one.app_version_id, default=None))

@@ -9,6 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
+from administration.apps import lost_versions
 from administration.explain.batch import SentFirst, ahead_of
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
@@ -27,7 +28,6 @@ from administration.results import sees_results
 from administration.show import job_as_json
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
-from administration.withdrawn import lost_versions
 from console.charts import Chart, bar_of
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked

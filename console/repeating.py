@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, person_of
+from administration.apps import lost_versions
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from administration.withdrawn import lost_versions
 from console.batch_forms import BATCHES, instant_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS

@@ -9,6 +9,7 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from administration.access.who import present
+from administration.apps import lost_versions
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.explain.words import instance_in_words
@@ -18,7 +19,6 @@ from administration.results import Results, sees_results
 from administration.show import shown
 from administration.thresholds.in_force import lowered_gates
 from administration.unschedulable import all_refused_of, conclusion_of
-from administration.withdrawn import lost_versions
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate

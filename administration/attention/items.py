@@ -8,11 +8,11 @@ from enum import StrEnum
 from typing import Any
 
 from administration.access.who import Person
+from administration.apps import LostVersion
 from administration.explain.verdict import counted
 from administration.forecasts.words import risk_in_words
 from administration.show import shown
 from administration.unschedulable import RefusedByAll, by_batch
-from administration.withdrawn import LostVersion
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch

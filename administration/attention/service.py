@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
+from administration.apps import LostVersion, lost_versions
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
@@ -21,7 +22,6 @@ from administration.attention.items import (
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.unschedulable import RefusedByAll, by_batch, unschedulable_of
-from administration.withdrawn import LostVersion, lost_versions
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock

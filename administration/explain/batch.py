@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.awaited import Awaited, awaited_in_words, awaited_of, expected_in_words, late_in_words
-from administration.explain.dry_run import array_of, planned_slots
-from administration.explain.sample import sample_of
-from administration.explain.verdict import CallingHosts, conclusion, sample_as_json
+from administration.explain.dry_run import array_of, planned_slots, sample_of
+from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.forecasts.service import end_of
-from administration.forecasts.words import cause_in_words
+from administration.forecasts.words import cause_in_words, risk_in_words
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from domain.batches import Batch, BatchState, QoS, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.formatting import in_words
+from domain.forecasts import ForecastState
+from domain.formatting import in_words, roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
-from domain.units import BatchId, Instant, JobClassId, Seconds
+from domain.units import BatchId, HostId, Instant, JobClassId, Seconds
+from domain.views import ListedInstance
 from feeder.supply import feed_mode, going_first
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -231,3 +231,87 @@ async def _sample(
     urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
     array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
     return await sample_of(store, array, catalogue, clock, most=hosts)
+
+
+NAMED_HOSTS = 3  # hosts in a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """The instances in progress of a batch whose instances have all been sent, and the hosts that have them.
+
+    `overdue` of them are past their due dates, the first since `first_due_at`. `is_part`: more exist than were read.
+    """
+
+    instances: int
+    host_ids: tuple[HostId, ...]
+    oldest_sent_at: Instant
+    first_due_at: Instant
+    last_due_at: Instant
+    overdue: int
+    is_part: bool
+
+    @property
+    def hosts(self) -> int:
+        return len(self.host_ids)
+
+
+def awaited_of(read: Sequence[ListedInstance], in_progress: int, now: Instant) -> Awaited | None:
+    """Return what a batch with `in_progress` instances in progress waits for, from those that were read, or None."""
+    sent = [one.sent_at for one in read if one.sent_at is not None]
+    due = [one.due_at for one in read if one.due_at is not None]
+    if not sent or not due:
+        return None
+    hosts = tuple(sorted({one.host_id for one in read if one.host_id is not None}))
+    overdue, is_part = sum(at < now for at in due), len(read) < in_progress
+    return Awaited(max(len(read), in_progress), hosts, min(sent), min(due), max(due), overdue, is_part)
+
+
+def awaited_in_words(awaited: Awaited, now: Instant) -> str:
+    """Return which instances a batch waits for: how many, on which hosts, the oldest since when, and when due.
+
+    >>> one = Awaited(1, (7,), Instant(0.0), Instant(3000.0), Instant(3000.0), 1, is_part=False)
+    >>> awaited_in_words(one, Instant(3600.0))
+    'It waits for 1 instance on host 7, sent 1 h ago and overdue for 10 min.'
+    """
+    many, oldest = awaited.instances > 1, roughly(max(0.0, now - awaited.oldest_sent_at))
+    what = f"It waits for {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
+    last, late = f"due in {roughly(awaited.last_due_at - now)}", roughly(now - awaited.first_due_at)
+    if not many:
+        return f"{what}, sent {oldest} ago and {f'overdue for {late}' if awaited.overdue else last}."
+    least, longest = "at least " if awaited.is_part else "", ", the longest" if awaited.overdue > 1 else ""
+    dues = [f"{least}{awaited.overdue} overdue{longest} for {late}"] if awaited.overdue else []
+    if awaited.last_due_at >= now and not awaited.is_part:
+        dues.append(f"the last is {last}")
+    return "; ".join((f"{what}, the oldest sent {oldest} ago", *dues)) + "."
+
+
+def _hosts(awaited: Awaited) -> str:
+    if awaited.is_part or awaited.hosts > NAMED_HOSTS:
+        return f"{'at least ' if awaited.is_part else ''}{counted(awaited.hosts, 'host')}"
+    return f"host{'s' * (awaited.hosts > 1)} {', '.join(map(str, awaited.host_ids))}"
+
+
+def expected_in_words(batch: Batch, now: Instant) -> str:
+    """Return when the forecast expects the batch's end; "" without a forecast, or once its latest end has passed."""
+    about, latest = batch.completion_q50_at, batch.completion_q90_at
+    if about is None or latest is None or latest <= now:
+        return ""
+    when = f"in {roughly(about - now)}" if about > now else "at any moment"
+    return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
+
+
+def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = True) -> str:
+    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk. `able`: some host can
+    run its jobs.
+
+    >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
+    >>> late_in_words(risk, "2 instances on 1 host are overdue")
+    'It missed its deadline by 14 min: 2 instances on 1 host are overdue.'
+    >>> late_in_words({**risk, "missed": False}, "", able=False)
+    'It misses its deadline unless a host can run its jobs.'
+    """
+    if risk is None:
+        return ""
+    words = risk_in_words(risk, ForecastState.SHOWN if able else ForecastState.UNSCHEDULABLE).partition(";")[0]
+    return f"It {'is ' if able and not risk['missed'] else ''}{words}{f': {cause}' if cause else ''}."

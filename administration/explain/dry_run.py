@@ -1,22 +1,26 @@
 """Makes scheduling decisions as dry runs: with private job arrays, and a request constructed from a host's record.
 
 The host is assumed to have no other work: it requests one job for each processor that no job of this project occupies,
-and at least one job per processor type. All other properties are as it last reported.
+and at least one job per processor type. All other properties are as it last reported. A sample of hosts shows how many
+would get some work, and why the others would not.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import feeder.ports
 import feeder.service
+from administration.explain.verdict import CallingHosts, HostAnswer, calling_hosts
 from domain.apps import CPU, ProcessorType, plan_of
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.hosts import Host
+from domain.insight import Caller
 from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
@@ -26,9 +30,12 @@ from feeder.ports import WaitingWork
 from feeder.reading import ALL_SHARDS
 from feeder.service import Feeder
 from scheduler.admission import Admission, Contact, HostCase, banned, context_of, key_of, refuse_all, wants_of
-from scheduler.busy import usage_of
+from scheduler.busy import busy_at_start, usage_of
+from scheduler.choice import Chosen
 from scheduler.context import SchedulingContext
 from scheduler.held import HeldReview
+from scheduler.trace import DecisionTrace, traced
+from store.postgres import PostgresStore
 from wire.messages import CoprocRequest, SchedulerRequest
 
 
@@ -199,3 +206,66 @@ def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
     request = assumed_request(view.host, view.held, catalogue)
     refusal = refuse_all(request, catalogue.settings, paused=None, now=view.host.last_rpc_at)
     return refusal or banned(view.host, catalogue)
+
+
+SAMPLE_HOSTS = 200
+AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
+
+
+async def sample_of(
+    store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
+) -> CallingHosts:
+    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work.
+
+    Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
+    """
+    now = clock.now()
+    answers: list[HostAnswer] = []
+    callers = await store.insight.recent_callers(most)
+    groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
+    read = await read_views(store, groups[0]) if groups else []
+    for group, following in zip(groups, [*groups[1:], ()], strict=False):
+        answered, read = await asyncio.gather(
+            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
+        )
+        answers += answered
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
+
+
+async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
+    """Return the request views of these hosts, in order."""
+    return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
+
+
+def all_answers(
+    callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
+) -> list[HostAnswer]:
+    """Return what each host would get, in order. Hosts deleted since they were listed are omitted."""
+    return [
+        _answer(caller, view, array, catalogue, now)
+        for caller, view in zip(callers, views, strict=True)
+        if view.host is not None
+    ]
+
+
+def _answer(caller: Caller, view: RequestView, array: JobArray, catalogue: Catalogue, now: Instant) -> HostAnswer:
+    rate, refused = caller.calls_per_hour(now), refusal_of_all(view, catalogue)
+    if refused is not None:
+        return HostAnswer(caller.host_id, rate, 0, 0.0, (refused,))
+    context = assumed_context(view, catalogue, now=now)
+    found = traced(context, Untouched(array))
+    chosen = found.choice.chosen
+    return HostAnswer(caller.host_id, rate, len(chosen), free_s(context, chosen), () if chosen else _refusals(found))
+
+
+def _refusals(found: DecisionTrace) -> tuple[Refusal, ...]:
+    passed_over = [Refusal(code, why) for step in found.steps for code, _, why in step.passed_over]
+    return (*(one.refusal for one in found.choice.refused), *passed_over)
+
+
+def free_s(context: SchedulingContext, chosen: Sequence[Chosen]) -> Seconds:
+    """Return the seconds until the host could start the first of these jobs, after all its work; 0 without jobs."""
+    if not chosen:
+        return Seconds(0.0)
+    queue = busy_at_start(context).queue
+    return min(queue[one.version.processor_type].start_s(max(1.0, one.job_class.ncpus)) for one in chosen)

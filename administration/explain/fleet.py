@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from administration.catalogue import fresh_catalogue
 from administration.explain.batch import hold_of
-from administration.explain.dry_run import array_of
-from administration.explain.sample import AT_A_TIME, all_answers, read_views
+from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views
 from administration.explain.verdict import HostAnswer
 from administration.heartbeats import SILENT_S
 from administration.unschedulable import GroupKey, RefusedByAll, most_specific_first, refused_as_json, refused_of

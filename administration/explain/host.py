@@ -8,8 +8,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
-from administration.explain.dry_run import Untouched, assumed_context, private_feeder, refusal_of_all
-from administration.explain.sample import free_s
+from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
 from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
 from administration.show import shown
 from domain.apps import ProcessorType

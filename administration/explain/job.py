@@ -7,8 +7,7 @@ from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import SentFirst, ahead_of, hold_of
-from administration.explain.dry_run import array_of, private_feeder
-from administration.explain.sample import sample_of
+from administration.explain.dry_run import array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.show import shown
 from domain.batches import Batch

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from administration.explain.batch import explain_batch
+from administration.explain.dry_run import SAMPLE_HOSTS
 from administration.explain.host import explain_host
 from administration.explain.job import explain_instance, explain_job
-from administration.explain.sample import SAMPLE_HOSTS
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from administration.access.who import Person
+from administration.apps import LostVersion
 from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
 from administration.unschedulable import RefusedByAll
-from administration.withdrawn import LostVersion
 from domain.access import Act, Role
 from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from administration.explain.dry_run import Untouched, array_of, assumed_context, assumed_request
+from administration.explain.dry_run import Untouched, array_of, assumed_context, assumed_request, sample_of
 from domain.apps import CPU
 from domain.batches import QoS
 from domain.dispatch import RequestView
@@ -18,8 +18,10 @@ from feeder.array import JobArray
 from scheduler.context import SchedulingContext
 from scheduler.selection import choose
 from tests.builders import NOW, a_batch, a_held, a_job_class, a_ready
+from tests.stores import as_postgres
 from tests.unit.jobs.projects import HandClock
 from tests.unit.scheduler.arrays import a_catalogue, a_want, an_asking
+from tests.unit.scheduler.project import a_project
 
 
 def an_array(retries: list[int], siblings: list[int], qos: QoS = QoS.AFAP) -> JobArray:
@@ -97,3 +99,12 @@ def test_host_without_idle_processor_requests_one_job() -> None:
 
     assert request.cpu_req_instances == 0.0 and request.cpu_req_s > 0.0
     assert CPU not in {coproc.type for coproc in request.coprocs}
+
+
+async def test_sample_is_empty_before_the_first_call() -> None:
+    project = await a_project()
+    await project.submit(2)
+
+    found = await sample_of(as_postgres(project.store), project.array, project.shelf.held, project.clock)
+
+    assert (found.hosts, found.jobs) == (0, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from administration.explain.awaited import awaited_in_words, awaited_of, expected_in_words
+from administration.explain.batch import awaited_in_words, awaited_of, expected_in_words
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, JobId, later
 from domain.views import ListedInstance
