@@ -323,7 +323,7 @@ def plan_class() -> None:
 @click.option("--cpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=1.0)
 @click.option("--gpu-speed-fraction", type=click.FloatRange(min=0, min_open=True), default=0.1)
 @click.option("--needs", type=click.Choice(["docker", "virtualbox"]), default=None, help="docker also means Podman.")
-@click.option("--arguments", default="", help="Put before a job's arguments; {ncpus} is the number of CPUs it uses.")
+@click.option("--arguments", default="", help="Added after a job's arguments; {ncpus} is the number of CPUs it uses.")
 @click.option("--all-cpus", is_flag=True, help="A job uses all CPUs that the host offers, and at least --ncpus.")
 @command
 async def set_plan_class(run: Run, name: str, **given: Any) -> None:

@@ -59,8 +59,7 @@ _JOB_XML = """<job_desc>
     </task>
 </job_desc>
 """
-_DOCKERFILE = """FROM alpine:3.20
-RUN apk add --no-cache procps
+_DOCKERFILE = """FROM docker.io/library/alpine:3.20
 WORKDIR /app
 # The job's folder is mounted at /app when the container runs: no COPY is needed.
 CMD ["/bin/sh", "-c", "sh main.sh $ARGS"]

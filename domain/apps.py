@@ -97,7 +97,7 @@ class PlanClass:
     cpu_speed_fraction: float = 1.0  # of the host's benchmark, per CPU used
     gpu_speed_fraction: float = 0.1  # of the device's peak
     needs: str = ""  # docker (or Podman), virtualbox; empty = nothing
-    arguments: str = ""  # before those of the job; {ncpus} is the number of CPUs that the job uses
+    arguments: str = ""  # clients add them after those of the job; {ncpus} is the number of CPUs that the job uses
     all_cpus: bool = False  # a job uses all CPUs that the host offers, and at least `ncpus`
 
     @property
