@@ -133,7 +133,7 @@ def knob(
 
 
 def one_of(default: str, meaning: str, *names: str) -> Any:
-    """Declare a settings field that takes one of `names`. The list of names is appended to its meaning."""
+    """Declare a settings field that takes one of `names`; its meaning lists them."""
     return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
 
 

@@ -402,7 +402,9 @@ class MailSettings:
         expected="a host name or address, or nothing",
     )
     port: int = knob(587, "port of the SMTP server", low=1, high=65535)
-    tls: str = one_of("starttls", "encryption of the connection to the SMTP server", "starttls", "tls", "none")
+    tls: str = one_of(
+        "starttls", "encryption of the connection to the SMTP server: starttls, tls or none", "starttls", "tls", "none"
+    )
     user: str = knob("", "user name at the SMTP server; empty = no sign-in")
     sender: str = knob(
         "",
