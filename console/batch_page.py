@@ -363,6 +363,7 @@ class BatchPages(Pages[PageServices]):
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
+            "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"]
             and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
         }

@@ -148,10 +148,18 @@ class DeadlineSettings:
         0.5, "minimum percentile for tight deadlines of AFAP batches (decisions 36, 50)", low=0, high=1
     )
     p_late: float = knob(
-        0.5, "minimum percentile when the host would finish close to C(B) (decision 50)", low=0, high=1
+        0.5,
+        "minimum percentile when the host would finish close to C(B), the batch's completion target (decision 50)",
+        low=0,
+        high=1,
     )
     p_retry: float = knob(0.5, "minimum percentile for a retry (decision 50)", low=0, high=1)
-    p_tight: float = knob(0.9, "minimum percentile when the host would finish after C(B) (decision 50)", low=0, high=1)
+    p_tight: float = knob(
+        0.9,
+        "minimum percentile when the host would finish after C(B), the batch's completion target (decision 50)",
+        low=0,
+        high=1,
+    )
     min_slack_s: Seconds = knob(
         Seconds(3600.0), "minimum slack between estimated runtime and due date (decision 50)", low=0
     )

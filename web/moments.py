@@ -111,12 +111,15 @@ def rate(value: float | None) -> str:
 
 
 def percent(fraction: float | None, digits: int = 0) -> str:
-    """Format a fraction as a percentage.
+    """Format a fraction as a percentage. Only a whole is 100 %.
 
-    >>> percent(0.256), percent(0.0049, 1), percent(None)
-    ('26 %', '0.5 %', '–')
+    >>> percent(0.256), percent(0.0049, 1), percent(None), percent(0.999), percent(0.9999, 1)
+    ('26 %', '0.5 %', '–', '99 %', '99.9 %')
     """
-    return DASH if fraction is None else f"{100.0 * fraction:.{digits}f} %"
+    if fraction is None:
+        return DASH
+    most = 100.0 - 10.0**-digits
+    return f"{min(100.0 * fraction, most) if fraction < 1.0 else 100.0 * fraction:.{digits}f} %"
 
 
 def quantity(value: float | None, unit: str) -> str:

@@ -301,7 +301,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
         await server.feed()
         assert await host.ask(1) == []
-        for place in ("/batches/1", "/batches/1/retry"):
+        for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):
             _, page = await grace.get(place)
             assert missing(page, "it crashes") == [] and f'href="/console{path}"' in page, place
         assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422
