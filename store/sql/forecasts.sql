@@ -486,7 +486,7 @@ FROM (
         ORDER BY found.job_id
         LIMIT 1
     ) AS one
-    WHERE batch.batch_id = $1 AND one.state IN ('valid', 'failed')
+    WHERE batch.batch_id = $1 AND one.state <> 'cancelled'
 ) AS chosen
 ORDER BY chosen.ended_at;
 
