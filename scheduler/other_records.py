@@ -64,11 +64,11 @@ class OtherRecords:
         self._errors = frozenset([one.instance_id for one in reports if not self._is_success(one)])
         return tuple(found)
 
-    def to_repeat(self, left_out: frozenset[InstanceId]) -> frozenset[InstanceId]:
-        """Return the instances whose reports were not written and must be repeated. An error is not repeated: the
-        client of the record in use goes on with the job.
+    def to_repeat(self, left_out: frozenset[InstanceId], moved: frozenset[InstanceId]) -> frozenset[InstanceId]:
+        """Return the instances whose reports were not written and must be repeated. An error is not, unless its
+        instance moved: the client of the record in use goes on with the job.
         """
-        return left_out - self._errors if self._errors else left_out
+        return left_out - (self._errors - moved) if self._errors else left_out
 
     def take_over(self, reports: Sequence[Report], review: HeldReview) -> tuple[TakeOver, ...]:
         """Return the instances that move to the host: one per job, preferably one that is reported as a success.
@@ -96,5 +96,8 @@ class OtherRecords:
 
 
 def _moved_to(host_id: HostId, report: Report) -> Report:
+    """Return the report as the host's. The sample of an earlier time-out stays with the record that had it."""
     event = report.hav_event
-    return replace(report, host_id=host_id, hav_event=None if event is None else replace(event, host_id=host_id))
+    if event is not None:
+        event = replace(event, host_id=host_id, replaces=None, replaces_at=None)
+    return replace(report, host_id=host_id, hav_event=event, turnaround_sample=None)

@@ -131,7 +131,7 @@ class RequestService:
         self._note(contact, admission.case, admission.host.host_id, given, resent=len(lost), reports=len(taken.reports))
         review = others.taken_over(review, given.moved)
         work = self._elements.work_of((*given.jobs, *lost), contact.catalogue)
-        acks = taken.acks_without(others.to_repeat(given.left_out))
+        acks = taken.acks_without(others.to_repeat(given.left_out, given.moved))
         answer = reply.Answer(
             admission,
             acks,

@@ -215,6 +215,13 @@ def _outcome(
         fates[one.instance_id] = AssignmentFate(row["fate"])
         if row["fate"] == AssignmentFate.SENT:
             sent[one.instance_id] = rows.sent_job(row)
-    left_out = frozenset([report.instance_id for report in write.reports if report.instance_id not in reported])
+    host_id = write.host.host_id
+    left_out = frozenset(
+        [
+            report.instance_id
+            for report in write.reports
+            if report.instance_id not in reported or group.reports[report.instance_id][1] != host_id
+        ]
+    )
     moved = [one.instance_id for one in write.take_over if written.moved.get(one.instance_id) == write.host.host_id]
     return WriteOutcome(fates, sent, left_out, frozenset(moved))

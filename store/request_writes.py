@@ -116,7 +116,7 @@ async def _write(
     counts_sent: bool = True,
 ) -> dict[InstanceId, asyncpg.Record]:
     reports = [
-        replace(report, host_id=host_id) if moved.get(instance_id) == host_id else report
+        replace(report, host_id=host_id, turnaround_sample=None) if moved.get(instance_id) == host_id else report
         for instance_id, (report, host_id) in group.reports.items()
     ]
     found = await connection.fetch(

@@ -186,7 +186,7 @@ class MemoryLedger:
         row.exit_status = report.exit_status
         row.reason = report.reason
         row.stderr = report.stderr or row.stderr
-        if report.turnaround_sample is not None:
+        if report.turnaround_sample is not None and report.host_id == host_id:  # else it is of the record it moved from
             row.turnaround_sample = report.turnaround_sample
         return True
 

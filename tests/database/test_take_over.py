@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import asyncpg
 
 from domain.dispatch import RequestWrites, TakeOver
+from domain.jobs import InstanceState
+from domain.settings import SchedulerSettings
+from store.ledger import write_many
 from store.postgres import PostgresStore
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, read
 
@@ -57,3 +61,25 @@ async def test_report_waits_for_the_take_over(store: PostgresStore) -> None:
 
     assert waited
     assert (await ours).left_out == {sent.instance_id}
+
+
+async def test_reports_of_two_records_in_a_group_count_once(store: PostgresStore) -> None:
+    """The second is not acknowledged: it was not written."""
+    old = await a_registered_host(store)
+    same = {"volunteer_id": old.volunteer_id, "host_cpid": old.host.host_cpid}
+    unused = await a_registered_host(store, account_key=old.account_key, **same)
+    batch = await a_submitted_batch(store, jobs=1)
+    sent = await a_sent_instance(store, batch.batch_id, unused)
+    error = replace(a_report(sent, to_state=InstanceState.FAILED), host_id=old.host_id)
+    claim = TakeOver(sent.instance_id, unused.host_id)
+    node = await asyncpg.connect(store.ledger.writes.dsn)
+
+    first, second = await write_many(
+        node,
+        [RequestWrites(old.host, (error,), take_over=(claim,)), RequestWrites(unused.host, (a_report(sent),))],
+        SchedulerSettings(),
+    )
+    await node.close()
+
+    assert (first.moved, first.left_out) == ({sent.instance_id}, frozenset())
+    assert second.left_out == {sent.instance_id}
