@@ -169,7 +169,7 @@ SELECT job_id, serial FROM job_todo WHERE job_id = ANY($1::bigint[]) ORDER BY jo
 --   is not written. The marks are locked.
 -- Arguments: $1 job_ids.
 -- Result: none.
-UPDATE job_todo SET serial = nextval('job_todo_serial') WHERE job_id = ANY($1::bigint[]);
+UPDATE job_todo SET serial = nextval('job_todo_serial'), not_before = 0 WHERE job_id = ANY($1::bigint[]);
 
 
 -- name: settle_jobs

@@ -156,8 +156,9 @@ async def test_a_report_after_reading_makes_the_settlement_stale(store: Store) -
 
 
 async def test_a_copy_after_reading_makes_the_settlement_stale(store: Store) -> None:
-    """Otherwise the job would end with an unsent instance."""
+    """Otherwise the job would end with an unsent instance. A comparison that is stale now does not delay the next."""
     facts = await a_reported_job(store, await a_registered_host(store))
+    assert await store.unsettled.begin_comparisons([facts.job_id], now=NOW) == {facts.job_id: 1}
     copy = ExtraCopy(facts.job_id, len(facts.instances), 0, 1, because="late")
     assert await store.tails.add_copies([copy], now=NOW) == 1
 
