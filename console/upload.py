@@ -38,6 +38,7 @@ MOST_BATCH_BYTES = 400_000  # it is sent again with the second form
 MOST_SENT_BYTES = MOST_FORM_BYTES - 5000  # the second form has further fields
 MOST_TEXT_BYTES = 20_000
 MOST_PARTS = 200
+MOST_SUFFIX = 20  # characters
 KINDS = {"batch": (".toml", ".json"), "table": (".csv", ".jsonl"), "inputs": ()}  # file fields: their endings
 Table = Mapping[str, Any]  # Any: content of a user's file
 
@@ -221,7 +222,7 @@ async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> No
                 file = Path(PureWindowsPath(part.filename).name)  # without folders, of either kind
                 file = file.with_suffix(file.suffix.lower())
                 wrong = wrong or _wrong_ending(name, file)
-                path = folder / f"{number}{file.suffix}"
+                path = folder / (str(number) if wrong else f"{number}{file.suffix[:MOST_SUFFIX]}")
                 most = min(left, MOST_BATCH_BYTES) if name == "batch" else left
                 left -= await _write(part, path, name, most)
                 uploaded.files.setdefault(name, []).append((file.name, path))

@@ -486,7 +486,7 @@ FROM (
         ORDER BY found.job_id
         LIMIT 1
     ) AS one
-    WHERE batch.batch_id = $1 AND one.state <> 'cancelled'
+    WHERE batch.batch_id = $1 AND one.state <> 'cancelled' AND one.ended_at IS NOT NULL  -- open ones while an abort is written
 ) AS chosen
 ORDER BY chosen.ended_at;
 
