@@ -59,10 +59,12 @@ class OtherRecords:
 
     def errors_of_host(self, reports: Sequence[Report]) -> tuple[Report, ...]:
         """Return the reports, the errors among those of other records as the host's: written only if they move."""
+        if not self._moving:
+            return tuple(reports)
+        ours = [one for one in reports if one.instance_id in self._moving]
+        self._errors = frozenset([one.instance_id for one in ours if one.to_state is not InstanceState.REPORTED])
         host_id = self._admission.host.host_id
-        found = [one if self._is_success(one) else _moved_to(host_id, one) for one in reports]
-        self._errors = frozenset([one.instance_id for one in reports if not self._is_success(one)])
-        return tuple(found)
+        return tuple([_moved_to(host_id, one) if one.instance_id in self._errors else one for one in reports])
 
     def to_repeat(self, left_out: frozenset[InstanceId], moved: frozenset[InstanceId]) -> frozenset[InstanceId]:
         """Return the instances whose reports were not written and must be repeated. An error is not, unless its
@@ -90,9 +92,6 @@ class OtherRecords:
             return review
         log.info("instances taken over", host_id=self._admission.host.host_id, instances=len(moved))
         return review.moved(moved)
-
-    def _is_success(self, report: Report) -> bool:
-        return report.to_state is InstanceState.REPORTED or report.instance_id not in self._moving
 
 
 def _moved_to(host_id: HostId, report: Report) -> Report:
