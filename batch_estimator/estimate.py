@@ -16,7 +16,7 @@ from batch_estimator.fit import Fit, fitted, outstanding_of
 from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, answered_by, merged, open_slots, prospects
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
-from batch_estimator.sending import SendingRate, sending_of
+from batch_estimator.sending import SendingRate, is_waiting, sending_of
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
@@ -26,7 +26,7 @@ from domain.units import HostId, Instant, Seconds
 
 MOST_HOSTS = 5
 STATES = {
-    HoldKind.OVERDUE: "overdue",
+    HoldKind.OVERDUE: "slower than usual there",
     HoldKind.QUORUM: "to agree with an existing result",
     HoldKind.IN_PROGRESS: "in progress",
 }
@@ -55,7 +55,7 @@ def holds_of(
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
-    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is overdue
+    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is slower than usual there
     in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is in progress
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
@@ -254,6 +254,7 @@ def _terms(
         retries_expected=_retries_expected(work, rules),
         median_turnaround_s=Seconds(_turnaround_s(fit)),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
+        assumed_rate=is_waiting(snapshot),
     )
 
 
