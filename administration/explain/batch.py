@@ -12,14 +12,14 @@ from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words, risk_in_words
+from administration.ordering.places import ahead_of, position, sent_first
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from domain.batches import Batch, BatchState, QoS, complete_at
+from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.formatting import in_words, roughly
-from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
@@ -27,7 +27,7 @@ from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, Instant, JobClassId, Seconds
 from domain.views import ListedInstance
-from feeder.supply import feed_mode, going_first
+from feeder.supply import feed_mode
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -76,7 +76,6 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
         yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
-MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
@@ -96,18 +95,21 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         _awaited(store, batch, clock),
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, (ahead, first), records = await asyncio.gather(
+    urgent = await sent_first(store, catalogue, clock.now())
+    sample, slots, app_name, ahead, records, places = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        ahead_of(store, batch, catalogue, clock.now()),
+        ahead_of(store, batch, urgent),
         store.ordering_rules.breakdowns([batch_id]),
+        store.ordering_rules.places([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
-    now, due = clock.now(), complete_at(batch, bound_s)
+    now, due, first = clock.now(), complete_at(batch, bound_s), urgent.get(batch_id)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
     if sample is None:
         verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
@@ -136,8 +138,8 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
             sent_first=None if first is None else first.because,
-            first_place=None if first is None else first.place,
-            first_of=None if first is None else first.of,
+            place=None if at is None else at.place,
+            of=None if at is None else at.of,
         ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
@@ -167,47 +169,6 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
         return None
     read = await store.listings.instances(batch.batch_id, (InstanceState.IN_PROGRESS,), after=None, limit=MOST_AWAITED)
     return awaited_of(read, batch.counts.in_progress, clock.now())
-
-
-@dataclass(frozen=True, slots=True)
-class SentFirst:
-    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches.
-
-    `ahead` is the work of those that come before it.
-    """
-
-    because: str
-    place: int
-    of: int
-    ahead: WorkAhead
-
-
-async def sent_first(
-    store: PostgresStore, batches: Sequence[Batch], catalogue: Catalogue, now: Instant
-) -> Mapping[BatchId, SentFirst]:
-    """Return which batches most requests take before the order now, if one of `batches` may be among them.
-
-    Blocked and paused batches, and those without unsent instances, are not.
-    """
-    found: dict[BatchId, SentFirst] = {}
-    if going_first([one for one in batches if one.counts.unsent], catalogue, now):
-        ready, unsent = await store.waiting.ready_batches(MOST_AHEAD), 0
-        urgent = going_first(ready, catalogue, now)
-        for batch in (one for one in ready if one.batch_id in urgent):
-            because = "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
-            found[batch.batch_id] = SentFirst(because, len(found) + 1, len(urgent), WorkAhead(len(found), unsent))
-            unsent += batch.counts.unsent
-    return found
-
-
-async def ahead_of(
-    store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant
-) -> tuple[WorkAhead, SentFirst | None]:
-    """Return the work before a batch, and whether most requests take it before the order. In that case it waits only
-    for batches that are ahead and taken before the order, too.
-    """
-    first = (await sent_first(store, [batch], catalogue, now)).get(batch.batch_id)
-    return (await store.insight.work_ahead(batch.batch_id) if first is None else first.ahead), first
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:

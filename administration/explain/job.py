@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import SentFirst, ahead_of, hold_of
+from administration.explain.batch import hold_of
 from administration.explain.dry_run import array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
+from administration.ordering.places import Urgent, ahead_of, sent_first
 from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -34,16 +35,17 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await ahead_of(store, batch, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, ahead, hosts=hosts)
+    first = await sent_first(store, catalogue, clock.now())
+    ahead = await ahead_of(store, batch, first)
+    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, first, ahead, hosts=hosts)
     return shown(
         shapes.JobExplained,
         job,
         verdict=_verdict(job, waiting),
         computed_at=clock.now(),
         hold=hold_of(batch, catalogue),
-        batches_ahead=ahead[0].batches,
-        unsent_ahead=ahead[0].unsent,
+        batches_ahead=ahead.batches,
+        unsent_ahead=ahead.unsent,
         waiting=waiting,
     )
 
@@ -66,7 +68,8 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
-    ahead: tuple[WorkAhead, SentFirst | None],
+    urgent: Urgent,
+    ahead: WorkAhead,
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -76,7 +79,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
-    blocked, (before, first) = hold_of(batch, catalogue), ahead
+    blocked, first = hold_of(batch, catalogue), urgent.get(batch.batch_id)
     because = None if first is None else first.because
     return [
         _waiting(
@@ -86,7 +89,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, before, blocked=blocked, sent_first=because),
+            GONE if sample is None else conclusion(sample, ahead, blocked=blocked, sent_first=because),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]
@@ -168,8 +171,9 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await ahead_of(store, batch, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, [row], batch, catalogue, ahead, hosts=hosts)
+    first = await sent_first(store, catalogue, clock.now())
+    ahead = await ahead_of(store, batch, first)
+    waiting = await waiting_of(store, clock, [row], batch, catalogue, first, ahead, hosts=hosts)
     now = clock.now()
     return shown(
         shapes.InstanceExplained,
