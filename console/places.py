@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from administration.explain.batch import SentFirst
 from administration.ordering.priorities import breakdown_of
-from domain.batches import Batch
+from domain.batches import Batch, BatchCounts
 from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
@@ -179,6 +179,21 @@ def turn(at: PlaceInOrder | None, first: SentFirst | None, ahead: WorkAhead | No
         before = f"{plural(first.ahead.unsent, 'unsent instance')} of such batches ahead"
         return f"sent first, {number(first.place)} of {number(first.of)}", f"{words}; {before}"
     return place, "" if ahead is None else f"{plural(ahead.unsent, 'unsent instance')} ahead"
+
+
+def turn_of(
+    standing: PlaceShown, counts: BatchCounts, first: SentFirst | None, ahead: WorkAhead | None
+) -> tuple[str, str]:
+    """Say when a batch is sent, as `turn` does, unless it has no place yet or nothing to send.
+
+    >>> turn_of(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None, None)[0]
+    'not ordered yet'
+    """
+    if standing.at is not None and standing.breakdown is None:
+        return "not ordered yet", ""
+    if standing.at is not None and counts.jobs_open and not counts.unsent and not counts.in_progress:
+        return "nothing to send", "the open jobs wait for validation, or for new instances"
+    return turn(standing.at, first, ahead, counts.unsent)
 
 
 def tier_of(tier: int) -> str:

@@ -342,7 +342,7 @@ BY_KEY = {  # query -> the indexes it must use
     "thin_ended_forecasts": {"forecast_pkey"},
     "drop_forecast_terms": {"forecast_pkey"},
     "forecast_scores": {"forecast_score_by_app"},
-    "last_forecasts": {"forecast_pkey"},
+    "last_forecasts": {"batch_forecast_pkey", "forecast_pkey"},
     "list_forecasts": {"forecast_pkey"},
     "forecast_curve": {"forecast_pkey"},
     "job_ends": {"batch_pkey", "job_by_batch", "finished_job_2027_01_batch_id_job_id_idx"},
