@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit, present
+from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.hosts import (
@@ -181,7 +182,7 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        "Errors, invalid results and timeouts in the last week; the highest share since the host joined comes first.",
+        "Failures in the last week, the highest share since the host joined first; Needs attention lists those marked.",
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
@@ -272,6 +273,9 @@ class HostListPage(Pages[PageServices]):
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
+            "worst": {one.host_id: one for one in await failing_hosts(self._services.store, self._services.clock.now())}
+            if asked.kind is HostKind.FAILING
+            else {},
             "asked": asked,
             "kind": asked.kind.value,
             "selected": asked.kind in SELECTED,

@@ -268,8 +268,8 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             batch is not None and batch.deadline_at is not None,
             _of_waiting(batch_id, facts),
             f"batches/{batch_id}",
-            f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
+            f"no host has taken any of {one.waiting} instances for {roughly(max(0.0, facts.now - one.since_at))}; "
+            f"now none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
             [Remedy("see which value would help", f"batches/{batch_id}/why"), *_for_unschedulable(one, lost)],
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
@@ -313,7 +313,7 @@ def _version(one: FailingVersion) -> Item:
         f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
         f"{one.failures} failures in all",
         [
-            Remedy("read the errors of these hosts", "hosts?show=failing"),
+            Remedy("see the failing hosts, with links to their errors", "hosts?show=failing"),
             Remedy(
                 "withdraw the version",
                 f"apps/{one.app}/versions/{one.app_version_id}",
@@ -336,6 +336,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         return
     named = ", ".join(map(_rated, hosts[:NAMED_HOSTS])) + (", …" if len(hosts) > NAMED_HOSTS else "")
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
+    worst = hosts[0].host_id
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
@@ -343,8 +344,8 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed",
         [
-            Remedy("read the errors of these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {hosts[0].host_id}, the worst", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
+            Remedy(f"read the errors of host {worst}, the worst", f"hosts/{worst}?state=failed#h-sent"),
+            Remedy(f"ban host {worst}", f"hosts/{worst}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,
