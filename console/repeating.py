@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit_owner, person_of
+from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of
 from administration.apps import lost_versions
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
@@ -52,10 +52,12 @@ class RepeatingPages(Pages[PageServices]):
         try:
             values = await self._values(batch, person, fields)
             if fields.get("what") == "preview":
-                forecast = await self._batches.preview(values, copy_of=batch.batch_id)
+                forecast = await self._batches.preview(values, copy_of=batch.batch_id, by_operator=is_operator(request))
                 return await self._form(request, batch, fields, None, forecast)
             key = key_of(person, fields, f"clone {batch.batch_id}")
-            done, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch.batch_id)
+            done, is_new = await self._batches.submit_and_preview(
+                values, key=key, copy_of=batch.batch_id, by_operator=is_operator(request)
+            )
         except NotAllowedError:
             raise
         except MusterError as error:
@@ -85,9 +87,8 @@ class RepeatingPages(Pages[PageServices]):
         forecast: Mapping[str, object] | None,
     ) -> RenderedPage:
         store, settings = self._services.store, self._services.catalogue.settings
-        person = person_of(request)
-        operator = person is not None and person.may(Role.OPERATOR)
-        choices = await choices_of(store, batch, settings.ordering, by_operator=False)
+        operator = is_operator(request)
+        choices = await choices_of(store, batch, settings.ordering, by_operator=operator)
         expedites = Permission.EXPEDITE.value not in choices.missing
         values: dict[str, object] = {
             "batch": batch,
