@@ -191,7 +191,8 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
         away = f"at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
         return f"no end is shown: {away}; check which hosts can run its jobs"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
-        return f"a job has used {most_spent_fraction:.0%} of its spare instances: more than half"
+        spent = f"{most_spent_fraction:.0%} of its spare instances: more than half"
+        return f"a job has used {spent}; read the errors of the batch"
     return None
 
 

@@ -282,12 +282,12 @@ class BatchPages(Pages[PageServices]):
         standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
-        never = shown["forecast_state"] == ForecastState.NOT_YET
-        last = shown["forecasts"][-1] if shown["forecasts"] and not never else None
+        unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
+        last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         person = person_of(request)
         estimator = self._settings.estimator
         lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
-        risk = shown["at_risk"] if paused is None or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
+        risk = shown["at_risk"] if not halted or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
@@ -298,7 +298,7 @@ class BatchPages(Pages[PageServices]):
             "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
-            "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
+            "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": f"No end is forecast: {halted}."
             if halted and batch.ended_at is None
