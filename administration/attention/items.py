@@ -344,7 +344,8 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed",
         [
-            Remedy(f"read the errors of host {worst}, the worst", f"hosts/{worst}?state=failed#h-sent"),
+            Remedy(f"read the results of host {worst}, the worst, with their errors", f"hosts/{worst}#h-sent"),
+            Remedy("see these hosts", "hosts?show=failing"),
             Remedy(f"ban host {worst}", f"hosts/{worst}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},

@@ -59,6 +59,31 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
 
 
+async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 12, "max_errors": 1, "max_instances": 1})
+    for _ in range(5):
+        for task in await host.ask(2):
+            host.end(task, 3, 195)
+        await host.call()
+        await server.forward(60.0)
+
+    async def failing() -> list[str]:
+        items = (await server.create("GET", "/attention"))["items"]
+        return [one["remedy"] for one in items if one["kind"] == "failing_hosts"]
+
+    [remedy] = await failing()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/hosts?show=failing")
+        await server.create("PUT", f"/restrictions/host/{host.host_id}", json={"why": "errors"})
+        _, after = await grace.get("/hosts?show=failing")
+
+    assert f"host {host.host_id}" in remedy and await failing() == []
+    assert ("10 of 10" in page, "10 of 10" in after) == (True, False)
+
+
 async def test_every_page_says_that_the_project_is_paused(server: LiveServer) -> None:
     await add_operator(server)
     await add_person(server, "vera", Role.VIEWER)
