@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from math import inf
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from aiohttp import web
@@ -19,12 +19,14 @@ from administration.names import checked_text
 from administration.ordering.history import day_of
 from domain.access import ActChoice, Role
 from domain.errors import InvalidInputError
+from domain.host_lists import HostChoice
+from domain.hosts import host_in_words
 from domain.restrictions import Restricted
-from domain.units import BatchId, Instant
+from domain.units import BatchId, HostId, Instant
 from domain.views import BatchChoice, BatchSort
 from web.csv_export import Row, is_csv, send_csv
-from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
-from web.moments import stamp
+from web.handlers import LARGEST_ID, LARGEST_INT, Pages, PageServices, get, whole_number
+from web.moments import clock, stamp
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
@@ -34,7 +36,8 @@ FILTERS = ("who", "what", "subject", "first_day", "last_day")
 BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
 VERSION = "app version "
-MOST_NAMED = 50  # latest batches whose names contain the subject
+SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
+MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
 ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
 
 
@@ -63,13 +66,17 @@ def address_of(subject: str) -> str:
     """Return the address of the page about a subject, "" if there is none.
 
     >>> address_of("batch 7"), address_of("setting deadline.p_tight"), address_of("person a b"), address_of("app x")
-    ('batches/7', 'settings/deadline.p_tight', 'people/person?name=a+b', '')
+    ('batches/7', 'settings/deadline.p_tight', 'people/person?name=a+b', 'apps/x')
+    >>> address_of("queue bonus")
+    ''
     """
     kind, _, name = subject.partition(" ")
     if kind in BY_ID and name.isascii() and name.isdigit():
         return f"{BY_ID[kind]}/{name}"
     if kind == "setting" and name.replace(".", "").replace("_", "").isalnum():
         return f"settings/{name}"
+    if kind == "app" and name:
+        return f"apps/{quote(name, safe='')}"
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
@@ -89,9 +96,15 @@ def action_of(what: str, target: str = "", detail: Mapping[str, object] | None =
     return "pause" if is_work else "limit" if detail.get("max_jobs") else "ban"
 
 
-def is_batch(subject: str) -> bool:
-    """Return whether a subject is a batch."""
-    return re.fullmatch(r"batch [0-9]{1,18}", subject) is not None
+def numbers_of(kind: str, subjects: Iterable[str]) -> list[int]:
+    """Return the numbers of the subjects of a kind that the database may have.
+
+    >>> numbers_of("host", ["host 7", "batch 8", "host x", "host 99999999999"])
+    [7]
+    """
+    found = (SUBJECT.fullmatch(one) for one in subjects)
+    most = LARGEST_INT if kind == "host" else LARGEST_ID
+    return sorted(number for one in found if one and one[1] == kind and (number := int(one[2])) <= most)
 
 
 def written(value: object, name: str = "") -> str:
@@ -119,7 +132,7 @@ def written(value: object, name: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordedValue:
-    """A recorded value; `old` is the former one, None if it was not recorded."""
+    """A recorded value; `old` is the former one, None if it is the same or was not recorded."""
 
     name: str
     new: str
@@ -133,6 +146,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='level', new='expedite', old='normal')]
     >>> values_of({"values": {"p_tight": 0.8}, "was": {"p_tight": 0.9}, "why": "late"})
     [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
+    >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
+    [RecordedValue(name='shares', new='2', old=None)]
     >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
     [RecordedValue(name='deadline_at', new='2027-01-15 08:00:00 UTC', old=None)]
     """
@@ -143,7 +158,7 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     if "max_jobs" in detail:  # a ban, limit or pause, which the action says
         hidden |= {name for name in ("max_jobs", "abort") if not detail.get(name)}
     return [
-        RecordedValue(name, written(value, name), written(old[name], name) if name in old else None)
+        RecordedValue(name, written(value, name), written(old[name], name) if old.get(name, value) != value else None)
         for name, value in new.items()
         if name not in hidden
     ]
@@ -163,20 +178,18 @@ class AuditPage(Pages[PageServices]):
             return await send_csv(request, "audit", CSV_COLUMNS, self._rounds(choice))
         after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
         found = await trail_page(store, choice, before=after, limit=PER_PAGE)
-        batches = [BatchId(int(one[6:])) for act in found.acts for one in act.target.split(", ") if is_batch(one)]
+        subjects = {one for act in found.acts for one in act.target.split(", ")}
         actions = await store.latest_actions(RECENT)
         values: dict[str, object] = {
             "acts": found.acts,
             "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
-            "names": {
-                **{f"batch {one}": name for one, name in (await self._names(batches)).items() if name},
-                **self._versions,
-            },
+            "label_of": await self._labels(subjects),
             "action_of": action_of,
             "query": kept,
+            "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
-            "address_of": self._address_of,
+            "address_of": self._addresses(),
             "values_of": values_of,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
@@ -194,23 +207,40 @@ class AuditPage(Pages[PageServices]):
             if one.app_id in catalogue.apps
         }
 
-    def _address_of(self, subject: str) -> str:
-        name = self._versions.get(subject)
-        if name is None:
-            return address_of(subject)
-        return f"apps/{name.partition(' ')[0]}/versions/{subject.removeprefix(VERSION)}"
+    def _addresses(self) -> Callable[[str], str]:
+        """Return the function that gives the address of a subject, for app versions, too."""
+        versions = self._versions
+
+        def address(subject: str) -> str:
+            if (name := versions.get(subject)) is None:
+                return address_of(subject)
+            return f"apps/{name.partition(' ')[0]}/versions/{subject.removeprefix(VERSION)}"
+
+        return address
+
+    async def _labels(self, subjects: Collection[str]) -> Callable[[str], str]:
+        """Return the function that gives a subject with its name. Names are read at once."""
+        store = self._services.store
+        batches = [BatchId(number) for number in numbers_of("batch", subjects)]
+        hosts = await self._services.host_names(HostId(number) for number in numbers_of("host", subjects))
+        names = {f"batch {one}": name for one, name in (await store.listings.names(batches)).items() if name}
+        named = {one: f"{one} {name}" for one, name in {**names, **self._versions}.items()}
+        named |= {f"host {one}": f"host {host_in_words(one, name)}" for one, name in hosts.items()}
+        return lambda subject: named.get(subject, subject)
 
     async def _named(self, text: str) -> tuple[str, ...]:
-        """Return the subjects whose shown name contains a text: the latest batches, and app versions."""
-        if not text or is_batch(text):
+        """Return the subjects whose shown name contains a text: the latest batches and hosts, and app versions."""
+        if not text or SUBJECT.fullmatch(text):
             return ()
         choice, store = BatchChoice(text=text), self._services.store
         batches, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
+        hosts = (await store.host_lists.hosts(HostChoice(text=text), after=None, limit=MOST_NAMED)).hosts
         versions = [one for one, name in self._versions.items() if text.lower() in name.lower()]
-        return (*(f"batch {one.batch.batch_id}" for one in batches), *versions)
-
-    async def _names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
-        return await self._services.store.listings.names(batch_ids) if batch_ids else {}
+        return (
+            *(f"batch {one.batch.batch_id}" for one in batches),
+            *(f"host {one.host.host_id}" for one in hosts if text.lower() in one.host.domain_name.lower()),
+            *versions,
+        )
 
     async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:
         """Yield all chosen entries for the CSV file, newest first."""

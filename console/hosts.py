@@ -29,7 +29,7 @@ from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
-from domain.hosts import HostAppVersion
+from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.refusals import RefusalCode
@@ -134,7 +134,9 @@ class HostPages(Pages[PageServices]):
             "calls_per_hour": caller.calls_per_hour(now),
             "availability": host.cpu_availability_fraction,
         }
-        return RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
+        return RenderedPage(
+            "host.html", f"Host {host_in_words(host_id, host.domain_name)}", "hosts", (Crumb("hosts", "Hosts"),), values
+        )
 
     @post("/hosts/{id}/labels", "host_labels", form="host", edits=True)
     async def set_labels(self, request: web.Request) -> web.Response:
