@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from math import inf
@@ -35,7 +35,6 @@ CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detai
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
 BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
-VERSION = "app version "
 SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
 ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
@@ -179,17 +178,19 @@ class AuditPage(Pages[PageServices]):
         after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
         found = await trail_page(store, choice, before=after, limit=PER_PAGE)
         subjects = {one for act in found.acts for one in act.target.split(", ")}
+        known = self._known()
+        labels = {one: f"{one} {name}" for one, (name, _) in known.items()} | await self._labels(subjects)
         actions = await store.latest_actions(RECENT)
         values: dict[str, object] = {
             "acts": found.acts,
             "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
-            "label_of": await self._labels(subjects),
+            "label_of": lambda subject: labels.get(subject, subject),
             "action_of": action_of,
             "query": kept,
             "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
-            "address_of": self._addresses(),
+            "address_of": lambda subject: known[subject][1] if subject in known else address_of(subject),
             "values_of": values_of,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
@@ -197,49 +198,37 @@ class AuditPage(Pages[PageServices]):
         }
         return RenderedPage("audit.html", "Audit trail", "audit", values=values)
 
-    @property
-    def _versions(self) -> Mapping[str, str]:
-        """Return the names of app versions by subject."""
-        catalogue = self._services.catalogue
-        return {
-            f"{VERSION}{number}": f"{catalogue.apps[one.app_id].name} {one.title}"
-            for number, one in catalogue.versions.items()
-            if one.app_id in catalogue.apps
-        }
+    def _known(self) -> Mapping[str, tuple[str, str]]:
+        """Return the names and addresses of apps and app versions by subject."""
+        apps, versions = self._services.catalogue.apps, self._services.catalogue.versions
+        found = {f"app {app_id}": (app.name, address_of(f"app {app.name}")) for app_id, app in apps.items()}
+        for number, one in versions.items():
+            if one.app_id in apps:
+                name, address = found[f"app {one.app_id}"]
+                found[f"app version {number}"] = (f"{name} {one.title}", f"{address}/versions/{number}")
+        return found
 
-    def _addresses(self) -> Callable[[str], str]:
-        """Return the function that gives the address of a subject, for app versions, too."""
-        versions = self._versions
-
-        def address(subject: str) -> str:
-            if (name := versions.get(subject)) is None:
-                return address_of(subject)
-            return f"apps/{name.partition(' ')[0]}/versions/{subject.removeprefix(VERSION)}"
-
-        return address
-
-    async def _labels(self, subjects: Collection[str]) -> Callable[[str], str]:
-        """Return the function that gives a subject with its name. Names are read at once."""
+    async def _labels(self, subjects: Collection[str]) -> Mapping[str, str]:
+        """Return the subjects of batches and hosts with their names, which are read at once."""
         store = self._services.store
         batches = [BatchId(number) for number in numbers_of("batch", subjects)]
         hosts = await self._services.host_names(HostId(number) for number in numbers_of("host", subjects))
-        names = {f"batch {one}": name for one, name in (await store.listings.names(batches)).items() if name}
-        named = {one: f"{one} {name}" for one, name in {**names, **self._versions}.items()}
-        named |= {f"host {one}": f"host {host_in_words(one, name)}" for one, name in hosts.items()}
-        return lambda subject: named.get(subject, subject)
+        names = await store.listings.names(batches) if batches else {}
+        labels = {f"batch {one}": f"batch {one} {name}" for one, name in names.items() if name}
+        return labels | {f"host {one}": f"host {host_in_words(one, name)}" for one, name in hosts.items()}
 
     async def _named(self, text: str) -> tuple[str, ...]:
-        """Return the subjects whose shown name contains a text: the latest batches and hosts, and app versions."""
+        """Return the subjects whose shown name contains a text: the latest batches and hosts, apps and app versions."""
         if not text or SUBJECT.fullmatch(text):
             return ()
         choice, store = BatchChoice(text=text), self._services.store
         batches, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
         hosts = (await store.host_lists.hosts(HostChoice(text=text), after=None, limit=MOST_NAMED)).hosts
-        versions = [one for one, name in self._versions.items() if text.lower() in name.lower()]
+        known = [one for one, (name, _) in self._known().items() if text.lower() in name.lower()]
         return (
             *(f"batch {one.batch.batch_id}" for one in batches),
             *(f"host {one.host.host_id}" for one in hosts if text.lower() in one.host.domain_name.lower()),
-            *versions,
+            *known,
         )
 
     async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:
