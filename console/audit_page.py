@@ -33,7 +33,14 @@ PER_PAGE = 50
 PER_ROUND = 1000  # entries that the CSV file reads at once
 CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detail")
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
-BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
+BY_ID = {
+    "batch": "batches",
+    "job": "jobs",
+    "instance": "instances",
+    "host": "hosts",
+    "simulation": "simulate",
+    "volunteer": "volunteers",
+}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
 SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject

@@ -212,6 +212,12 @@ class HostListChoice:
         more = {"q": self.text, "platform": self.platform, "label": self.label, "sort": sort}
         return {**shown, **days, **{key: text for key, text in more.items() if text}}
 
+    def tab(self, kind: str) -> str:
+        """Return the query of the link to another list, with the filters and the order that it has, too."""
+        if kind in SELECTED and self.kind in SELECTED:
+            return self.link(show="" if kind == HostKind.ALL else kind, days="")
+        return "?" + urlencode({"show": kind} if kind != HostKind.ALL else {})
+
     def link(self, **changes: str) -> str:
         """Return the query of a link that keeps the filters, with changes."""
         return "?" + urlencode({key: text for key, text in {**self.kept, **changes}.items() if text})
@@ -225,8 +231,6 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     """
     kind = chosen(HostKind, query.get("show", "") or HostKind.ALL, "show")
     text = checked_text(query.get("q", "").strip(), "q")
-    if text and kind != HostKind.ALL:
-        raise InvalidInputError("q", "no value: only the list of all hosts can be searched", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind not in DATED:
         raise InvalidInputError(
@@ -254,7 +258,7 @@ class HostListPage(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """Show a list. A search for a number opens that host."""
         asked = asked_of(request.query)
-        if asked.text.isascii() and asked.text.isdigit():
+        if asked.kind is HostKind.ALL and asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
         choice = choice_of(
             asked.kind,

@@ -269,6 +269,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         in_form=form_words.in_form,
         at_field=form_words.at_field,
+        with_code=form_words.with_code,
         length=moments.length,
         num=moments.number,
         credit=moments.credit,
