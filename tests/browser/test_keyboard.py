@@ -114,7 +114,7 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await keys.press("Enter")
     assert await page.evaluate("document.activeElement.id") == "main"
     await keys.press("Tab")
-    assert (await page.evaluate(FOCUSED))["text"] == "Help"  # the first element of the page
+    assert (await page.evaluate(FOCUSED))["text"] == "CSV"  # the first element of the page
 
     # A list: sorted by the server, ascending and descending.
     await tab_to(page, text="Host")
