@@ -215,7 +215,7 @@ class AuditPage(Pages[PageServices]):
                 found[f"app version {number}"] = (f"{name} {one.title}", f"{address}/versions/{number}")
         return found
 
-    async def _labels(self, subjects: Collection[str]) -> Mapping[str, str]:
+    async def _labels(self, subjects: Collection[str]) -> dict[str, str]:
         """Return the subjects of batches and hosts with their names, which are read at once."""
         store = self._services.store
         batches = [BatchId(number) for number in numbers_of("batch", subjects)]
