@@ -12,6 +12,7 @@ from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.explain.batch import SentFirst, ahead_of
 from administration.explain.service import Explain
+from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
 from administration.forecasts.words import (
     flag_of,
@@ -284,6 +285,7 @@ class BatchPages(Pages[PageServices]):
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
+        holds: Sequence[Document] = last["holds"] if last else []
         person = person_of(request)
         estimator = self._settings.estimator
         lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
@@ -306,7 +308,7 @@ class BatchPages(Pages[PageServices]):
             "not_shown": halted or not_shown(ForecastState(shown["forecast_state"])),
             "pause": paused,
             "halted": halted,
-            "holds": last["holds"] if last else [],
+            "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
             "flag": flag_of(shown),
@@ -350,6 +352,9 @@ class BatchPages(Pages[PageServices]):
             values,
             charts=True,
             every_s=every_s,
+            hosts=await self._services.host_names(
+                [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
+            ),
         )
 
     @property
@@ -379,7 +384,7 @@ class BatchPages(Pages[PageServices]):
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
         first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
-        values = {
+        values: dict[str, Any] = {
             "shown": shown,
             "name": name,
             "standing": standing,
@@ -392,7 +397,10 @@ class BatchPages(Pages[PageServices]):
             "awaited": shown["awaited"]
             and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
         }
-        return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
+        hosts = await self._services.host_names(
+            [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]
+        )
+        return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values, hosts=hosts)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))
     async def jobs(self, request: web.Request) -> RenderedPage | web.StreamResponse:

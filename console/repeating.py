@@ -18,7 +18,7 @@ from domain.batches import Batch, QoS
 from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
-from domain.units import BatchId
+from domain.units import BatchId, HostId
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
@@ -112,13 +112,15 @@ class RepeatingPages(Pages[PageServices]):
     async def errors(self, request: web.Request) -> RenderedPage:
         batch = await self._services.store.views.batch(BatchId(id_of(request)))
         person = person_of(request)
+        shown = await self._batches.errors(batch.batch_id)
         values = {
             "batch": batch,
-            "shown": await self._batches.errors(batch.batch_id),
+            "shown": shown,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "version_in_words": version_in_words,
         }
-        return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values)
+        hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in shown["groups"])
+        return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values, hosts=hosts)
 
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:

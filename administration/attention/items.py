@@ -18,6 +18,7 @@ from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContact
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
+from domain.hosts import host_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
@@ -327,16 +328,18 @@ def _version(one: FailingVersion) -> Item:
     )
 
 
-def _rated(one: FailingHost) -> str:
-    return f"{one.host_id} {one.domain_name}".rstrip() + f" ({one.failures} of {one.results})"
+def _named(one: FailingHost) -> str:
+    return host_in_words(one.host_id, one.domain_name)
 
 
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
-    named = ", ".join(map(_rated, hosts[:NAMED_HOSTS])) + (", …" if len(hosts) > NAMED_HOSTS else "")
+    named = ", ".join(f"{_named(one)} with {one.failures} of {one.results}" for one in hosts[:NAMED_HOSTS]) + (
+        ", …" if len(hosts) > NAMED_HOSTS else ""
+    )
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
-    worst = hosts[0].host_id
+    worst = hosts[0]
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
@@ -344,9 +347,11 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed",
         [
-            Remedy(f"read the results of host {worst}, the worst, with their errors", f"hosts/{worst}#h-sent"),
+            Remedy(
+                f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
+            ),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {worst}", f"hosts/{worst}#restrict", Right.OPERATE),
+            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,

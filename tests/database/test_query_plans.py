@@ -286,6 +286,7 @@ BY_KEY = {  # query -> the indexes it must use
     "held_of_volunteer": {"host_by_volunteer", "instance_on_host", "batch_pkey"},
     "results_of_volunteer": {"instance_of_volunteer", "batch_pkey"},
     "totals_of_volunteer": {"host_by_volunteer", "instance_on_host", "host_app_version_pkey"},
+    "host_names": {"host_pkey"},
     "hosts_looked_at": {"host_pkey"},
     "selected_hosts": {"host_pkey", "instance_on_host"},
     "slow_hosts": {SLOW_IN_GENERATION_1, "host_app_version_pkey"},
