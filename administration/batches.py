@@ -204,7 +204,12 @@ class Batches:
             return batch_id
 
     async def submit_and_preview(
-        self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
+        self,
+        values: Mapping[str, object],
+        *,
+        key: SubmissionKey | None = None,
+        copy_of: BatchId | None = None,
+        by_operator: bool = False,
     ) -> tuple[shapes.Submitted, bool]:
         """Submit a batch and return its id and forecast, which is None if the forecast failed, and True.
 
@@ -215,7 +220,7 @@ class Batches:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
                 return _earlier_reply(earlier, key), False
-        async with self._checked(values, settings, copy_of) as batch:
+        async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             try:
                 batch_id, new = await self._write(batch, settings, key)
             except AlreadyExistsError:
@@ -235,10 +240,12 @@ class Batches:
             await self._store.submissions.note_answer(key, answer)
         return answer, True
 
-    async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
+    async def preview(
+        self, values: Mapping[str, object], *, copy_of: BatchId | None = None, by_operator: bool = False
+    ) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
         settings = await self._settings()
-        async with self._checked(values, settings, copy_of) as batch:
+        async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             return await self._preview(batch, await self._foreseen(batch, settings), settings)
 
     async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
@@ -306,7 +313,12 @@ class Batches:
 
     @asynccontextmanager
     async def _checked(
-        self, values: Mapping[str, object], settings: Settings, copy_of: BatchId | None
+        self,
+        values: Mapping[str, object],
+        settings: Settings,
+        copy_of: BatchId | None,
+        *,
+        by_operator: bool = False,
     ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
         if copy_of is not None:
@@ -322,7 +334,9 @@ class Batches:
             jobs, batch = self._store.repeating, await self._store.views.batch(copy_of)
             classes = await self._store.views.classes_of_batch(copy_of)
             spec = replace(spec, jobs=await classes_to_copy(copy_of, batch.counts.jobs_total, classes, jobs))
-            yield replace(await checked(spec, ports=ports), copied=CopiedJobs(copy_of, classes, jobs))
+            yield replace(
+                await checked(spec, ports=ports, by_operator=by_operator), copied=CopiedJobs(copy_of, classes, jobs)
+            )
             return
         if not spec.jobs_csv:
             yield await checked(spec, ports=ports)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
-from domain.batches import Batch, BatchState
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
@@ -190,22 +190,29 @@ def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")
     return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
 
 
-def turn(standing: PlaceShown, ahead: WorkAhead | None, unsent: int) -> tuple[str, str]:
+def turn_of(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) -> tuple[str, str]:
     """Return a batch's position, and below that why it is sent first and the work before it.
 
     `ahead`: None if it is not known.
 
-    >>> turn(PlaceShown(PlaceInOrder(10, 11)), WorkAhead(2, 7), 5)
+    >>> some, found = BatchCounts(unsent=5), Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ())
+    >>> turn_of(PlaceShown(PlaceInOrder(10, 11), found), some, WorkAhead(2, 7))
     ('10 of 11', '7 unsent instances ahead')
-    >>> turn(PlaceShown(PlaceInOrder(4, 12)), None, 0)
+    >>> turn_of(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
     ('all sent', '4 of 12, for retries')
-    >>> turn(PlaceShown(PlaceInOrder(2, 11), because="its deadline is near"), None, 5)
+    >>> turn_of(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
     ('2 of 11', 'sent first, because its deadline is near')
+    >>> turn_of(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
+    'not ordered yet'
     """
     if standing.at is None:
         return DASH, ""
+    if standing.breakdown is None:
+        return "not ordered yet", ""
+    if counts.jobs_open and not counts.unsent and not counts.in_progress:
+        return "nothing to send", "the open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
-    if not unsent:
+    if not counts.unsent:
         return "all sent", f"{place}, for retries"
     why = f"sent first, because {standing.because}" if standing.because else ""
     before = "" if ahead is None else f"{plural(ahead.unsent, 'unsent instance')} ahead"

@@ -158,11 +158,11 @@ async def submit(
     return batch_id
 
 
-async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
+async def checked(spec: BatchSpec, *, ports: SubmissionPorts, by_operator: bool = False) -> CheckedBatch:
     """Run all checks that precede writing a batch. Raises the same errors as `submit`."""
     size = await asyncio.to_thread(size_of, spec)
     app, gpu = await _app(spec, size, ports.apps)
-    submitter, account, permissions = await _submitter(spec, ports.submitters)
+    submitter, account, permissions = await _submitter(spec, ports.submitters, by_operator=by_operator)
     inputs = await _inputs(size.inputs, ports.files)
     return CheckedBatch(spec, size, app, submitter, account, inputs, gpu, Permission.DEADLINE in permissions)
 
@@ -245,10 +245,12 @@ def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
         raise InvalidInputError("jobs", expected, f"about {asked}")
 
 
-async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
+async def _submitter(
+    spec: BatchSpec, submitters: Submitters, *, by_operator: bool
+) -> tuple[Submitter, Account, frozenset[str]]:
     """Return the submitter, the account (as given, otherwise its own), and the submitter's permissions there.
 
-    Raises InvalidInputError.
+    Operators need no permission for the level and priority they give. Raises InvalidInputError.
     """
     try:
         submitter = await submitters.submitter(spec.submitter)
@@ -263,7 +265,8 @@ async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter
         expected = f"an account of submitter {spec.submitter} ({', '.join(account.name for account in mine)})"
         raise InvalidInputError("account", expected, spec.account)
     permissions = permissions_of(submitter, chosen[0].account_id, accounts)
-    check_rights(spec.level, spec.user_priority, permissions)
+    if not by_operator:
+        check_rights(spec.level, spec.user_priority, permissions)
     return submitter, chosen[0], permissions
 
 

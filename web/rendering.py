@@ -16,11 +16,14 @@ from importlib.resources.abc import Traversable
 
 import jinja2
 from aiohttp import web
+from markupsafe import Markup
 
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.hosts import host_in_words
 from domain.refusals import code_in_words
+from domain.units import HostId
 from domain.views import SettingChange
 from web import form_words, moments
 from web.manual import help_address
@@ -172,6 +175,7 @@ class RenderedPage:
     every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
     pause: SettingChange | None = None  # the change that paused the project
+    hosts: Mapping[HostId, str] = field(default_factory=dict)  # names of the hosts to which the page links
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,17 @@ class Renderer:
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
             time=lambda at: moments.moment(at, now),
+            host_link=lambda host_id, page_of="": host_link(self.root, host_id, page.hosts.get(host_id, ""), page_of),
         )
+
+
+def host_link(root: str, host_id: HostId, name: str, page_of: str = "") -> Markup:
+    """Return the link to a host's page, or to one below it, with the host's name and number.
+
+    >>> host_link("/console", HostId(60), "basil-117", "/why")
+    Markup('<a href="/console/hosts/60/why">basil-117 (60)</a>')
+    """
+    return Markup('<a href="{}/hosts/{}{}">{}</a>').format(root, host_id, page_of, host_in_words(host_id, name))
 
 
 def environment(package: str = "console") -> jinja2.Environment:
@@ -255,6 +269,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         in_form=form_words.in_form,
         at_field=form_words.at_field,
+        with_code=form_words.with_code,
         length=moments.length,
         num=moments.number,
         credit=moments.credit,
@@ -264,6 +279,7 @@ def environment(package: str = "console") -> jinja2.Environment:
         plural=lambda count, one, many="": moments.plural(count, one, many),
         stamp=moments.stamp,
         iso=moments.iso,
+        host_words=lambda host: host_in_words(host.host_id, host.domain_name),
         refusal=code_in_words,
         length_of=len,
     )

@@ -267,8 +267,8 @@ def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = Tru
     run its jobs.
 
     >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
-    >>> late_in_words(risk, "2 instances on 1 host are overdue")
-    'It missed its deadline by 14 min: 2 instances on 1 host are overdue.'
+    >>> late_in_words(risk, "2 instances on 1 host are in progress")
+    'It missed its deadline by 14 min: 2 instances on 1 host are in progress.'
     >>> late_in_words({**risk, "missed": False}, "", able=False)
     'It misses its deadline unless a host can run its jobs.'
     """

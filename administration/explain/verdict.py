@@ -18,7 +18,7 @@ from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
-from domain.units import DAY_S, HOUR_S, MINUTE_S
+from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
 
 SHARES = (0.1, 0.5, 0.9)  # of the refused hosts that a suggested value lets pass, the least change first
@@ -454,6 +454,11 @@ def _reasons(conditions: Sequence[Condition]) -> str:
         return first.suggestion.words
     helps = "" if first.suggestion is None else f" ({first.suggestion.words})"
     return f"{first.hosts} {first.of_hosts}{helps}" + "".join(f", {one.hosts} {one.of_hosts}" for one in more[:1])
+
+
+def examples(sample: Mapping[str, Any] | None) -> list[HostId]:
+    """Return the hosts that a sample in JSON names as examples."""
+    return [] if sample is None else [one["example_host_id"] for one in sample["held_back"]]
 
 
 def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:

@@ -159,7 +159,7 @@ MOST_SAID = 0.99  # of a probability
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.NOT_YET: "no forecast yet",
     ForecastState.FIRST_RESULTS: "first estimate after the first results",
-    ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds ahead",
+    ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds away at the current rate",
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
 }
@@ -301,10 +301,11 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 
 def flag_of(shown: Document) -> str:
-    """Return why the last forecast of an active batch asks for a check; empty if none does, or none is needed to see
-    that no host can run its jobs.
+    """Return why the last forecast of an active batch asks for a check; empty if none does, if none is needed to see
+    that no host can run its jobs, or if the batch was reopened since.
     """
-    if shown["ended_at"] is not None or shown["forecast_state"] == ForecastState.UNSCHEDULABLE:
+    unused = (ForecastState.UNSCHEDULABLE, ForecastState.NOT_YET)
+    if shown["ended_at"] is not None or shown["forecast_state"] in unused:
         return ""
     return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
 

@@ -236,6 +236,20 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert lines[0] == lines[1]
 
 
+async def test_operators_clone_at_a_level_the_submitter_lacks(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    form = {"name": "", "qos": "afap", "level": "expedite", "queue": "normal", "user_priority": "0", "submitter": "ben"}
+    path = f"/batches/{batch_id}/clone"
+
+    async with a_browser(server, "ben") as ben, a_browser(server, OPERATOR) as grace:
+        offered = [">expedite<" in (await browser.get(path))[1] for browser in (ben, grace)]
+        sent = [await browser.post(path, {**form, "what": "submit"}) for browser in (ben, grace)]
+
+    assert (offered, [one[0] for one in sent]) == ([False, True], [422, 200]), sent[1][2]
+    assert (await server.batch(BatchId(batch_id + 1)))["level"] == "expedite"
+
+
 def key_in(page: str) -> dict[str, str]:
     [key] = re.findall(r'name="key" value="([^"]+)"', page)
     return {"key": key}

@@ -210,6 +210,9 @@ class MemoryHostLists:
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
 
+    async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]:
+        return {host_id: one.host.domain_name for host_id, one in (await self.listed(host_ids)).items()}
+
     async def instances(
         self,
         host_id: HostId,

@@ -209,7 +209,7 @@ def test_hosts_that_fail_are_one_item() -> None:
 
     assert (found.kind, found.severe, found.link) == (AttentionKind.FAILING_HOSTS, False, "hosts?show=failing")
     assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
-        found.subject, "2 hosts", "63 tin (18 of 20)", "71 (12 of 20)"
+        found.subject, "2 hosts", "tin (63) with 18 of 20", "71 with 12 of 20"
     )
 
 
