@@ -122,7 +122,7 @@ SAID = {  # messages by result code of the last form
     "request.",
     "ended": "The selected batches have been ended. Hosts abort their instances at their next request.",
     "importance": "Saved.",
-    "unchanged": "Nothing was changed: the batch has these values already.",
+    "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
     "retried": "The failed jobs are open again. Their new instances are created within seconds.",
