@@ -106,7 +106,9 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
     unused = spare - used
     for name in sorted(unused - placeholders(table)) if unused else ():
         fields = f"a field of a job ({', '.join(sorted(JOB_FIELDS))})"
-        expected = f"input.OPEN_NAME, output.NAME, {fields}, or a name that a text uses as {{{name}}}"
+        expected = (
+            f"a name that a text such as the command line uses as {{{name}}}, {fields}, input.OPEN_NAME or output.NAME"
+        )
         raise InvalidInputError(_column(where, name), expected, name)
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)
 

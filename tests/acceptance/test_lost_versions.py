@@ -15,7 +15,7 @@ from tests.facts import missing
 
 VERSION = "/apps/pi/versions/1"
 SETTINGS = {"user_friendly_name": "Pi", "adaptive_copies": "2", "one_per_volunteer": "always", "beta": "1"}
-PAGES = ("/restrictions", "/settings", "/news", "/apps/pi", "/accounts", "/accounts/limits", "/batches/1")
+PAGES = ("/restrictions", "/settings", "/news", "/apps/pi", VERSION, "/accounts", "/accounts/limits", "/batches/1")
 
 
 @pytest.fixture
