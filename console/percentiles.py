@@ -20,7 +20,6 @@ from administration.thresholds.service import Thresholds
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, label_lines
-from console.settings_pages import without_notes
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -155,7 +154,6 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
-            "meaning": without_notes,
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
             "lowered": lowered,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -117,6 +118,9 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
         said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
+        lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
+        if lost is not None and not hold:
+            said = f"None of its jobs is sent, because {lost.words(now)}."
         verdict = " ".join(filter(None, (late_in_words(risk, cause, able=able), said)))
     return shown(
         shapes.BatchExplained,
