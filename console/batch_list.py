@@ -15,7 +15,7 @@ from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.explain.batch import sent_first
+from administration.explain.batch import turns_of
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
@@ -196,7 +196,7 @@ class BatchListPage(Pages[PageServices]):
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        first = await sent_first(store, active, self._services.catalogue, now)
+        turns = await turns_of(store, active, self._services.catalogue, now)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         person = present(request)
@@ -209,7 +209,7 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: turn(row.standing.at, first.get(row.batch.batch_id), None, row.batch.counts.unsent),
+            "turn": lambda row: turn(row.standing.at, *turns[row.batch.batch_id], row.batch.counts.unsent),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

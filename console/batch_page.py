@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import SentFirst, ahead_of
+from administration.explain.batch import SentFirst, turn_of
 from administration.explain.service import Explain
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
@@ -256,7 +256,7 @@ class BatchPages(Pages[PageServices]):
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
-        ahead, before_order = await ahead_of(store, batch, self._services.catalogue, now)
+        before_order, ahead = await turn_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -353,7 +353,7 @@ class BatchPages(Pages[PageServices]):
         catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
-        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
+        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"])
         values = {
             "shown": shown,
             "name": name,

@@ -447,9 +447,9 @@ def _preview(preview: Document) -> Iterator[str]:
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    ahead, risk = preview["unsent_ahead"], preview["at_risk"]
+    risk, start = preview["at_risk"], preview["start"]
     return {
         "not_shown": not_shown(ForecastState(preview["forecast_state"])),
-        "basis": f"{preview['method_because']}; waits for {ahead} unsent instance{'s' * (ahead != 1)} ahead of it",
+        "basis": f"{preview['method_because']}. {start[:1].upper()}{start[1:]}",
         "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
     }
