@@ -21,6 +21,7 @@ from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
 from domain.refusals import code_in_words
+from domain.settings import Settings
 from domain.views import SettingChange
 from web import form_words, moments
 from web.manual import help_address
@@ -266,5 +267,6 @@ def environment(package: str = "console") -> jinja2.Environment:
         iso=moments.iso,
         refusal=code_in_words,
         length_of=len,
+        default_of=Settings().as_mapping().get,
     )
     return made

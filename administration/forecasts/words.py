@@ -352,7 +352,7 @@ def _sending(last: Document) -> str:
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     started = last["jobs_validated"] or last["jobs_failed"] or last["terms"]["jobs_with_success"]
     if started or any(hold["kind"] != HoldKind.NOT_SENT for hold in last["holds"]):
-        return f"{takes} at the current rate"
+        return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours"
     return f"{takes} by the forecast, which assumed the app's usual rate because none had been sent"
 
 
