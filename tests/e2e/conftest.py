@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from store import embedded
 from tests.e2e.server import Server
 from tests.e2e.stock_client import StockClient, installed
 
@@ -39,6 +40,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield running
     finally:
         running.stop()
+        embedded.stop(running.data_dir / "postgres")  # the test itself may be registered as its user
 
 
 @pytest.fixture
