@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import SentFirst, ahead_of
+from administration.explain.batch import SentFirst, turn_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -32,7 +32,7 @@ from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import first_sent, moves, sentence, standings, turn_of
+from console.places import first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -268,7 +268,7 @@ class BatchPages(Pages[PageServices]):
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
-        ahead, before_order = await ahead_of(store, batch, self._services.catalogue, now)
+        before_order, ahead = await turn_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -314,7 +314,7 @@ class BatchPages(Pages[PageServices]):
             "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "turn": turn_of(standing, batch.counts, before_order, ahead),
+            "turn": when_sent(standing, batch.counts, before_order, ahead),
             "standing": standing,
             "stands": sentence(standing, now),
             "classes": classes,
@@ -383,13 +383,13 @@ class BatchPages(Pages[PageServices]):
         catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
-        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
+        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"])
         values: dict[str, Any] = {
             "shown": shown,
             "name": name,
             "standing": standing,
             "stands": stands,
-            "turn": turn_of(standing, batch.counts, first, ahead),
+            "turn": when_sent(standing, batch.counts, first, ahead),
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from administration.access.who import admit, present
 from administration.changes import Changes, subject_of
-from administration.explain.batch import sent_first
+from administration.explain.batch import turns_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.priorities import (
     KEYS,
@@ -317,6 +317,7 @@ class OrderingPages(Pages[PageServices]):
         names = {int(row.batch.batch_id): f"{row.batch.name} #{row.batch.batch_id}".lstrip() for row in rows}
         tree = await self._sharing.show()
         settings = await self._priorities.settings()
+        turns = await turns_of(store, [row.batch for row in rows], self._services.catalogue, now)
         order = order_chart(breakdowns, names, now)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
@@ -326,7 +327,7 @@ class OrderingPages(Pages[PageServices]):
             "names": names,
             "every_s": settings.ordering.interval_s,
             "first_sent": first_sent(settings),
-            "hurried": await sent_first(store, [row.batch for row in rows], self._services.catalogue, now),
+            "hurried": {batch_id: first for batch_id, (first, _) in turns.items() if first is not None},
             "turn": turn,
             "may": lambda batch: present(request).may(Role.SUBMITTER) and present(request).owns(batch.submitter_id),
             "tier_of": tier_of,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.batch import SentFirst
+from administration.explain.verdict import start_in_words
 from administration.ordering.priorities import breakdown_of
 from domain.batches import Batch, BatchCounts
 from domain.deadline_rules import traits_of
@@ -18,7 +19,7 @@ from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.ordering import PostgresOrderingRules
-from web.moments import DASH, length, moment, number, percent, plural
+from web.moments import DASH, length, moment, number, percent
 
 RULES = {  # policy -> its rule in words
     "logical_time": "the batch with the earliest logical end goes first, which is when it would end if all hosts "
@@ -158,15 +159,14 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
 
 
 def turn(at: PlaceInOrder | None, first: SentFirst | None, ahead: WorkAhead | None, unsent: int) -> tuple[str, str]:
-    """Say when a batch is sent, and below that its position in the order, if that does not decide it.
+    """Say when a batch is sent, and below that what comes first (`ahead`, None: not said), with its position in the
+    order, if that does not decide it.
 
-    `ahead`: the work before it, None if it is not known.
-
-    >>> turn(PlaceInOrder(10, 11), None, WorkAhead(2, 7), 5)
-    ('10 of 11', '7 unsent instances ahead')
+    >>> turn(PlaceInOrder(10, 11), None, None, 5)
+    ('10 of 11', '')
     >>> turn(PlaceInOrder(4, 12), None, None, 0)
     ('all sent', '4 of 12 in the order, for retries')
-    >>> turn(PlaceInOrder(10, 11), SentFirst("its deadline is near", 2, 3, WorkAhead(1, 7)), None, 5)[0]
+    >>> turn(PlaceInOrder(10, 11), SentFirst("its deadline is near", 2, 3), WorkAhead(1, 7), 5)[0]
     'sent first, 2 of 3'
     """
     if at is None:
@@ -174,19 +174,19 @@ def turn(at: PlaceInOrder | None, first: SentFirst | None, ahead: WorkAhead | No
     place = f"{number(at.place)} of {number(at.of)}"
     if not unsent:
         return "all sent", f"{place} in the order, for retries"
+    start = "" if ahead is None else start_in_words(ahead, sent_first=first is not None)
     if first is not None:
         words = f"{place} in the order, which most requests skip for it, because {first.because}"
-        before = f"{plural(first.ahead.unsent, 'unsent instance')} of such batches ahead"
-        return f"sent first, {number(first.place)} of {number(first.of)}", f"{words}; {before}"
-    return place, "" if ahead is None else f"{plural(ahead.unsent, 'unsent instance')} ahead"
+        return f"sent first, {number(first.place)} of {number(first.of)}", f"{words}{start and '; '}{start}"
+    return place, start
 
 
-def turn_of(
+def when_sent(
     standing: PlaceShown, counts: BatchCounts, first: SentFirst | None, ahead: WorkAhead | None
 ) -> tuple[str, str]:
     """Say when a batch is sent, as `turn` does, unless it has no place yet or nothing to send.
 
-    >>> turn_of(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None, None)[0]
+    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None, None)[0]
     'not ordered yet'
     """
     if standing.at is not None and standing.breakdown is None:

@@ -23,6 +23,7 @@ from domain.access import Role
 from domain.clock import Clock
 from domain.hosts import host_in_words
 from domain.refusals import code_in_words
+from domain.settings import Settings
 from domain.units import HostId
 from domain.views import SettingChange
 from web import form_words, moments
@@ -282,5 +283,6 @@ def environment(package: str = "console") -> jinja2.Environment:
         host_words=lambda host: host_in_words(host.host_id, host.domain_name),
         refusal=code_in_words,
         length_of=len,
+        default_of=Settings().as_mapping().get,
     )
     return made

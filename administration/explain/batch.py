@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -97,11 +97,11 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         _awaited(store, batch, clock),
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, (ahead, first), records = await asyncio.gather(
+    sample, slots, app_name, (first, ahead), records = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        ahead_of(store, batch, catalogue, clock.now()),
+        turn_of(store, batch, catalogue, clock.now()),
         store.ordering_rules.breakdowns([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
@@ -175,43 +175,52 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
 
 @dataclass(frozen=True, slots=True)
 class SentFirst:
-    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches.
-
-    `ahead` is the work of those that come before it.
-    """
+    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches."""
 
     because: str
     place: int
     of: int
-    ahead: WorkAhead
 
 
-async def sent_first(
-    store: PostgresStore, batches: Sequence[Batch], catalogue: Catalogue, now: Instant
-) -> Mapping[BatchId, SentFirst]:
-    """Return which batches most requests take before the order now, if one of `batches` may be among them.
+Turn: TypeAlias = tuple[SentFirst | None, WorkAhead]
 
-    Blocked and paused batches, and those without unsent instances, are not.
+
+async def turns_of(
+    store: PostgresStore, batches: Collection[Batch], catalogue: Catalogue, now: Instant
+) -> Mapping[BatchId, Turn]:
+    """Return whether most requests take each batch before the order, and the work that comes before it.
+
+    Before a batch come those before it in the order. Most requests take batches that are sent first before all others;
+    before such a batch come only those of its kind. Blocked and paused batches, and those without unsent instances,
+    count neither as sent first nor as work ahead. A batch may be one that is not submitted yet.
     """
-    found: dict[BatchId, SentFirst] = {}
-    if going_first([one for one in batches if one.counts.unsent], catalogue, now):
-        ready, unsent = await store.waiting.ready_batches(MOST_AHEAD), 0
-        urgent = going_first(ready, catalogue, now)
-        for batch in (one for one in ready if one.batch_id in urgent):
-            because = "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
-            found[batch.batch_id] = SentFirst(because, len(found) + 1, len(urgent), WorkAhead(len(found), unsent))
-            unsent += batch.counts.unsent
+    read = await store.waiting.ready_batches(MOST_AHEAD)
+    ready = {one.batch_id: one for one in read if one.counts.unsent}
+    everyone = {**{one.batch_id: one for one in batches}, **ready}
+    free = [one for one in everyone.values() if one.counts.unsent and hold_of(one, catalogue) is None]
+    urgent = going_first(free, catalogue, now)
+    found: dict[BatchId, Turn] = {}
+    wanted, count, unsent = {one.batch_id for one in batches}, 0, 0
+    order = sorted(everyone.values(), key=lambda one: (one.batch_id not in urgent, *_place(one)))
+    for place, one in enumerate(order, 1):
+        if one.batch_id in wanted:
+            first = None
+            if one.batch_id in urgent:
+                because = "it is to be done as fast as possible" if one.qos is QoS.AFAP else "its deadline is near"
+                first = SentFirst(because, place, len(urgent))
+            found[one.batch_id] = first, WorkAhead(count, unsent, is_part=len(read) == MOST_AHEAD)
+        if one.batch_id in ready:
+            count, unsent = count + 1, unsent + one.counts.unsent
     return found
 
 
-async def ahead_of(
-    store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant
-) -> tuple[WorkAhead, SentFirst | None]:
-    """Return the work before a batch, and whether most requests take it before the order. In that case it waits only
-    for batches that are ahead and taken before the order, too.
-    """
-    first = (await sent_first(store, [batch], catalogue, now)).get(batch.batch_id)
-    return (await store.insight.work_ahead(batch.batch_id) if first is None else first.ahead), first
+def _place(batch: Batch) -> tuple[int, float, BatchId]:
+    return batch.order_tier, batch.order_key, batch.batch_id
+
+
+async def turn_of(store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant) -> Turn:
+    """Return the turn of one batch, as in `turns_of`."""
+    return (await turns_of(store, [batch], catalogue, now))[batch.batch_id]
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
