@@ -19,6 +19,9 @@ import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
+from administration.catalogue import fresh_catalogue
+from administration.explain.batch import hold_of, turn_of
+from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
@@ -28,6 +31,7 @@ from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from domain.forecasts import ForecastRecord
+from domain.formatting import in_words
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
@@ -36,7 +40,16 @@ from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
-from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, foreseen, write
+from jobs.submission import (
+    UNNUMBERED,
+    CheckedBatch,
+    CopiedJobs,
+    SubmissionPorts,
+    checked,
+    classes_to_copy,
+    foreseen,
+    write,
+)
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -231,7 +244,7 @@ class Batches:
                     raise
                 return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
-                forecast = await self._preview(batch, new, settings)
+                forecast = await self._preview(batch, new, settings, batch_id)
             except Exception:
                 log.exception("forecast of a new batch failed", batch_id=batch_id)
                 forecast = None
@@ -358,10 +371,22 @@ class Batches:
     async def _foreseen(self, batch: CheckedBatch, settings: Settings) -> NewBatch:
         return await foreseen(batch, submissions=self._store.submissions, ordering=settings.ordering, clock=self._clock)
 
-    async def _preview(self, batch: CheckedBatch, new: NewBatch, settings: Settings) -> shapes.PreviewShown:
+    async def _preview(
+        self, batch: CheckedBatch, new: NewBatch, settings: Settings, batch_id: BatchId = UNNUMBERED
+    ) -> shapes.PreviewShown:
         planned = batch.planned(new)
         previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
-        return preview_as_json(await previewer.preview(planned), planned)
+        preview, catalogue = (
+            await previewer.preview(planned),
+            await fresh_catalogue(self._store.applications, self._clock),
+        )
+        placed = new.as_batch(batch_id)
+        first, ahead = await turn_of(self._store, placed, catalogue, self._clock.now())
+        blocked = hold_of(placed, catalogue)
+        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
+        if batch_id == UNNUMBERED:
+            start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
+        return preview_as_json(preview, planned, ahead, start)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""

@@ -22,7 +22,7 @@ from administration.ordering.importance import effects_of, levels_of
 from administration.ordering.places import sent_first
 from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of_batch
-from console.places import PlaceShown, because, standings, turn_of
+from console.places import PlaceShown, because, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -211,7 +211,7 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now, able),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: turn_of(row.standing, row.batch.counts, None),
+            "turn": lambda row: when_sent(row.standing, row.batch.counts, None),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
+from administration.explain.batch import turn_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -22,7 +23,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import choices_of
-from administration.ordering.places import ahead_of, sent_first
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -32,7 +33,7 @@ from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import beside, first_sent, moves, sentence, standings, turn_of
+from console.places import beside, first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -269,7 +270,7 @@ class BatchPages(Pages[PageServices]):
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
         urgent = await sent_first(store, self._services.catalogue, now)
-        ahead = await ahead_of(store, batch, urgent)
+        _, ahead = await turn_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -315,7 +316,7 @@ class BatchPages(Pages[PageServices]):
             "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "turn": turn_of(standing, batch.counts, ahead),
+            "turn": when_sent(standing, batch.counts, ahead),
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
@@ -390,7 +391,7 @@ class BatchPages(Pages[PageServices]):
             "name": name,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
-            "turn": turn_of(standing, batch.counts, ahead),
+            "turn": when_sent(standing, batch.counts, ahead),
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),

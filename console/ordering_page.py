@@ -41,7 +41,6 @@ from console.places import (
     total_name,
     weightiest,
 )
-from console.settings_pages import without_notes
 from domain.access import Role
 from domain.batches import BatchState
 from domain.errors import ConflictError, InvalidInputError
@@ -195,7 +194,7 @@ def _brief(value: object) -> str:
 def _field(name: str, expected: str, present: Mapping[str, object], changes: Mapping[str, object]) -> Field:
     key = SECTION + name
     was = present[key]
-    meaning = without_notes(meaning_of(key))
+    meaning = meaning_of(key)
     choices = tuple(expected.removeprefix(ONE_OF).split(", ")) if expected.startswith(ONE_OF) else ()
     return Field(key, name, changes.get(key, was), was, meaning, expected, choices)
 

@@ -216,5 +216,6 @@ class OverviewPage(Pages[PageServices]):
             "in_progress": sum(one.in_progress for one in totals),
             "ranking": runs[0] if runs else None,
             "has_apps": bool(self._services.catalogue.apps),
+            "has_versions": any(self._services.catalogue.current.values()),
         }
         return RenderedPage("overview.html", "Overview", "", values=values, charts=bool(charts), every_s=LIVE_S)

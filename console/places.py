@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
 from domain.batches import Batch, BatchCounts, BatchState
@@ -19,7 +20,7 @@ from domain.views import BatchChoice, BatchPlace, BatchSort
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
-from web.moments import DASH, length, moment, number, percent, plural
+from web.moments import DASH, length, moment, number, percent
 
 RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
@@ -190,19 +191,19 @@ def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")
     return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
 
 
-def turn_of(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) -> tuple[str, str]:
+def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) -> tuple[str, str]:
     """Return a batch's position, and below that why it is sent first and the work before it.
 
     `ahead`: None if it is not known.
 
     >>> some, found = BatchCounts(unsent=5), Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ())
-    >>> turn_of(PlaceShown(PlaceInOrder(10, 11), found), some, WorkAhead(2, 7))
-    ('10 of 11', '7 unsent instances ahead')
-    >>> turn_of(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
+    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), some, None)
+    ('10 of 11', '')
+    >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
     ('all sent', '4 of 12, for retries')
-    >>> turn_of(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
+    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
     ('2 of 11', 'sent first, because its deadline is near')
-    >>> turn_of(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
+    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
     'not ordered yet'
     """
     if standing.at is None:
@@ -215,7 +216,7 @@ def turn_of(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) 
     if not counts.unsent:
         return "all sent", f"{place}, for retries"
     why = f"sent first, because {standing.because}" if standing.because else ""
-    before = "" if ahead is None else f"{plural(ahead.unsent, 'unsent instance')} ahead"
+    before = "" if ahead is None else start_in_words(ahead, sent_first=bool(standing.because))
     return place, "; ".join(filter(None, (why, before)))
 
 

@@ -102,7 +102,7 @@ def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
 
 
 CHUNK_FILES = 200
-UNNUMBERED = BatchId(0)  # a batch's id before its row is written
+UNNUMBERED = BatchId(1 << 62)  # a batch's id before its row is written: after batches at the same place
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,16 +198,19 @@ async def write(
 async def foreseen(
     batch: CheckedBatch, *, submissions: Submissions, ordering: OrderingSettings, clock: Clock
 ) -> NewBatch:
-    """Return the batch as it would be written now. Writes nothing. Raises InvalidInputError for an exceeded limit."""
+    """Return the batch as it would be written now, without waiting for submissions in progress. Writes nothing.
+
+    Raises InvalidInputError for an exceeded limit.
+    """
     async with submissions.submission() as writer:
-        new, _ = await _placed(batch, writer, ordering, clock.now())
+        new, _ = await _placed(batch, writer, ordering, clock.now(), lock=False)
     return new
 
 
 async def _placed(
-    batch: CheckedBatch, writer: BatchWriter, ordering: OrderingSettings, now: Instant
+    batch: CheckedBatch, writer: BatchWriter, ordering: OrderingSettings, now: Instant, *, lock: bool = True
 ) -> tuple[NewBatch, SubmissionPlace]:
-    limits = await writer.standing(batch.submitter.submitter_id, now=now)
+    limits = await writer.standing(batch.submitter.submitter_id, now=now, lock=lock)
     leaf = (batch.submitter.submitter_id, batch.account.account_id)
     known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
     return _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)

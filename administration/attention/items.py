@@ -96,9 +96,11 @@ class Item:
     submitter_id: SubmitterId | None = None
 
     def remedies_for(self, person: Person) -> Sequence[Remedy]:
-        """Return the remedies that the user may apply."""
+        """Return the remedies that the user may apply. The owner of a batch also sees what operators could do."""
         owns = self.submitter_id is None or person.owns(self.submitter_id)
-        return [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
+        may = [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
+        asks = [one.words for one in self.remedies if one.right is Right.OPERATE not in person.rights]
+        return [*may, Remedy(f"ask an operator: {', or '.join(asks)}")] if asks and self.submitter_id and owns else may
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +273,11 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             f"batches/{batch_id}",
             f"no host has taken any of {one.waiting} instances for {roughly(max(0.0, facts.now - one.since_at))}; "
             f"now none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
-            [Remedy("see which value would help", f"batches/{batch_id}/why"), *_for_unschedulable(one, lost)],
+            [
+                Remedy("see what holds it back" if lost else "see which value would help", f"batches/{batch_id}/why"),
+                *_for_unschedulable(one, lost),
+                Remedy("end it", f"batches/{batch_id}/abort", Right.SUBMIT),
+            ],
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
             batch_id,
@@ -284,7 +290,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
 def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Remedy]:
     link = f"batches/{one.batch_id}"
     if lost is not None:
-        return [Remedy(f"offer {lost.title} again, or add a version", lost.link, Right.OPERATE)]
+        return [Remedy(lost.remedy, lost.link, Right.OPERATE)]
     if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
         return [
             Remedy(

@@ -6,16 +6,14 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import hold_of
+from administration.explain.batch import Turn, hold_of, turn_of
 from administration.explain.dry_run import array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
-from administration.ordering.places import Urgent, ahead_of, sent_first
 from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
-from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
 from domain.refusals import Refusal
 from domain.units import InstanceId, Instant, JobId, Seconds, shard_of
@@ -35,17 +33,16 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    first = await sent_first(store, catalogue, clock.now())
-    ahead = await ahead_of(store, batch, first)
-    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, first, ahead, hosts=hosts)
+    turn = await turn_of(store, batch, catalogue, clock.now())
+    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn, hosts=hosts)
     return shown(
         shapes.JobExplained,
         job,
         verdict=_verdict(job, waiting),
         computed_at=clock.now(),
         hold=hold_of(batch, catalogue),
-        batches_ahead=ahead.batches,
-        unsent_ahead=ahead.unsent,
+        batches_ahead=turn[1].batches,
+        unsent_ahead=turn[1].unsent,
         waiting=waiting,
     )
 
@@ -68,8 +65,7 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
-    urgent: Urgent,
-    ahead: WorkAhead,
+    turn: Turn,
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -79,7 +75,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
-    blocked, first = hold_of(batch, catalogue), urgent.get(batch.batch_id)
+    blocked, (first, before) = hold_of(batch, catalogue), turn
     because = None if first is None else first.because
     return [
         _waiting(
@@ -89,7 +85,7 @@ async def waiting_of(
             one_per,
             in_array,
             catalogue,
-            GONE if sample is None else conclusion(sample, ahead, blocked=blocked, sent_first=because),
+            GONE if sample is None else conclusion(sample, before, blocked=blocked, sent_first=because),
         )
         for row, (candidate, sample, one_per) in zip(unsent, sampled, strict=True)
     ]
@@ -171,9 +167,8 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    first = await sent_first(store, catalogue, clock.now())
-    ahead = await ahead_of(store, batch, first)
-    waiting = await waiting_of(store, clock, [row], batch, catalogue, first, ahead, hosts=hosts)
+    turn = await turn_of(store, batch, catalogue, clock.now())
+    waiting = await waiting_of(store, clock, [row], batch, catalogue, turn, hosts=hosts)
     now = clock.now()
     return shown(
         shapes.InstanceExplained,

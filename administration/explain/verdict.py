@@ -414,7 +414,7 @@ def conclusion(
     'No host has contacted the scheduler yet.'
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
     >>> conclusion(able, WorkAhead(1, 41), sent_first="its deadline is near").partition(", but ")[2]
-    '41 unsent instances of 1 batch that are also sent first come before.'
+    '41 unsent instances of 1 batch come first: hosts that may not run those get its jobs at once.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusion(busy, WorkAhead())
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
@@ -431,15 +431,28 @@ def conclusion(
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     idle = f"{start}; {sample.idle} could start one now"
-    if sent_first and ahead.unsent:
-        batches, instances = counted(ahead.batches, "batch", "batches"), counted(ahead.unsent, "unsent instance")
-        return f"{idle}, but {instances} of {batches} that are also sent first come before."
+    if sent_first and not ahead.unsent:
+        return f"{idle}, and most requests take it before the order, because {sent_first}."
+    return f"{idle}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead, sent_first=sent_first is not None)}."
+
+
+def start_in_words(ahead: WorkAhead, *, sent_first: bool) -> str:
+    """Return what comes before a batch's jobs, and what that means for their start. `sent_first`: as for `conclusion`.
+
+    Each job array has jobs of all batches that are sent first, but of the others only of the first in the order.
+
+    >>> start_in_words(WorkAhead(), sent_first=True)
+    'no other batch comes first: hosts that may run its jobs get them with their next requests'
+    >>> start_in_words(WorkAhead(1000, 4711, is_part=True), sent_first=False).partition(":")[0]
+    'at least 4711 unsent instances of 1000 batches come first'
+    """
+    if not ahead.unsent:
+        return "no other batch comes first: hosts that may run its jobs get them with their next requests"
+    what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
+    come = f"{'at least ' if ahead.is_part else ''}{what} come first"
     if sent_first:
-        return f"{idle}, and most requests take it before all others, because {sent_first}."
-    if ahead.unsent:
-        batches = counted(ahead.batches, "batch", "batches")
-        return f"{idle}, but {counted(ahead.unsent, 'unsent instance')} of {batches} come first."
-    return f"{idle}, and no other batch comes first: they get them with their next requests."
+        return f"{come}: hosts that may not run those get its jobs at once"
+    return f"{come}: its jobs are sent after those, or earlier to hosts that may not run those"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:

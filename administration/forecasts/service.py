@@ -13,6 +13,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, ForecastState, batch_state, risk_of
+from domain.insight import WorkAhead
 from domain.units import BatchId, Instant
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -94,8 +95,8 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
     )
 
 
-def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast."""
+def preview_as_json(preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str) -> shapes.PreviewShown:
+    """Return a preview as JSON, with the keys of a forecast. `start`: when its jobs are sent, in words."""
     forecast = preview.forecast
     return shown(
         shapes.PreviewShown,
@@ -105,6 +106,8 @@ def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.Prev
         computed_at=forecast.now,
         forecast_state=preview.state.value,
         method_because=forecast.because,
+        unsent_ahead=ahead.unsent,
+        start=start,
         **quantiles_as_json(forecast),
     )
 

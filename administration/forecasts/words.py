@@ -353,7 +353,7 @@ def _sending(last: Document) -> str:
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     started = last["jobs_validated"] or last["jobs_failed"] or last["terms"]["jobs_with_success"]
     if started or any(hold["kind"] != HoldKind.NOT_SENT for hold in last["holds"]):
-        return f"{takes} at the current rate"
+        return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours"
     return f"{takes} by the forecast, which assumed the app's usual rate because none had been sent"
 
 
@@ -448,9 +448,9 @@ def _preview(preview: Document) -> Iterator[str]:
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    ahead, risk = preview["unsent_ahead"], preview["at_risk"]
+    risk, start = preview["at_risk"], preview["start"]
     return {
         "not_shown": not_shown(ForecastState(preview["forecast_state"])),
-        "basis": f"{preview['method_because']}; waits for {ahead} unsent instance{'s' * (ahead != 1)} ahead of it",
+        "basis": f"{preview['method_because']}. {start[:1].upper()}{start[1:]}",
         "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
     }

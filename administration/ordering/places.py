@@ -14,11 +14,11 @@ from feeder.supply import going_first
 from store.postgres import PostgresStore
 
 MOST_REQUESTS = 0.5  # as a fraction
-MOST_READ = 1000  # batches searched for those that are sent first
+MOST_AHEAD = 1000  # batches searched for those that are sent first
 
 
 @dataclass(frozen=True, slots=True)
-class SentFirst:
+class FirstSent:
     """A batch that most requests take before all others, with the reason. `ahead` is the work of those before it."""
 
     batch: Batch
@@ -26,7 +26,19 @@ class SentFirst:
     ahead: WorkAhead
 
 
-Urgent = Mapping[BatchId, SentFirst]
+Urgent = Mapping[BatchId, FirstSent]
+
+
+def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
+    """Return those of some free batches that most requests take before the others."""
+    if catalogue.settings.scheduler.afap_first_fraction < MOST_REQUESTS:
+        return set()
+    return going_first([one for one in batches if not one.unpaid], catalogue, now)
+
+
+def because_of(urgent: Batch) -> str:
+    """Return why most requests take a batch before the others."""
+    return "it is to be done as fast as possible" if urgent.qos is QoS.AFAP else "its deadline is near"
 
 
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
@@ -34,13 +46,10 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
 
     Blocked, paused and unpaid batches, and those without unsent instances, are not among them.
     """
-    if catalogue.settings.scheduler.afap_first_fraction < MOST_REQUESTS:
-        return {}
-    ready = await store.waiting.ready_batches(MOST_READ)
-    urgent, found, unsent = going_first(ready, catalogue, now), dict[BatchId, SentFirst](), 0
-    for batch in (one for one in ready if one.batch_id in urgent and not one.unpaid):
-        because = "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
-        found[batch.batch_id] = SentFirst(batch, because, WorkAhead(len(found), unsent))
+    ready = await store.waiting.ready_batches(MOST_AHEAD)
+    urgent, found, unsent = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), 0
+    for batch in (one for one in ready if one.batch_id in urgent):
+        found[batch.batch_id] = FirstSent(batch, because_of(batch), WorkAhead(len(found), unsent))
         unsent += batch.counts.unsent
     return found
 
@@ -49,7 +58,7 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     """Return a batch's position in the sequence in which most requests take the batches, from its place in the order.
 
     >>> one, two = (Batch(i, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, float(i), Instant(0.0)) for i in (1, 2))
-    >>> first = {2: SentFirst(two, "its deadline is near", WorkAhead())}
+    >>> first = {2: FirstSent(two, "its deadline is near", WorkAhead())}
     >>> position(one, PlaceInOrder(1, 2), first), position(two, PlaceInOrder(2, 2), first)
     (PlaceInOrder(place=2, of=2), PlaceInOrder(place=1, of=2))
     """
@@ -70,11 +79,3 @@ def _overtaking(batch: Batch, first: Urgent) -> Sequence[Batch]:
 
 def _key(batch: Batch) -> tuple[int, float, BatchId]:
     return batch.order_tier, batch.order_key, batch.batch_id
-
-
-async def ahead_of(store: PostgresStore, batch: Batch, first: Urgent) -> WorkAhead:
-    """Return the work that most requests take before a batch."""
-    if batch.batch_id in first:
-        return first[batch.batch_id].ahead
-    found, more = await store.insight.work_ahead(batch.batch_id), _overtaking(batch, first)
-    return WorkAhead(found.batches + len(more), found.unsent + sum(one.counts.unsent for one in more))

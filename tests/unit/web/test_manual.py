@@ -45,6 +45,20 @@ async def test_manual_serves_pages_below_docs_only(path: str, status: int) -> No
         assert response.status == status
 
 
+@pytest.mark.parametrize(
+    ("came", "back"),
+    [("/batches/upload?x=%22%3E&y", "/batches/upload?x=%22%3E&amp;y"), ("/static/manual/api.html", ""), ('//"', "")],
+)
+async def test_manual_leads_back_to_the_page_of_its_link(came: str, back: str) -> None:
+    application = web.Application()
+    application.add_routes(Manual(lambda: "console.css").routes())
+
+    async with TestClient(TestServer(application)) as client:
+        response = await client.get(f"/{PLACE}/console.html", headers={"Referer": f"http://muster{came}"})
+        [found] = re.findall(r'<main class="manual"><p><a href="([^"]*)">', await response.text())
+    assert found == (back or "../../")
+
+
 @pytest.mark.parametrize("name", sorted({address.partition("#")[0] for address in HELP.values()}))
 def test_page_is_rendered_with_tables_and_links(name: str) -> None:
     page = rendered((DOCS / f"{name}.md").read_text("utf-8"), root="../", stylesheet="console.css")

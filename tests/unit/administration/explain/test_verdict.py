@@ -74,10 +74,8 @@ def test_idle_takers_wait_for_the_work_ahead() -> None:
     assert found.idle == 1
     assert not missing(conclusion(found, WorkAhead(3, 70)), "2 of 2 hosts", 1, "70 unsent instances", "3 batches")
     assert "70" not in conclusion(found, WorkAhead())
-    assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "before all others", "it is due")
-    assert not missing(
-        conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "also sent first", "5 unsent", "2 batches"
-    )
+    assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "before the order", "it is due")
+    assert not missing(conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "at once", "5 unsent", "2 batches")
 
 
 def test_limit_that_blocks_the_batch_comes_first() -> None:
