@@ -444,7 +444,7 @@ def start_in_words(ahead: WorkAhead, *, sent_first: bool) -> str:
     >>> start_in_words(WorkAhead(), sent_first=True)
     'no other batch comes first: hosts that may run its jobs get them with their next requests'
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True), sent_first=False).partition(":")[0]
-    'at least 4711 unsent instances of 1000 batches come first'
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches come first'
     """
     if not ahead.unsent:
         return "no other batch comes first: hosts that may run its jobs get them with their next requests"
