@@ -274,11 +274,17 @@ class LostVersion:
     def title(self) -> str:
         return f"{self.app} {self.version.title}" if self.version else self.app
 
+    @property
+    def remedy(self) -> str:
+        """Return what lets hosts get jobs of the app again."""
+        again = f"offer {self.title} again, or " if self.version else ""
+        return again + f"add a version of {self.app}"
+
     def words(self, now: Instant) -> str:
         """Return which version was withdrawn, by whom, when and why, as a clause."""
         start = f"no version of {self.app} gets jobs"
         if self.version is None:
-            return start
+            return f"{self.app} has no version yet"
         if self.act is None:
             return f"{start}: {self.version.title} is {DONE.get(self.version.state, 'withdrawn')}"
         why = self.act.detail.get("why")

@@ -19,6 +19,9 @@ import structlog
 
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
+from administration.catalogue import fresh_catalogue
+from administration.explain.batch import hold_of, turn_of
+from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.show import shown
@@ -28,6 +31,7 @@ from domain.batches import Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from domain.forecasts import ForecastRecord
+from domain.formatting import in_words
 from domain.insight import Short
 from domain.jobs import Input
 from domain.settings import Settings
@@ -36,7 +40,16 @@ from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
-from jobs.submission import CheckedBatch, CopiedJobs, SubmissionPorts, checked, classes_to_copy, foreseen, write
+from jobs.submission import (
+    UNNUMBERED,
+    CheckedBatch,
+    CopiedJobs,
+    SubmissionPorts,
+    checked,
+    classes_to_copy,
+    foreseen,
+    write,
+)
 from jobs.table import Row
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -204,7 +217,12 @@ class Batches:
             return batch_id
 
     async def submit_and_preview(
-        self, values: Mapping[str, object], *, key: SubmissionKey | None = None, copy_of: BatchId | None = None
+        self,
+        values: Mapping[str, object],
+        *,
+        key: SubmissionKey | None = None,
+        copy_of: BatchId | None = None,
+        by_operator: bool = False,
     ) -> tuple[shapes.Submitted, bool]:
         """Submit a batch and return its id and forecast, which is None if the forecast failed, and True.
 
@@ -215,7 +233,7 @@ class Batches:
             key = replace(key, kept_s=settings.access.submission_key_s)
             if earlier := await self._store.submissions.submitted_before(key, now=self._clock.now()):
                 return _earlier_reply(earlier, key), False
-        async with self._checked(values, settings, copy_of) as batch:
+        async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             try:
                 batch_id, new = await self._write(batch, settings, key)
             except AlreadyExistsError:
@@ -226,7 +244,7 @@ class Batches:
                     raise
                 return _earlier_reply(earlier, key), False  # a concurrent request submitted it
             try:
-                forecast = await self._preview(batch, new, settings)
+                forecast = await self._preview(batch, new, settings, batch_id)
             except Exception:
                 log.exception("forecast of a new batch failed", batch_id=batch_id)
                 forecast = None
@@ -235,10 +253,12 @@ class Batches:
             await self._store.submissions.note_answer(key, answer)
         return answer, True
 
-    async def preview(self, values: Mapping[str, object], *, copy_of: BatchId | None = None) -> shapes.PreviewShown:
+    async def preview(
+        self, values: Mapping[str, object], *, copy_of: BatchId | None = None, by_operator: bool = False
+    ) -> shapes.PreviewShown:
         """Return the forecast of a batch as if it were submitted now. Checks it like `submit`; stores nothing."""
         settings = await self._settings()
-        async with self._checked(values, settings, copy_of) as batch:
+        async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             return await self._preview(batch, await self._foreseen(batch, settings), settings)
 
     async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
@@ -306,7 +326,12 @@ class Batches:
 
     @asynccontextmanager
     async def _checked(
-        self, values: Mapping[str, object], settings: Settings, copy_of: BatchId | None
+        self,
+        values: Mapping[str, object],
+        settings: Settings,
+        copy_of: BatchId | None,
+        *,
+        by_operator: bool = False,
     ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
         if copy_of is not None:
@@ -322,7 +347,9 @@ class Batches:
             jobs, batch = self._store.repeating, await self._store.views.batch(copy_of)
             classes = await self._store.views.classes_of_batch(copy_of)
             spec = replace(spec, jobs=await classes_to_copy(copy_of, batch.counts.jobs_total, classes, jobs))
-            yield replace(await checked(spec, ports=ports), copied=CopiedJobs(copy_of, classes, jobs))
+            yield replace(
+                await checked(spec, ports=ports, by_operator=by_operator), copied=CopiedJobs(copy_of, classes, jobs)
+            )
             return
         if not spec.jobs_csv:
             yield await checked(spec, ports=ports)
@@ -344,10 +371,22 @@ class Batches:
     async def _foreseen(self, batch: CheckedBatch, settings: Settings) -> NewBatch:
         return await foreseen(batch, submissions=self._store.submissions, ordering=settings.ordering, clock=self._clock)
 
-    async def _preview(self, batch: CheckedBatch, new: NewBatch, settings: Settings) -> shapes.PreviewShown:
+    async def _preview(
+        self, batch: CheckedBatch, new: NewBatch, settings: Settings, batch_id: BatchId = UNNUMBERED
+    ) -> shapes.PreviewShown:
         planned = batch.planned(new)
         previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
-        return preview_as_json(await previewer.preview(planned), planned)
+        preview, catalogue = (
+            await previewer.preview(planned),
+            await fresh_catalogue(self._store.applications, self._clock),
+        )
+        placed = new.as_batch(batch_id)
+        first, ahead = await turn_of(self._store, placed, catalogue, self._clock.now())
+        blocked = hold_of(placed, catalogue)
+        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
+        if batch_id == UNNUMBERED:
+            start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
+        return preview_as_json(preview, planned, ahead, start)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""

@@ -71,7 +71,7 @@ def choice_of(
     """
     lists = {
         "volunteer": (email, (HostKind.ALL,)),
-        "q": (text, (HostKind.ALL,)),
+        "q": (text, SELECTED),
         "platform": (platform, SELECTED),
         "label": (label, SELECTED),
     }

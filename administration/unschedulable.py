@@ -17,7 +17,7 @@ from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.clock import Clock
 from domain.refusals import About, RefusalCode, traits_of
-from domain.units import BatchId, Instant, later
+from domain.units import BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
 from store.process_reports import PostgresProcessReports
@@ -38,8 +38,8 @@ class RefusedByAll:
     more refusals or seconds; one of them is 0 if it is due. `at_least`: the counts are lower bounds, because several
     workers reported and not all listed the hosts.
 
-    `active_hosts`: None until the group is judged; then `hosts` and `codes` count the judged ones of these hosts, none
-    of which can run the jobs. `queue_needs`: the condition of its queue, if hosts do not meet it.
+    `active_hosts`: None until the group is judged, at `judged_at`; then `hosts` and `codes` count the judged ones of
+    these hosts, none of which can run the jobs. `queue_needs`: the condition of its queue, if hosts do not meet it.
     """
 
     batch_id: BatchId
@@ -55,6 +55,7 @@ class RefusedByAll:
     at_least: bool = False
     active_hosts: int | None = None
     queue_needs: str = ""
+    judged_at: Instant | None = None
 
     @property
     def key(self) -> GroupKey:
@@ -71,12 +72,12 @@ class RefusedByAll:
 
     @property
     def judged(self) -> str:
-        """Return which hosts the counts are about."""
+        """Return which hosts the counts are about, and when they were judged."""
         if self.active_hosts is None:
             return f"{'at least ' if self.at_least else ''}{counted(self.hosts, 'host')} that asked"
-        if self.hosts < self.active_hosts:
-            return f"{self.hosts} of the {counted(self.active_hosts, 'active host')}"
-        return counted(self.hosts, "active host")
+        some = f"{self.hosts} of the " if self.hosts < self.active_hosts else ""
+        when = "" if self.judged_at is None else f" (judged at {utc(self.judged_at):%H:%M:%S} UTC)"
+        return f"{some}{counted(self.active_hosts, 'active host')}{when}"
 
     @property
     def reasons(self) -> str:
@@ -222,7 +223,12 @@ def unschedulable_of(processes: Sequence[ProcessReport]) -> list[RefusedByAll]:
     """Return the groups that background processes judged to be unschedulable, longest waiting first."""
     rows: list[Document] = [row for one in _judging(processes) for row in one["unschedulable"]]
     found = [
-        RefusedByAll(**{name: row[name] for name in JUDGED}, codes=most_specific_first(row["codes"])) for row in rows
+        RefusedByAll(
+            **{name: row[name] for name in JUDGED},
+            codes=most_specific_first(row["codes"]),
+            judged_at=row.get("judged_at"),  # a process of an older version has none
+        )
+        for row in rows
     ]
     return sorted(found, key=lambda one: (one.since_at, one.key))
 

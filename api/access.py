@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from administration.access.authentication import Authenticator
+from administration.access.sign_in import address_of
 from administration.access.trail import trail_page
 from administration.names import checked_text
 from administration.show import shown
@@ -177,7 +178,8 @@ class AccessApi:
 
     @operation("DELETE", "/tokens/{token_id}", "Revoke a token.", errors=(404,))
     async def revoke_token(self, ask: Ask[TokenParams, None]) -> shapes.TokenShown:
-        revoked = await self._authenticator.tokens.revoke(TokenId(ask.params.token_id), by=ask.person)
+        token_id, address = TokenId(ask.params.token_id), address_of(ask.request)
+        revoked = await self._authenticator.tokens.revoke(token_id, by=ask.person, address=address)
         names = await self._authenticator.store.person_names([revoked.person_id])
         return token_as_json(revoked, names[revoked.person_id])
 

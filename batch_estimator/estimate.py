@@ -25,10 +25,10 @@ from domain.formatting import in_words
 from domain.units import HostId, Instant, Seconds
 
 MOST_HOSTS = 5
-STATES = {
-    HoldKind.OVERDUE: "slower than usual there",
-    HoldKind.QUORUM: "to agree with an existing result",
-    HoldKind.IN_PROGRESS: "in progress",
+STATES = {  # of one instance, and of several
+    HoldKind.OVERDUE: ("takes longer than usual there", "take longer than usual there"),
+    HoldKind.QUORUM: ("is to agree with an existing result", "are to agree with an existing result"),
+    HoldKind.IN_PROGRESS: ("is in progress", "are in progress"),
 }
 
 
@@ -55,7 +55,7 @@ def holds_of(
     >>> for hold in holds_of(out, retries=0, retry_doubt=0.0, first_unsent=4, first_doubt=0.6):
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
-    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, is slower than usual there
+    overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, takes longer than usual there
     in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is in progress
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
@@ -84,7 +84,7 @@ def _of_hosts(kind: HoldKind, out: OutDoubts, chosen: Bools, total: float) -> Fo
     ids = tuple(HostId(int(host)) for host in hosts[first])
     because = (
         f"{slots} instance{'s' * (slots > 1)} on {len(hosts)} host{'s' * (len(hosts) > 1)}, out for up to "
-        f"{in_words(float(out.age_s[chosen].max()))}, {'are' if slots > 1 else 'is'} {STATES[kind]}"
+        f"{in_words(float(out.age_s[chosen].max()))}, {STATES[kind][slots > 1]}"
     )
     return ForecastHold(kind, slots, _part(float(out.doubt[chosen].sum()), total), ids, because)
 

@@ -29,17 +29,13 @@ log = structlog.get_logger("batch_estimator")
 
 @dataclass(frozen=True, slots=True)
 class BatchPreview:
-    """The values that would be published if a batch was submitted now: C(B), and the risk of missing its deadline.
-
-    The forecast includes the time to send the `unsent_ahead` instances that come before the batch in the order.
-    """
+    """The values that would be published if a batch was submitted now: C(B), and the risk of missing its deadline."""
 
     forecast: Forecast
     completion_at: Instant
     because: str
     state: ForecastState
     at_risk: DeadlineRisk | None
-    unsent_ahead: int = 0
 
 
 class Previewer:
@@ -69,7 +65,7 @@ class Previewer:
         known = (await self._forecasts.accuracies()).get(planned.app_id)
         spread = 1.0 if known is None else known.spread
         forecast = await self._run_fit(_fit(planned, tables, now, spread, self._settings))
-        return preview_of(planned, forecast, unsent_ahead=tables.ahead + tables.ahead_of_others)
+        return preview_of(planned, forecast)
 
 
 def _fit(
@@ -85,7 +81,7 @@ def _fit(
     return fit
 
 
-def preview_of(planned: PlannedBatch, forecast: Forecast, *, unsent_ahead: int = 0) -> BatchPreview:
+def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
     """Return what a batch's first forecast would publish. Pure.
 
     >>> from domain.forecasts import Method
@@ -104,7 +100,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast, *, unsent_ahead: int =
     )
     state = forecast_state(forecast.method, forecast.q90_at - forecast.now, planned.delay_bound_s)
     risk = risk_of(planned.deadline_at, forecast, forecast.now)
-    return BatchPreview(forecast, published.completion_at, published.because, state, risk, unsent_ahead)
+    return BatchPreview(forecast, published.completion_at, published.because, state, risk)
 
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:

@@ -182,15 +182,17 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
-    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
-    'no end is shown: q90 is 20 min ahead, more than 10 delay bounds of 100 s'
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2).partition(";")[0]
+    'no end is shown: at the current rate, it is 20 min away (q90), more than 10 delay bounds of 100 s'
     """
     ahead_s = forecast.q90_at - forecast.now
     if ahead_s > FAR_BOUNDS * delay_bound_s:
         bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
-        return f"no end is shown: q90 is {in_words(ahead_s)} ahead, {bounds}"
+        away = f"at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
+        return f"no end is shown: {away}; check which hosts can run its jobs"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
-        return f"a job has used {most_spent_fraction:.0%} of its spare instances: more than half"
+        spent = f"{most_spent_fraction:.0%} of its spare instances: more than half"
+        return f"a job has used {spent}; read the errors of the batch"
     return None
 
 

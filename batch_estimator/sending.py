@@ -159,16 +159,18 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
+    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
+    elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     if is_waiting(snapshot):
         starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
         room = max(0.0, capacity.room - snapshot.queue.ahead)
         least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
+        if snapshot.moved_at > NEVER_MOVED and len(ages):  # its turn past, it is sent at least as fast as before
+            least_per_s = max(least_per_s, rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)[0])
         return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
-    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     if (moved_s := snapshot.now - snapshot.moved_at) < np.inf:
         rate, log_sd = rate_of(ages[ages <= moved_s], moved_s, to_send, capacity.rate_per_s, is_moved=True)
     else:
-        elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
         rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
     return SendingRate(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.context import NotThroughServerError, Run, command, lines_of
-from domain.apps import OnePerVolunteer
+from domain.apps import OnePerVolunteer, VersionState
 from domain.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ async def offer_version(run: Run, app_version_id: int) -> None:
 
 async def _set_state(run: Run, app_version_id: int, state: str) -> None:
     shown = await run.ask(lambda client: client.set_app_version(app_version_id, state=state))
-    run.show(shown, f"app version {app_version_id} is {shown['state']}")
+    run.show(shown, f"app version {app_version_id}: {VersionState(shown['state']).words}")
 
 
 def _signer(signatures: Path | None, key: Path | None) -> Sign | None:

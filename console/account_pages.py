@@ -5,7 +5,7 @@ Forms whose input is refused are shown again on their page, with the error at it
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -95,6 +95,8 @@ class AccountTreePages(Pages[PageServices]):
         async def act(fields: Fields) -> web.Response:
             name, new_name = fields.get("name", ""), checked_name(fields.get("new_name", "").strip(), "new_name")
             parent, shares = fields.get("parent", "").strip(), checked_shares(_number(fields, "shares"))
+            row = (await account_tree(self._services.store, self._services.clock)).account(name).row
+            was = {"shares": row.shares, "parent": row.parent, "permissions": list(row.permissions)}
             await self._sharing.change_account(
                 name,
                 shares=shares,
@@ -103,7 +105,7 @@ class AccountTreePages(Pages[PageServices]):
                 new_name=new_name if new_name != name else None,
             )
             subject = f"account {name}" + (f", account {new_name}" if new_name != name else "")
-            changed = {"shares": shares, "parent": parent, "permissions": permissions}
+            changed = {"shares": shares, "parent": parent, "permissions": permissions, "was": was}
             await self._note(request, "set_account", subject, **changed)
             return self._services.go_to("accounts/account", "saved", name=new_name)
 
@@ -160,12 +162,14 @@ class AccountTreePages(Pages[PageServices]):
         async def act(fields: Fields) -> web.Response:
             account, shares = fields.get("name", ""), checked_shares(_number(fields, "shares"))
             name = checked_name(fields.get("new_name", "").strip(), "new_name")
+            was: Mapping[str, object] = {}
             if fields.get("do") == "further":
+                was = await self._former(name, account)
                 await self._sharing.set_submitter(name, shares=shares, account=account)
             else:
                 await self._people.add_submitter(name, account=account, shares=shares, now=self._services.clock.now())
             what = "set_submitter" if fields.get("do") == "further" else "add_submitter"
-            await self._note(request, what, f"submitter {name}, account {account}", shares=shares)
+            await self._note(request, what, f"submitter {name}, account {account}", shares=shares, was=was or None)
             return self._services.go_to("accounts/submitter", "saved", name=name)
 
         return await self._handled(request, "submitter", self._account, act)
@@ -183,12 +187,13 @@ class AccountTreePages(Pages[PageServices]):
             account, shares = fields.get("account") or None, checked_shares(_number(fields, "shares"))
             renamed = new_name if new_name != name else None
             asked = None if account else permissions  # the form of one account has no permissions
+            was = await self._former(name, account)
             await self._sharing.change_submitter(
                 name, shares=shares, account=account, permissions=asked, new_name=renamed
             )
             subject = f"submitter {name}" + (f", submitter {renamed}" if renamed else "")
             subject += f", account {account}" if account else ""
-            await self._note(request, "set_submitter", subject, shares=shares, permissions=asked)
+            await self._note(request, "set_submitter", subject, shares=shares, permissions=asked, was=was or None)
             return self._services.go_to("accounts/submitter", "saved", name=new_name)
 
         return await self._handled(request, "set", self._submitter, act)
@@ -217,6 +222,15 @@ class AccountTreePages(Pages[PageServices]):
         node = tree.account(account)
         crumbs = (*_crumbs(node), _crumb(account))
         return self._page(request, "submitter.html", name, wrong, values, *crumbs)
+
+    async def _former(self, name: str, account: str | None) -> dict[str, object]:
+        """Return a submitter's values before a change, for the audit trail; with an account, the shares there."""
+        tree = await account_tree(self._services.store, self._services.clock)
+        for where, one in tree.submitter(name):
+            if account in (None, where):
+                own = {} if account else {"permissions": list(one.row.permissions)}
+                return {"shares": one.row.shares, **own}
+        return {}
 
     # ------------------------------------------------------------------ usage and limits
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from administration.access.who import admit
+from administration.apps import MOST_COPIES, change_app
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.apps import AppVersion, VersionState, VersionUse
+from domain.apps import AppVersion, OnePerVolunteer, VersionState, VersionUse
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
 from domain.units import AppVersionId, Instant, later
-from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, reason_of
+from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
 
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
@@ -27,7 +28,6 @@ ACTIONS = {  # state -> label of its button
     VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
     VersionState.ABORTED: "Withdraw, abort jobs in progress",
 }
-STATES = {state: state.value for state in VersionState} | {VersionState.ABORTED: "withdrawn, jobs aborted"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,30 @@ class AppPages(Pages[PageServices]):
             "app": app,
             "rows": rows,
             "looked_at": LOOKED_AT,
-            "states": STATES,
+            "most_copies": MOST_COPIES,
             "restricted": (await restrictions_of(store)).get((Restricted.APP, str(app.app_id))),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         return RenderedPage("app.html", app.user_friendly_name or app.name, "apps", (Crumb("apps", "Apps"),), values)
+
+    @post("/apps/{name}/settings", "app_settings", form="app", edits=True)
+    async def set_app(self, request: web.Request) -> web.Response:
+        admit(request, Role.OPERATOR)
+        applications, fields = self._services.store.applications, await fields_of(request)
+        app = await applications.app(checked_app_name(request.match_info["name"]))
+        given = {
+            "user_friendly_name": fields.get("user_friendly_name", "").strip(),
+            "adaptive_copies": whole_number(fields.get("adaptive_copies", ""), "adaptive_copies", 0, MOST_COPIES),
+            "one_per_volunteer": chosen(OnePerVolunteer, fields.get("one_per_volunteer", ""), "one_per_volunteer"),
+            **{name: name in fields for name in ("one_per_host", "beta", "deprecated")},
+        }
+        changes = {name: value for name, value in given.items() if value != getattr(app, name)}
+        if not changes:
+            return self._services.go(f"apps/{app.name}", "unchanged")
+        await change_app(applications, app.name, **changes)
+        told = {**changes, "was": {name: getattr(app, name) for name in changes}}
+        await self._services.authenticator.note(request, "set_app", f"app {app.name}", **told)
+        return self._services.go(f"apps/{app.name}", "version")
 
     @get("/apps/{name}/versions/{id}", "app_version")
     async def version(self, request: web.Request) -> RenderedPage:
@@ -91,7 +110,6 @@ class AppPages(Pages[PageServices]):
         values: dict[str, object] = {
             "name": name,
             "version": version,
-            "states": STATES,
             "is_current": version in catalogue.current.get(version.app_id, ()),
             "instead": current_versions(others).get(version.app_id, ()),
             "unsent": sum(one.unsent for one in work),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from math import inf
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from aiohttp import web
@@ -19,22 +19,31 @@ from administration.names import checked_text
 from administration.ordering.history import day_of
 from domain.access import ActChoice, Role
 from domain.errors import InvalidInputError
+from domain.host_lists import HostChoice
+from domain.hosts import host_in_words
 from domain.restrictions import Restricted
-from domain.units import BatchId, Instant
+from domain.units import BatchId, HostId, Instant
 from domain.views import BatchChoice, BatchSort
 from web.csv_export import Row, is_csv, send_csv
-from web.handlers import LARGEST_ID, Pages, PageServices, get, whole_number
-from web.moments import stamp
+from web.handlers import LARGEST_ID, LARGEST_INT, Pages, PageServices, get, whole_number
+from web.moments import clock, stamp
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
 PER_ROUND = 1000  # entries that the CSV file reads at once
 CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detail")
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
-BY_ID = {"batch": "batches", "job": "jobs", "instance": "instances", "host": "hosts", "simulation": "simulate"}
+BY_ID = {
+    "batch": "batches",
+    "job": "jobs",
+    "instance": "instances",
+    "host": "hosts",
+    "simulation": "simulate",
+    "volunteer": "volunteers",
+}
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
-VERSION = "app version "
-MOST_NAMED = 50  # latest batches whose names contain the subject
+SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
+MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
 ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
 
 
@@ -63,13 +72,17 @@ def address_of(subject: str) -> str:
     """Return the address of the page about a subject, "" if there is none.
 
     >>> address_of("batch 7"), address_of("setting deadline.p_tight"), address_of("person a b"), address_of("app x")
-    ('batches/7', 'settings/deadline.p_tight', 'people/person?name=a+b', '')
+    ('batches/7', 'settings/deadline.p_tight', 'people/person?name=a+b', 'apps/x')
+    >>> address_of("queue bonus")
+    ''
     """
     kind, _, name = subject.partition(" ")
     if kind in BY_ID and name.isascii() and name.isdigit():
         return f"{BY_ID[kind]}/{name}"
     if kind == "setting" and name.replace(".", "").replace("_", "").isalnum():
         return f"settings/{name}"
+    if kind == "app" and name:
+        return f"apps/{quote(name, safe='')}"
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
@@ -89,9 +102,15 @@ def action_of(what: str, target: str = "", detail: Mapping[str, object] | None =
     return "pause" if is_work else "limit" if detail.get("max_jobs") else "ban"
 
 
-def is_batch(subject: str) -> bool:
-    """Return whether a subject is a batch."""
-    return re.fullmatch(r"batch [0-9]{1,18}", subject) is not None
+def numbers_of(kind: str, subjects: Iterable[str]) -> list[int]:
+    """Return the numbers of the subjects of a kind that the database may have.
+
+    >>> numbers_of("host", ["host 7", "batch 8", "host x", "host 99999999999"])
+    [7]
+    """
+    found = (SUBJECT.fullmatch(one) for one in subjects)
+    most = LARGEST_INT if kind == "host" else LARGEST_ID
+    return sorted(number for one in found if one and one[1] == kind and (number := int(one[2])) <= most)
 
 
 def written(value: object, name: str = "") -> str:
@@ -119,7 +138,7 @@ def written(value: object, name: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecordedValue:
-    """A recorded value; `old` is the former one, None if it was not recorded."""
+    """A recorded value; `old` is the former one, None if it is the same or was not recorded."""
 
     name: str
     new: str
@@ -133,6 +152,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='level', new='expedite', old='normal')]
     >>> values_of({"values": {"p_tight": 0.8}, "was": {"p_tight": 0.9}, "why": "late"})
     [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
+    >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
+    [RecordedValue(name='shares', new='2', old=None)]
     >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
     [RecordedValue(name='deadline_at', new='2027-01-15 08:00:00 UTC', old=None)]
     """
@@ -143,7 +164,7 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     if "max_jobs" in detail:  # a ban, limit or pause, which the action says
         hidden |= {name for name in ("max_jobs", "abort") if not detail.get(name)}
     return [
-        RecordedValue(name, written(value, name), written(old[name], name) if name in old else None)
+        RecordedValue(name, written(value, name), written(old[name], name) if old.get(name, value) != value else None)
         for name, value in new.items()
         if name not in hidden
     ]
@@ -163,20 +184,20 @@ class AuditPage(Pages[PageServices]):
             return await send_csv(request, "audit", CSV_COLUMNS, self._rounds(choice))
         after = whole_number(query["after"], "after", 1, LARGEST_ID) if query.get("after") else None
         found = await trail_page(store, choice, before=after, limit=PER_PAGE)
-        batches = [BatchId(int(one[6:])) for act in found.acts for one in act.target.split(", ") if is_batch(one)]
+        subjects = {one for act in found.acts for one in act.target.split(", ")}
+        known = self._known()
+        labels = {one: f"{one} {name}" for one, (name, _) in known.items()} | await self._labels(subjects)
         actions = await store.latest_actions(RECENT)
         values: dict[str, object] = {
             "acts": found.acts,
             "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
-            "names": {
-                **{f"batch {one}": name for one, name in (await self._names(batches)).items() if name},
-                **self._versions,
-            },
+            "label_of": lambda subject: labels.get(subject, subject),
             "action_of": action_of,
             "query": kept,
+            "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
-            "address_of": self._address_of,
+            "address_of": lambda subject: known[subject][1] if subject in known else address_of(subject),
             "values_of": values_of,
             "csv": "?" + urlencode({**kept, "as": "csv"}),
             "first": "?" + urlencode(kept) if after is not None else None,
@@ -184,33 +205,38 @@ class AuditPage(Pages[PageServices]):
         }
         return RenderedPage("audit.html", "Audit trail", "audit", values=values)
 
-    @property
-    def _versions(self) -> Mapping[str, str]:
-        """Return the names of app versions by subject."""
-        catalogue = self._services.catalogue
-        return {
-            f"{VERSION}{number}": f"{catalogue.apps[one.app_id].name} {one.title}"
-            for number, one in catalogue.versions.items()
-            if one.app_id in catalogue.apps
-        }
+    def _known(self) -> Mapping[str, tuple[str, str]]:
+        """Return the names and addresses of apps and app versions by subject."""
+        apps, versions = self._services.catalogue.apps, self._services.catalogue.versions
+        found = {f"app {app_id}": (app.name, address_of(f"app {app.name}")) for app_id, app in apps.items()}
+        for number, one in versions.items():
+            if one.app_id in apps:
+                name, address = found[f"app {one.app_id}"]
+                found[f"app version {number}"] = (f"{name} {one.title}", f"{address}/versions/{number}")
+        return found
 
-    def _address_of(self, subject: str) -> str:
-        name = self._versions.get(subject)
-        if name is None:
-            return address_of(subject)
-        return f"apps/{name.partition(' ')[0]}/versions/{subject.removeprefix(VERSION)}"
+    async def _labels(self, subjects: Collection[str]) -> dict[str, str]:
+        """Return the subjects of batches and hosts with their names, which are read at once."""
+        store = self._services.store
+        batches = [BatchId(number) for number in numbers_of("batch", subjects)]
+        hosts = await self._services.host_names(HostId(number) for number in numbers_of("host", subjects))
+        names = await store.listings.names(batches) if batches else {}
+        labels = {f"batch {one}": f"batch {one} {name}" for one, name in names.items() if name}
+        return labels | {f"host {one}": f"host {host_in_words(one, name)}" for one, name in hosts.items()}
 
     async def _named(self, text: str) -> tuple[str, ...]:
-        """Return the subjects whose shown name contains a text: the latest batches, and app versions."""
-        if not text or is_batch(text):
+        """Return the subjects whose shown name contains a text: the latest batches and hosts, apps and app versions."""
+        if not text or SUBJECT.fullmatch(text):
             return ()
         choice, store = BatchChoice(text=text), self._services.store
         batches, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
-        versions = [one for one, name in self._versions.items() if text.lower() in name.lower()]
-        return (*(f"batch {one.batch.batch_id}" for one in batches), *versions)
-
-    async def _names(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, str]:
-        return await self._services.store.listings.names(batch_ids) if batch_ids else {}
+        hosts = (await store.host_lists.hosts(HostChoice(text=text), after=None, limit=MOST_NAMED)).hosts
+        known = [one for one, (name, _) in self._known().items() if text.lower() in name.lower()]
+        return (
+            *(f"batch {one.batch.batch_id}" for one in batches),
+            *(f"host {one.host.host_id}" for one in hosts if text.lower() in one.host.domain_name.lower()),
+            *known,
+        )
 
     async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:
         """Yield all chosen entries for the CSV file, newest first."""

@@ -11,17 +11,18 @@ import msgspec
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
+from administration.apps import lost_versions
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
-from console.places import moves
+from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
-from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import BatchId, Instant
@@ -88,7 +89,7 @@ class BatchForms(Pages[PageServices]):
             "wrong": wrong,
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
-            "apps": apps_with_versions(self._services.catalogue),
+            **await apps_shown(self._services),
             "promises": [qos.value for qos in QoS],
             "submitters": sorted(one.name for one in submitters),
         }
@@ -148,11 +149,13 @@ class BatchForms(Pages[PageServices]):
         return batch, person
 
 
-def apps_with_versions(catalogue: Catalogue) -> list[str]:
-    """Return the names of the apps that hosts can run; the others' batches are refused."""
-    return sorted(
-        one.name for one in catalogue.apps.values() if not one.deprecated and catalogue.current.get(one.app_id)
-    )
+async def apps_shown(services: PageServices) -> dict[str, object]:
+    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason."""
+    catalogue, now = services.catalogue, services.clock.now()
+    lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
+    left_out = {one.app: one.words(now) for one in lost.values()}
+    left_out |= {one.name: f"{one.name} is deprecated" for one in catalogue.apps.values() if one.deprecated}
+    return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
 
 
 def shown_key(fields: Fields, wrong: MusterError | None) -> str:
@@ -278,9 +281,11 @@ class SelectedBatches(Pages[PageServices]):
     async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
         """Return the page with the positions of changed batches, now and after the next ordering."""
         ids = [batch.batch_id for batch in batches]
-        places, then = await self._services.store.ordering_rules.places(ids), await self._priorities.foreseen(ids)
-        every_s = self._services.catalogue.settings.ordering.interval_s
-        moved = {one: moves(places.get(one), then.get(one), every_s) for one in ids}
+        store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
+        urgent = await sent_first(store, catalogue, now)
+        found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
+        every_s = catalogue.settings.ordering.interval_s
+        moved = {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
         return _page(f"{plural(len(ids), 'batch', 'batches')} changed", batches, {}, moved)
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> None:

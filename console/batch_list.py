@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlencode
@@ -15,14 +15,14 @@ from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.explain.batch import sent_first
-from administration.forecasts.service import BatchEnd, end_of
+from administration.forecasts.service import BatchEnd, can_run, end_of
 from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
 from administration.ordering.importance import effects_of, levels_of
+from administration.ordering.places import sent_first
 from administration.unschedulable import RefusedByAll
-from console.charts import Bar, bar_of
-from console.places import PlaceShown, because, standings, turn
+from console.charts import Bar, bar_of_batch
+from console.places import PlaceShown, because, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
@@ -152,18 +152,19 @@ def rows_of(
     refused: Mapping[BatchId, RefusedByAll],
     items: Sequence[Item],
     now: Instant,
+    able: Callable[[Batch], bool] = lambda _: True,
 ) -> list[BatchLine]:
-    """Return the rows of the list."""
+    """Return the rows of the list. `able`: whether a version of the app can run a batch."""
     return [
         BatchLine(
             one,
-            bar_of(
-                one.batch.counts.jobs_total,
-                one.batch.counts.jobs_validated,
-                one.batch.counts.jobs_failed,
-                one.batch.counts.in_progress,
+            bar_of_batch(one.batch),
+            end_of(
+                one.batch,
+                last.get(one.batch.batch_id),
+                unschedulable=one.batch.batch_id in refused or not able(one.batch),
+                now=now,
             ),
-            end_of(one.batch, last.get(one.batch.batch_id), unschedulable=one.batch.batch_id in refused, now=now),
             short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
             refused[one.batch.batch_id].reason if one.batch.batch_id in refused else None,
             standing.get(one.batch.batch_id, PlaceShown()),
@@ -195,10 +196,11 @@ class BatchListPage(Pages[PageServices]):
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        first = await sent_first(store, active, self._services.catalogue, now)
+        urgent = await sent_first(store, self._services.catalogue, now) if active else {}
+        standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
+        able = partial(can_run, catalogue=self._services.catalogue)
         person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
@@ -206,10 +208,10 @@ class BatchListPage(Pages[PageServices]):
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now),
+            "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now, able),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: turn(row.standing.at, first.get(row.batch.batch_id), None, row.batch.counts.unsent),
+            "turn": lambda row: when_sent(row.standing, row.batch.counts, None),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

@@ -10,9 +10,10 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import SentFirst, ahead_of
+from administration.explain.batch import turn_of
 from administration.explain.service import Explain
-from administration.forecasts.service import ForecastViews
+from administration.explain.verdict import examples
+from administration.forecasts.service import ForecastViews, can_run
 from administration.forecasts.words import (
     flag_of,
     next_forecast,
@@ -22,16 +23,17 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import choices_of
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.unschedulable import unschedulable_batches
-from console.charts import Chart, bar_of
+from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import first_sent, moves, sentence, standings, turn
+from console.places import beside, first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -44,12 +46,13 @@ from domain.ordering import PlaceInOrder
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
-from domain.units import BatchId, Instant, JobId, Seconds, later
+from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
+from domain.views import ListedInstance
 from muster_client import shapes
 from priority.charging import queues
 from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
-from web.moments import length, number, percent, relative, stamp
+from web.moments import length, number, percent, plural, relative, stamp
 from web.rendering import Crumb, RenderedPage
 
 ROWS = 20  # rows per table
@@ -143,20 +146,24 @@ def forecasts_chart(
 def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Seconds) -> str:
     """Return, in words, when a batch without a displayable forecast can expect one.
 
-    >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": []}
+    >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": [], "forecast_state": "not_yet"}
     >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
     'expect the first forecast within 10 min of the submission.'
     """
+    state, made = ForecastState(shown["forecast_state"]), shown["forecasts"]
     if shown["ended_at"] is not None:
-        return "The batch ended before its first forecast."
-    if shown["forecasts"]:
-        because = shown["forecasts"][-1]["method_because"]
+        return f"The batch ended before {'a forecast that could be shown' if made else 'its first forecast'}."
+    if state is ForecastState.UNSCHEDULABLE:
+        return f"{not_shown(state).capitalize()}."
+    looks, most_s = f"The estimator checks for new batches every {length(look_s)}", patience_s(look_s)
+    if made and state is ForecastState.NOT_YET:
+        return f"No forecast since the batch was reopened. {looks}: expect one within {length(most_s)}."
+    if made:
         return (
-            f"The last forecast ({because}) is too uncertain to show. Expect the next one when results arrive, and "
-            f"within {length(timer_s)} at the latest."
+            f"No end is shown: {not_shown(state)} ({made[-1]['method_because']}). Expect the next forecast when "
+            f"results arrive, and within {length(timer_s)} at the latest."
         )
-    looks = f"The estimator checks for new batches every {length(look_s)}"
-    waited_s, most_s = now - shown["created_at"], patience_s(look_s)
+    waited_s = now - shown["created_at"]
     if waited_s <= most_s:
         return f"No forecast yet. {looks}: expect the first forecast within {length(most_s)} of the submission."
     return (
@@ -199,15 +206,17 @@ def _marks(shown: Document, last: ForecastPoint | None) -> tuple[list[MarkLine],
 
 
 def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
-    over = percent(_over(shown))
+    valid, failed, total = (shown[f"jobs_{name}"] for name in ("validated", "failed", "total"))
     if shown["ended_at"] is not None:
-        valid, failed, total = (shown[f"jobs_{name}"] for name in ("validated", "failed", "total"))
         counted = f"{number(valid)} of {number(total)} jobs are valid, {number(failed)} failed"
         return f"The batch ended {relative(shown['ended_at'], now)}; {counted}."
+    over = (
+        f"{number(valid + failed)} of {plural(total, 'job')} finished{f' ({number(failed)} failed)' if failed else ''}"
+    )
     if last is None:
-        return f"{over} of the jobs are finished, {roughly(max(1.0, now - shown['created_at']))} after the submission."
+        return f"{over}, {roughly(max(1.0, now - shown['created_at']))} after the submission."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
-    return f"{over} of the jobs are finished; expected end {about}, latest end {latest} (shaded)."
+    return f"{over}; expected end {about}, latest end {latest} (shaded)."
 
 
 def _is_shown(one: Document, delay_bound_s: Seconds) -> bool:
@@ -234,6 +243,7 @@ SPANS = 120  # points in the chart
 MOST_SPANS = 4000  # over the whole batch, when the chart shows a part
 JOBS = 50
 FIRST_INSTANCES = 10
+ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -255,17 +265,21 @@ class BatchPages(Pages[PageServices]):
         batch_id = BatchId(id_of(request))
         store = self._services.store
         batch = await store.views.batch(batch_id)
-        shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS)
+        able = can_run(batch, self._services.catalogue)
+        shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, able=able)
         refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
         restrictions = await restrictions_of(store)
         paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
-        if paused is not None and batch.ended_at is None:
+        halted = "none while paused" if paused else ""
+        halted = "none while the project is paused" if await store.settings.project_pause() else halted
+        if halted and batch.ended_at is None:
             shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
-        ahead, before_order = await ahead_of(store, batch, self._services.catalogue, now)
+        urgent = await sent_first(store, self._services.catalogue, now)
+        _, ahead = await turn_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -276,18 +290,20 @@ class BatchPages(Pages[PageServices]):
         axis = TIME if part is None else Axis("", "time", part.from_at, part.to_at)
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
-        first = await store.listings.instances(batch_id, tuple(InstanceState), after=None, limit=FIRST_INSTANCES + 1)
-        standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
+        first = await self._first_instances(batch_id)
+        standing = (await standings(store, [batch], urgent))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
-        last = shown["forecasts"][-1] if shown["forecasts"] else None
-        person, counts = person_of(request), batch.counts
+        unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
+        last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
+        holds: Sequence[Document] = last["holds"] if last else []
+        person = person_of(request)
         estimator = self._settings.estimator
         lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
-        risk = shown["at_risk"] if paused is None or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
+        risk = shown["at_risk"] if not halted or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
         values: dict[str, object] = {
             "batch": batch,
-            "bar": bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress),
+            "bar": bar_of_batch(batch),
             "shown": shown,
             "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
@@ -295,20 +311,23 @@ class BatchPages(Pages[PageServices]):
             "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
-            "went": forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
+            "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
-            "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
-            "not_shown": not_shown(ForecastState(shown["forecast_state"])) if paused is None else "none while paused",
+            "until_forecast": f"No end is forecast: {halted}."
+            if halted and batch.ended_at is None
+            else until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
+            "not_shown": halted or not_shown(ForecastState(shown["forecast_state"])),
             "pause": paused,
-            "holds": last["holds"] if last else [],
+            "halted": halted,
+            "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch, standing.at), now, estimator),
             "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "turn": turn(standing.at, before_order, ahead, counts.unsent),
+            "turn": when_sent(standing, batch.counts, ahead),
             "standing": standing,
-            "stands": sentence(standing, now),
+            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
@@ -334,7 +353,8 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
-                values["moved"] = f"{words}: {moves(standing.at, then, self._settings.ordering.interval_s)}"
+                pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
+                values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -344,31 +364,43 @@ class BatchPages(Pages[PageServices]):
             values,
             charts=True,
             every_s=every_s,
+            hosts=await self._services.host_names(
+                [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
+            ),
         )
 
     @property
     def _settings(self) -> Settings:
         return self._services.catalogue.settings
 
+    async def _first_instances(self, batch_id: BatchId) -> Sequence[ListedInstance]:
+        """Return the instances in progress, then the unsent ones, then those that ended; one more than is shown."""
+        found: dict[InstanceId, ListedInstance] = {}
+        for states in ((InstanceState.IN_PROGRESS,), (InstanceState.UNSENT,), ENDED):
+            if len(found) <= FIRST_INSTANCES:
+                limit = FIRST_INSTANCES + 1 - len(found)
+                more = await self._services.store.listings.instances(batch_id, states, after=None, limit=limit)
+                found |= {one.instance_id: one for one in more}
+        return list(found.values())
+
     @get("/batches/{id}/why", "batch_why", asks=("hosts",))
     async def why(self, request: web.Request) -> RenderedPage:
         """Show dry runs for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
-        standing = (await standings(self._services.store.ordering_rules, [batch_id]))[batch_id]
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        stands = sentence(standing, self._services.clock.now())
-        catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
+        store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
+        batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
+        standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
-        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"], ahead)
-        values = {
+        values: dict[str, Any] = {
             "shown": shown,
             "name": name,
             "standing": standing,
-            "stands": stands,
-            "turn": turn(standing.at, first, ahead, shown["unsent"]),
+            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
+            "turn": when_sent(standing, batch.counts, ahead),
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
@@ -376,7 +408,10 @@ class BatchPages(Pages[PageServices]):
             "awaited": shown["awaited"]
             and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
         }
-        return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values)
+        hosts = await self._services.host_names(
+            [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]
+        )
+        return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values, hosts=hosts)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))
     async def jobs(self, request: web.Request) -> RenderedPage | web.StreamResponse:

@@ -9,7 +9,8 @@ import msgspec
 from markupsafe import Markup
 
 from console.drawing import Drawing, Plot
-from web.moments import number, percent
+from domain.batches import Batch
+from web.moments import number, percent, plural
 
 HUES = 8  # colours of series: the CSS classes c1 to c8
 
@@ -56,16 +57,23 @@ class Bar:
     words: str
 
 
-def bar_of(total: int, valid: int, failed: int, in_progress: int) -> Bar:
-    """Return valid, failed and in-progress jobs as parts of the total.
+def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str = "open") -> Bar:
+    """Return valid, failed and in-progress jobs as parts of the total. `in_progress` counts instances; `rest` is the
+    state of the other jobs.
 
-    >>> bar_of(200, 50, 10, 30)
-    Bar(valid=25.0, failed=5.0, out=15.0, percent='25 %', words='50 of 200 jobs valid, 10 failed, 30 with hosts')
+    >>> bar_of(200, 50, 10, 30).words
+    '50 of 200 jobs valid, 10 failed, 140 open; 30 instances in progress'
     """
     whole = max(total, 1)
     left = max(0, total - valid - failed)
     words = f"{number(valid)} of {number(total)} jobs valid, {number(failed)} failed"
-    words += f", {number(in_progress)} with hosts" if in_progress else ""
-    done = valid / whole
-    shown = percent(min(done, 0.99)) if valid < total else percent(done)
-    return Bar(100.0 * valid / whole, 100.0 * failed / whole, 100.0 * min(in_progress, left) / whole, shown, words)
+    words += f", {number(left)} {rest}" if left else ""
+    words += f"; {plural(in_progress, 'instance')} in progress" if in_progress else ""
+    words += ", some of them copies or of jobs that have ended" if in_progress > left else ""
+    out = 100.0 * min(in_progress, left) / whole
+    return Bar(100.0 * valid / whole, 100.0 * failed / whole, out, percent(valid / whole), words)
+
+
+def bar_of_batch(batch: Batch) -> Bar:
+    counts, rest = batch.counts, "open" if batch.ended_at is None else "cancelled"
+    return bar_of(counts.jobs_total, counts.jobs_validated, counts.jobs_failed, counts.in_progress, rest=rest)

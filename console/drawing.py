@@ -17,6 +17,7 @@ from domain.units import DAY_S, utc
 from web.moments import number
 
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
+RIGHT = 0.6  # further right, labels are left of their marks
 LABEL_CHARACTERS = 18  # in a line of a mark's label
 CHARACTER = 7.3  # pixels, of an average character
 EDGE = 2  # pixels above and below the stretched picture
@@ -347,17 +348,19 @@ class Plot:
         return "".join(drawn)
 
     def _marks(self, x: Scale) -> str:
-        """Return vertical lines. Each label is lower than the one before, so that they do not overlap."""
-        drawn, y = [], TOP - 4
-        for mark in (one for one in self.marks if -0.001 <= x.at(one.x) <= 1.001):
-            at = _across(x.at(mark.x))
-            is_right = x.at(mark.x) > 0.6
-            drawn.append(tag("line", x1=at, x2=at, y1=TOP, y2=TOP + self.height, class_=f"mark {mark.hue}"))
-            side = {"text_anchor": "end", "dx": -4} if is_right else {"text_anchor": "start", "dx": 4}
+        """Return vertical lines, each from its label down. Each label is lower than the one before it, whose side faces
+        the line, so that labels cross neither each other nor the next line.
+        """
+        lines, names, y = [], [], TOP - 4
+        placed = [(x.at(one.x), one) for one in self.marks if -0.001 <= x.at(one.x) <= 1.001]
+        for part, mark in sorted(placed, key=lambda one: (one[0] > RIGHT, -one[0] if one[0] > RIGHT else one[0])):
+            at = _across(part)
+            lines.append(tag("line", x1=at, x2=at, y1=y + 6, y2=TOP + self.height, class_=f"mark {mark.hue}"))
+            side = {"text_anchor": "end", "dx": -4} if part > RIGHT else {"text_anchor": "start", "dx": 4}
             for line in label_lines(mark.name):
                 y += LINE
-                drawn.append(tag("text", escape(line), x=at, y=y, class_=f"named {mark.hue}", **side))
-        return "".join(drawn)
+                names.append(tag("text", escape(line), x=at, y=y, class_=f"named {mark.hue}", **side))
+        return "".join((*lines, *names))
 
 
 def label_lines(name: str) -> list[str]:

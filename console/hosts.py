@@ -11,8 +11,11 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit, present
+from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
+from administration.explain.verdict import titled
+from administration.explain.words import NOT_REACHED, marks_of
 from administration.hosts import (
     FAILED_WITHIN_S,
     SELECTED,
@@ -24,12 +27,13 @@ from administration.hosts import (
 )
 from administration.names import checked_text, chosen
 from administration.thresholds.in_force import lowered_gates
+from console.places import first_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
-from domain.hosts import HostAppVersion
+from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.refusals import RefusalCode
@@ -134,7 +138,9 @@ class HostPages(Pages[PageServices]):
             "calls_per_hour": caller.calls_per_hour(now),
             "availability": host.cpu_availability_fraction,
         }
-        return RenderedPage("host.html", f"Host {host_id}", "hosts", (Crumb("hosts", "Hosts"),), values)
+        return RenderedPage(
+            "host.html", f"Host {host_in_words(host_id, host.domain_name)}", "hosts", (Crumb("hosts", "Hosts"),), values
+        )
 
     @post("/hosts/{id}/labels", "host_labels", form="host", edits=True)
     async def set_labels(self, request: web.Request) -> web.Response:
@@ -157,8 +163,17 @@ class HostPages(Pages[PageServices]):
         asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
         gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
         lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
-        crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown, "lowered": lowered})
+        title = titled(host_id, shown["host"]["domain_name"])
+        crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {title}"))
+        values = {
+            "shown": shown,
+            "lowered": lowered,
+            "title": title,
+            "first_sent": first_sent(self._services.catalogue.settings),
+            "marks_of": marks_of,
+            "not_reached": NOT_REACHED,
+        }
+        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)
 
 
 PER_READ = 500  # rows of a CSV file that are read at once
@@ -181,7 +196,7 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        "Errors, invalid results and timeouts in the last week; the highest share since the host joined comes first.",
+        "Failures in the last week, the highest share since the host joined first; Needs attention lists those marked.",
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
@@ -210,6 +225,12 @@ class HostListChoice:
         more = {"q": self.text, "platform": self.platform, "label": self.label, "sort": sort}
         return {**shown, **days, **{key: text for key, text in more.items() if text}}
 
+    def tab(self, kind: str) -> str:
+        """Return the query of the link to another list, with the filters and the order that it has, too."""
+        if kind in SELECTED and self.kind in SELECTED:
+            return self.link(show="" if kind == HostKind.ALL else kind, days="")
+        return "?" + urlencode({"show": kind} if kind != HostKind.ALL else {})
+
     def link(self, **changes: str) -> str:
         """Return the query of a link that keeps the filters, with changes."""
         return "?" + urlencode({key: text for key, text in {**self.kept, **changes}.items() if text})
@@ -223,8 +244,6 @@ def asked_of(query: Mapping[str, str]) -> HostListChoice:
     """
     kind = chosen(HostKind, query.get("show", "") or HostKind.ALL, "show")
     text = checked_text(query.get("q", "").strip(), "q")
-    if text and kind != HostKind.ALL:
-        raise InvalidInputError("q", "no value: only the list of all hosts can be searched", text)
     days = number_of(query, "days", low=0.0, high=MOST_DAYS)
     if days is not None and kind not in DATED:
         raise InvalidInputError(
@@ -252,7 +271,7 @@ class HostListPage(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """Show a list. A search for a number opens that host."""
         asked = asked_of(request.query)
-        if asked.text.isascii() and asked.text.isdigit():
+        if asked.kind is HostKind.ALL and asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
         choice = choice_of(
             asked.kind,
@@ -272,6 +291,9 @@ class HostListPage(Pages[PageServices]):
         name, about = TABS[asked.kind]
         values: dict[str, object] = {
             "found": found,
+            "worst": {one.host_id: one for one in await failing_hosts(self._services.store, self._services.clock.now())}
+            if asked.kind is HostKind.FAILING
+            else {},
             "asked": asked,
             "kind": asked.kind.value,
             "selected": asked.kind in SELECTED,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,6 +93,19 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
     return [found[key] for key in sorted(found)]
 
 
+def idle_slots(partitions: Sequence[Document], able: Collection[str]) -> list[tuple[str, int]]:
+    """Return the apps without a version that hosts can run, of those in job arrays, each with its slots.
+
+    >>> idle_slots([{"app": "mesh", "kind": "CPU", "urgent": 2, "fresh": 5}], ["sieve"])
+    [('mesh', 7)]
+    """
+    found: dict[str, int] = {}
+    for one in partitions:
+        if one["app"] not in able:
+            found[one["app"]] = found.get(one["app"], 0) + one["urgent"] + one["fresh"]
+    return sorted(found.items())
+
+
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
     """Return the number of refusals in the last ten minutes by code, most frequent first."""
     found: dict[str, int] = {}
@@ -175,6 +188,7 @@ class OverviewPage(Pages[PageServices]):
         runs = await store.generations.runs(1)
         workers = [one for one in processes if one.kind == "worker"]
         person, attention = present(request), await self._attention.now()
+        known = self._services.catalogue
         own_id = None if person.may(Role.OPERATOR) else person.submitter_id
         values: dict[str, object] = {
             "attention": attention if own_id is None else attention.of(own_id),
@@ -184,7 +198,10 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
-            "partitions": partitions_of(workers),
+            "partitions": (parts := partitions_of(workers)),
+            "idle_slots": idle_slots(
+                parts, [one.name for app_id, one in known.apps.items() if known.current.get(app_id)]
+            ),
             "codes": codes_of(workers)[:12],
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),
@@ -199,5 +216,6 @@ class OverviewPage(Pages[PageServices]):
             "in_progress": sum(one.in_progress for one in totals),
             "ranking": runs[0] if runs else None,
             "has_apps": bool(self._services.catalogue.apps),
+            "has_versions": any(self._services.catalogue.current.values()),
         }
         return RenderedPage("overview.html", "Overview", "", values=values, charts=bool(charts), every_s=LIVE_S)

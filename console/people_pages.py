@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from administration.access.people import DAYS_MOST, Invited
+from administration.access.sign_in import address_of
 from administration.access.who import admit
 from administration.names import checked_name, chosen
 from domain.access import PersonRecord, Right, Role
@@ -175,7 +176,8 @@ class TokenPages(Pages[PageServices]):
     @post("/tokens/{id}/revoke", "tokens_revoke")
     async def revoke(self, request: web.Request) -> web.Response:
         caller = admit(request, Role.VIEWER)
-        await self._services.authenticator.tokens.revoke(TokenId(id_of(request, LARGEST_INT)), by=caller)
+        token_id, address = TokenId(id_of(request, LARGEST_INT)), address_of(request)
+        await self._services.authenticator.tokens.revoke(token_id, by=caller, address=address)
         return self._services.go("tokens", "revoked")
 
     async def _list(

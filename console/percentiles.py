@@ -20,13 +20,13 @@ from administration.thresholds.service import Thresholds
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, label_lines
-from console.settings_pages import without_notes
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.settings import DeadlineSettings, Settings
 from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS
+from scheduler.gates import reachable
 from web.handlers import (
     Fields,
     Pages,
@@ -51,8 +51,8 @@ PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadli
 def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    `moved` are previewed thresholds; a changed threshold is drawn twice, before and after. Without them, a gate that is
-    temporarily lowered is drawn with the value in force and the one that is set. None if no host is ranked.
+    A gate that is temporarily lowered is drawn at the value in force and at the one that is set. `moved` are previewed
+    thresholds, drawn likewise. None if no host is ranked.
     """
     scores = cuts.turnaround
     if len(scores) < 2:
@@ -63,10 +63,11 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, cuts.n)
-    gates = gates_of(catalogue.settings.deadline)
-    lowered = {**gates, **{one.gate: one.threshold for one in cuts.relaxed}}
-    named_gates = named(gates, lowered, "set", "in force") if moved is None else named(gates, gates_of(moved))
-    lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named_gates]
+    present = catalogue.settings.deadline
+    sides = {"set": gates_of(present), "in force": gates_of(reachable(present, cuts))}
+    if moved is not None:
+        sides |= {"would be set": gates_of(moved), "would be in force": gates_of(reachable(moved, cuts))}
+    lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named(sides)]
     marks = [
         MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
         for place, (threshold, names, at) in enumerate(lines)
@@ -91,20 +92,21 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     )
 
 
-def named(
-    gates: Mapping[Gate, float], moved: Mapping[Gate, float], before: str = "is", after: str = "would be"
-) -> list[tuple[float, list[str]]]:
-    """Return thresholds in ascending order with their gates; a changed threshold appears with both values.
+def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[str]]]:
+    """Return thresholds in ascending order with their gates. If the sides differ in a gate, it has each of its values,
+    named after the first side with it.
 
-    >>> named({Gate.LATE: 0.5, Gate.TIGHT: 0.9}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7})
-    [(0.5, ['p_late']), (0.7, ['p_tight would be']), (0.9, ['p_tight is'])]
+    >>> held, moved = {Gate.LATE: 0.5, Gate.TIGHT: 0.5}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7}
+    >>> named({"set": held | {Gate.TIGHT: 0.9}, "in force": held, "would be set": moved, "would be in force": held})
+    [(0.5, ['p_late', 'p_tight in force']), (0.7, ['p_tight would be set']), (0.9, ['p_tight set'])]
     """
     found: dict[float, list[str]] = {}
-    for gate, threshold in sorted(gates.items()):
-        would_be = moved[gate]
-        found.setdefault(threshold, []).append(gate.value if would_be == threshold else f"{gate.value} {before}")
-        if would_be != threshold:
-            found.setdefault(would_be, []).append(f"{gate.value} {after}")
+    for gate in sorted({gate for gates in sides.values() for gate in gates}):
+        names: dict[float, str] = {}
+        for side, gates in sides.items():
+            names.setdefault(gates[gate], side)
+        for threshold, side in names.items():
+            found.setdefault(threshold, []).append(gate.value if len(names) == 1 else f"{gate.value} {side}")
     return sorted(found.items())
 
 
@@ -155,7 +157,6 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
-            "meaning": without_notes,
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
             "lowered": lowered,
@@ -227,6 +228,7 @@ class PercentilePages(Pages[PageServices]):
                 ("seeds", "Runs with different seeds", FEW_SEEDS, 1, MOST_SEEDS),
             ),
             "takes_s": cost.seconds(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
+            "is_known": cost.slower is not None,
             "possible": cost.hosts_active > 0 and cost.jobs_open > 0,
         }
 

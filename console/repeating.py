@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit_owner, person_of
+from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of
 from administration.apps import lost_versions
 from administration.batch_errors import version_in_words
 from administration.batches import Batches
@@ -18,7 +18,7 @@ from domain.batches import Batch, QoS
 from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
-from domain.units import BatchId
+from domain.units import BatchId, HostId
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
@@ -52,10 +52,12 @@ class RepeatingPages(Pages[PageServices]):
         try:
             values = await self._values(batch, person, fields)
             if fields.get("what") == "preview":
-                forecast = await self._batches.preview(values, copy_of=batch.batch_id)
+                forecast = await self._batches.preview(values, copy_of=batch.batch_id, by_operator=is_operator(request))
                 return await self._form(request, batch, fields, None, forecast)
             key = key_of(person, fields, f"clone {batch.batch_id}")
-            done, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch.batch_id)
+            done, is_new = await self._batches.submit_and_preview(
+                values, key=key, copy_of=batch.batch_id, by_operator=is_operator(request)
+            )
         except NotAllowedError:
             raise
         except MusterError as error:
@@ -85,9 +87,8 @@ class RepeatingPages(Pages[PageServices]):
         forecast: Mapping[str, object] | None,
     ) -> RenderedPage:
         store, settings = self._services.store, self._services.catalogue.settings
-        person = person_of(request)
-        operator = person is not None and person.may(Role.OPERATOR)
-        choices = await choices_of(store, batch, settings.ordering, by_operator=False)
+        operator = is_operator(request)
+        choices = await choices_of(store, batch, settings.ordering, by_operator=operator)
         expedites = Permission.EXPEDITE.value not in choices.missing
         values: dict[str, object] = {
             "batch": batch,
@@ -111,13 +112,15 @@ class RepeatingPages(Pages[PageServices]):
     async def errors(self, request: web.Request) -> RenderedPage:
         batch = await self._services.store.views.batch(BatchId(id_of(request)))
         person = person_of(request)
+        shown = await self._batches.errors(batch.batch_id)
         values = {
             "batch": batch,
-            "shown": await self._batches.errors(batch.batch_id),
+            "shown": shown,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "version_in_words": version_in_words,
         }
-        return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values)
+        hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in shown["groups"])
+        return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values, hosts=hosts)
 
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:

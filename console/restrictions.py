@@ -12,6 +12,7 @@ from administration.restrictions import MOST_JOBS, admit_restrictor, lift, liste
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
+from domain.units import HostId
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
@@ -25,16 +26,6 @@ PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "ba
 async def restrictions_of(store: PostgresStore) -> Restrictions:
     """Return the restrictions as stored, so that a page shows a change at once; workers load it within seconds."""
     return {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
-
-
-def address_of(fields: Fields) -> str:
-    """Return the page to show after a form: the page of the restricted object, or the list.
-
-    >>> address_of({"kind": "host", "name": "7", "back": "page"}), address_of({"kind": "host", "name": "7"})
-    ('hosts/7', 'restrictions')
-    """
-    kind = fields.get("kind", "")
-    return f"{PAGES[kind]}/{fields['name']}" if fields.get("back") == "page" and kind in PAGES else "restrictions"
 
 
 def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictError) -> FormError:
@@ -72,7 +63,7 @@ class RestrictionPages(Pages[PageServices]):
             if kind == PROJECT:
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
-                return self._services.go("restrictions", "paused")
+                return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
             most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
             now = self._services.clock.now()
@@ -91,7 +82,7 @@ class RestrictionPages(Pages[PageServices]):
                 raise
             return await self._page(request, refused(fields, error))
         await self._note(request, "restrict", f"{kind} {made['name']}", max_jobs=most, why=why, abort=made["abort"])
-        return self._services.go(address_of(fields), "paused" if chosen.is_work else "restricted")
+        return self._services.go_back(fields, "restrictions", "paused" if chosen.is_work else "restricted")
 
     @post("/restrictions/lift", "lift_restriction", edits=True)
     async def lift(self, request: web.Request) -> web.Response:
@@ -105,7 +96,7 @@ class RestrictionPages(Pages[PageServices]):
             lifted = await lift(self._services.store, _kind_of(kind), name, now=self._services.clock.now())
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         is_work = kind == PROJECT or _kind_of(kind).is_work
-        return self._services.go(address_of(fields), "resumed" if is_work else "lifted")
+        return self._services.go_back(fields, "restrictions", "resumed" if is_work else "lifted")
 
     async def _admit(self, request: web.Request, kind: str, name: str) -> None:
         """Raises NotAllowedError, InvalidInputError, NotFoundError."""
@@ -122,9 +113,10 @@ class RestrictionPages(Pages[PageServices]):
         await self._services.authenticator.note(request, what, target, **detail)
 
     async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
-        catalogue = self._services.catalogue
+        catalogue, found = self._services.catalogue, await listed(self._services.store)
+        hosts = [HostId(int(one["name"])) for one in found if one["kind"] == Restricted.HOST]
         values: dict[str, object] = {
-            "found": await listed(self._services.store),
+            "found": found,
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
@@ -133,7 +125,14 @@ class RestrictionPages(Pages[PageServices]):
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         status = 200 if wrong is None else wrong.status
-        return RenderedPage("restrictions.html", "Pauses and bans", "restrictions", values=values, status=status)
+        return RenderedPage(
+            "restrictions.html",
+            "Pauses and bans",
+            "restrictions",
+            values=values,
+            status=status,
+            hosts=await self._services.host_names(hosts),
+        )
 
 
 def _kind_of(text: str) -> Restricted:

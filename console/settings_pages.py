@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -25,7 +24,6 @@ from web.rendering import Crumb, RenderedPage
 
 CHANGES = 1000  # number of changes searched for each setting's latest one
 TRAIL = 30
-NOTES = re.compile(r" \(decisions? [\d, and]+\)")
 UNITS = {"_s": "seconds", "_bytes": "bytes", "_fraction": "a share", "_z": "z of the normal distribution"}
 
 
@@ -82,15 +80,6 @@ def unit_of(key: str, value: object) -> str:
     return "a whole number" if isinstance(value, int) else "a number" if isinstance(value, float) else "text"
 
 
-def without_notes(meaning: str) -> str:
-    """Return the meaning without references to decision records, which the manual has.
-
-    >>> without_notes("least percentile to hurry for AFAP batches (decisions 34, 36)")
-    'least percentile to hurry for AFAP batches'
-    """
-    return NOTES.sub("", meaning)
-
-
 def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow]:
     """Return one row per setting. `changes` must be newest first."""
     last: dict[str, SettingChange] = {}
@@ -104,7 +93,7 @@ def rows_of(settings: Settings, changes: list[SettingChange]) -> list[SettingRow
             defaults[key],
             unit_of(key, value),
             spans.get(key, ""),
-            without_notes(meaning_of(key)),
+            meaning_of(key),
             last.get(key),
         )
         for key, value in values.items()

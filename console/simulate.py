@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit
+from administration.forecasts.service import end_of
+from administration.forecasts.words import not_shown, risk_in_words
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN
@@ -21,7 +23,7 @@ from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings
-from domain.units import HOUR_S
+from domain.units import HOUR_S, Instant, later
 from domain.views import Simulation, SimulationState
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import length, number, percent
@@ -31,7 +33,7 @@ Said = tuple[str, str, str]  # a chart's key, title and summary
 
 SHARES: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("extra instances", "instances_per_job", lambda value: max(0.0, 100.0 * (value - 1.0))),
-    ("deadlines missed", "deadline_miss_fraction", lambda value: 100.0 * value),
+    ("late instances", "deadline_miss_fraction", lambda value: 100.0 * value),
     ("never returned", "never_returned_fraction", lambda value: 100.0 * value),
     ("tight due dates", "tight_fraction", lambda value: 100.0 * value),
     ("deadline mode", "deadline_mode_fraction", lambda value: 100.0 * value),
@@ -172,6 +174,13 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 
 LISTED = 30
+DECIDING = ("makespan", "unfinished", "failed jobs", "late instances", "instances per job")  # starts of figures' names
+NOTES = {
+    "jobs per day": "from the submission of the first batch to the end of the simulation; a simulation of this project "
+    "does not count the jobs from which it learns the hosts' statistics",
+    "processor utilization while work waited": "part of the processor time offered to the project that its jobs used "
+    "while some were unsent; low if jobs wait for hosts above a gate, because the other hosts have no work meanwhile",
+}
 LIVE_S = 2
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -234,6 +243,17 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
+def decisive_first(result: Document) -> tuple[Sequence[object], Sequence[object]]:
+    """Return the rows of figures that decide between the sides, and the others.
+
+    >>> decisive_first({"rows": [["makespan, afap", ["1 h"]], ["jobs per day", ["7"]]]})
+    ([['makespan, afap', ['1 h']]], [['jobs per day', ['7']]])
+    """
+    rows = result["rows"]
+    first = [row for row in rows if row[0].startswith(DECIDING)]
+    return first, [row for row in rows if row not in first]
+
+
 class SimulatePages(Pages[PageServices]):
     """Pages that start, track and show simulations."""
 
@@ -278,6 +298,10 @@ class SimulatePages(Pages[PageServices]):
             "rules": [] if result is None else list(result["rules"]),
             "unfinished": {} if result is None else unfinished(result),
             "words": RULE_WORDS,
+            "figures": () if result is None else decisive_first(result),
+            "notes": NOTES,
+            "risk_in_words": risk_in_words,
+            "not_shown": not_shown,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
             "left": left_in_words(found.asked, now - found.asked_at, found.done_fraction),
             "change": None if found.asked.get("scenario") != SCENARIO else await self._change(request, found, result),
@@ -305,7 +329,23 @@ class SimulatePages(Pages[PageServices]):
             "in_force": all(stored.get(key) == value for key, value in changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "said": conclusion_of(*sides, runs) if len(sides) == 2 else None,
+            "batches": [] if result is None else await self._urgent(found.asked_at, result),
         }
+
+    async def _urgent(self, begun_at: Instant, result: Document) -> Sequence[Document]:
+        """Return the simulated batches that are urgent, with their present forecasts and their simulated ends."""
+        store, found = self._services.store, result.get("batches") or ()
+        last = await store.forecasts.last([one["batch_id"] for one in found])
+        now = self._services.clock.now()
+        batches = [await store.views.batch(one["batch_id"]) for one in found]
+        return [
+            {
+                "batch": batch,
+                "forecast": end_of(batch, last.get(batch.batch_id), unschedulable=False, now=now),
+                "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
+            }
+            for batch, one in zip(batches, found, strict=True)
+        ]
 
     @post("/simulate/{id}/cancel", "simulation_cancel")
     async def cancel(self, request: web.Request) -> web.Response:

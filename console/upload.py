@@ -10,9 +10,10 @@ import asyncio
 import csv
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 from urllib.parse import quote_plus
@@ -24,7 +25,7 @@ from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
-from console.batch_forms import BATCHES, apps_with_versions, batch_of, key_of, shown_key, submitter_of
+from console.batch_forms import BATCHES, apps_shown, batch_of, key_of, shown_key, submitter_of
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
@@ -68,7 +69,7 @@ class UploadPages(Pages[PageServices]):
     @get(UPLOAD_PATH, "batch_upload")
     async def ask(self, request: web.Request) -> RenderedPage:
         admit(request, Role.SUBMITTER)
-        return self._page({})
+        return await self._page({})
 
     @post(UPLOAD_PATH, "batch_upload_post")
     async def check(self, request: web.Request) -> RenderedPage:
@@ -84,8 +85,10 @@ class UploadPages(Pages[PageServices]):
             except NotAllowedError:
                 raise
             except MusterError as error:
-                place = await asyncio.to_thread(place_of, error, uploaded)
-                return self._page(uploaded.fields, wrong=table_missing(error, uploaded), place=place)
+                place, line = await asyncio.to_thread(place_of, error, uploaded)
+                again = [name for found in uploaded.files.values() for name, _ in found]
+                missing = table_missing(error, uploaded)
+                return await self._page(uploaded.fields, wrong=missing, place=place, line=line, again=again)
         review = {
             "checked": checked,
             "first": first,
@@ -96,7 +99,7 @@ class UploadPages(Pages[PageServices]):
             "batch": batch,
             "key": shown_key({}, None),
         }
-        return self._page({}, review=review)
+        return await self._page({}, review=review)
 
     @post(f"{UPLOAD_PATH}/submit", "batch_upload_submit")
     async def submit(self, request: web.Request) -> RenderedPage | web.Response:
@@ -109,7 +112,7 @@ class UploadPages(Pages[PageServices]):
         except NotAllowedError:
             raise
         except MusterError as error:
-            return self._page({}, wrong=error)
+            return await self._page({}, wrong=error)
         if is_new:
             told = {"name": values.get("name", "")}
             await self._services.authenticator.note(request, "submit_batch", f"batch {done['batch_id']}", **told)
@@ -132,21 +135,25 @@ class UploadPages(Pages[PageServices]):
         values["submitter"] = await submitter_of(self._services, person, values)
         return values
 
-    def _page(
+    async def _page(
         self,
         form: Fields,
         *,
         wrong: MusterError | None = None,
         place: str = "",
+        line: str = "",
+        again: Sequence[str] = (),
         review: Mapping[str, object] | None = None,
     ) -> RenderedPage:
         values: dict[str, object] = {
             "form": form,
             "wrong": wrong,
             "place": place,
+            "line": line,
+            "again": again,
             "review": review,
             "column": ", column " in place,
-            "apps": apps_with_versions(self._services.catalogue),
+            **await apps_shown(self._services),
             "promises": [qos.value for qos in QoS],
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
@@ -224,8 +231,8 @@ async def received(request: web.Request, folder: Path, uploaded: Uploaded) -> No
                 wrong = wrong or _wrong_ending(name, file)
                 path = folder / (str(number) if wrong else f"{number}{file.suffix[:MOST_SUFFIX]}")
                 most = min(left, MOST_BATCH_BYTES) if name == "batch" else left
-                left -= await _write(part, path, name, most)
                 uploaded.files.setdefault(name, []).append((file.name, path))
+                left -= await _write(part, path, name, most)
             else:
                 await part.release()
     except (ValueError, KeyError, LookupError) as error:
@@ -273,35 +280,45 @@ def table_missing(error: MusterError, uploaded: Uploaded) -> MusterError:
 
 
 ROW = re.compile(r"jobs_csv row (\d+)(?:\.(.*))?$")
+COLUMN = "jobs_csv column "  # of the heading
+MOST_SHOWN = 200  # characters of a line
 HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
 KEY = re.compile(r"\s*([\w-]+)\s*=")
 SYNTAX = re.compile(r"\(at line (\d+)|line (\d+) column")
 
 
-def place_of(error: MusterError, uploaded: Uploaded) -> str:
-    """Return the file, line and column that an error is about, as far as known: "batch.toml, line 7"."""
+def place_of(error: MusterError, uploaded: Uploaded) -> tuple[str, str]:
+    """Return the file, line and column that an error is about, as far as known, and the line's text:
+    ("batch.toml, line 7", "count = 0").
+    """
     if not isinstance(error, InvalidInputError):
-        return ""
+        return "", ""
     with suppress(MusterError, OSError, UnicodeDecodeError, csv.Error):
         table, batch = uploaded.one("table"), uploaded.one("batch")
         if error.field.startswith("jobs_csv") and table is not None:
             found = ROW.match(error.field)
-            if found is None:
-                return table[0]
-            column = f", column {found[2]}" if found[2] else ""
-            return f"{table[0]}, line {_line_of_row(table[1], int(found[1]))}{column}"
+            if error.field.startswith(COLUMN):
+                return _placed(*table, _line_of_row(table[1], 0), error.field.removeprefix(COLUMN))
+            return _placed(*table, _line_of_row(table[1], int(found[1])) if found else None, found and found[2])
         if batch is not None:
             if syntax := SYNTAX.search(str(error)):
-                return f"{batch[0]}, line {syntax[1] or syntax[2]}"
-            line = line_of(batch[1].read_text("utf-8").splitlines(), error.field)
-            return f"{batch[0]}, line {line}" if line else batch[0]
-    return ""
+                return _placed(*batch, int(syntax[1] or syntax[2]))
+            return _placed(*batch, line_of(batch[1].read_text("utf-8").splitlines(), error.field))
+    return "", ""
+
+
+def _placed(name: str, path: Path, line: int | None, column: str | None = None) -> tuple[str, str]:
+    if not line:
+        return name, ""
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        text = next(islice(file, line - 1, None), "").strip()[:MOST_SHOWN]
+    return f"{name}, line {line}{f', column {column}' if column else ''}", text
 
 
 def _line_of_row(path: Path, number: int) -> int:
     """Return the line of a row, from 1. The heading of a CSV file is row 0, and a cell may have several lines."""
     if path.suffix == ".jsonl":
-        return number
+        return max(1, number)
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader, line, at = csv.reader(file), 1, -1
         for row in reader:

@@ -12,6 +12,7 @@ from administration.access.who import present
 from administration.apps import lost_versions
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
+from administration.explain.verdict import examples
 from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
 from administration.restrictions import paused
@@ -57,6 +58,7 @@ class WorkPages(Pages[PageServices]):
             "batches",
             self._above(job.batch_id),
             {"job": job, "waits": waits, "found": await self._found(request, job)},
+            hosts=await self._services.host_names(one.host_id for one in job.instances),
         )
 
     @get("/jobs/{id}/why", "job_why", asks=("hosts",))
@@ -73,7 +75,10 @@ class WorkPages(Pages[PageServices]):
         }
         lowered = lowered_gates(self._services.catalogue, [batch.app_id])
         values = {"shown": shown, "lowered": [one for one in lowered if (one.gate is Gate.RETRY) in retries]}
-        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, values)
+        hosts = await self._services.host_names(
+            host_id for one in shown["waiting"] for host_id in (*one["sibling_hosts"], *examples(one["sample"]))
+        )
+        return RenderedPage("job_why.html", "Why is it not sent?", "batches", crumbs, values, hosts=hosts)
 
     @get("/instances/{id}", "instance")
     async def instance(self, request: web.Request) -> RenderedPage:
@@ -89,7 +94,8 @@ class WorkPages(Pages[PageServices]):
             "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
             **await self._trickles(request, job, instance_id),
         }
-        return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values)
+        hosts = await self._services.host_names([shown["host_id"]])
+        return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values, hosts=hosts)
 
     async def _found(self, request: web.Request, job: JobRow) -> Document | None:
         """Return a job's outputs with links to the files; None if the job is another submitter's."""
@@ -188,7 +194,8 @@ class InstancesPage(Pages[PageServices]):
             "next": urlencode({"state": state, "after": cursor_of(last)}) if last else None,
         }
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", batch.name or f"Batch {batch_id}"))
-        return RenderedPage("instances.html", "Instances", "batches", crumbs, values)
+        hosts = await self._services.host_names(one.host_id for one in page)
+        return RenderedPage("instances.html", "Instances", "batches", crumbs, values, hosts=hosts)
 
     async def _pages(
         self, batch_id: BatchId, states: tuple[InstanceState, ...]

@@ -116,6 +116,10 @@ class VersionState(StrEnum):
     WITHDRAWN = "withdrawn"  # gets no more jobs; jobs in progress continue, lost ones are not sent again
     ABORTED = "aborted"  # withdrawn, and hosts are asked to drop its jobs in progress
 
+    @property
+    def words(self) -> str:
+        return "withdrawn, instances aborted" if self is VersionState.ABORTED else self.value
+
 
 @dataclass(frozen=True, slots=True)
 class AppFile:

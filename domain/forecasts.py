@@ -57,7 +57,7 @@ class HoldKind(StrEnum):
 
     NOT_SENT = "not_sent"
     IN_PROGRESS = "in_progress"
-    OVERDUE = "overdue"  # in progress for longer than 75 % of that host's results take
+    OVERDUE = "overdue"  # in progress for longer than usual for that host, by its past results, not by the due date
     QUORUM = "quorum"  # in progress normally, to agree with a returned result
     RETRIES = "retries"  # a retry has not been sent yet
 

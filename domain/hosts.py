@@ -63,6 +63,15 @@ class Host:
         return self.on_fraction * self.gpu_active_fraction
 
 
+def host_in_words(host_id: HostId, name: str) -> str:
+    """Return a host's name with its number, or the number if its client reports no name.
+
+    >>> host_in_words(HostId(60), "basil-117"), host_in_words(HostId(60), "")
+    ('basil-117 (60)', '60')
+    """
+    return f"{name} ({host_id})" if name else str(host_id)
+
+
 @quick_dataclass(frozen=True, slots=True)
 class DecayedSums:
     """Count, sum and sum of squares of samples as of `at`. They decay with STATS_HALF_LIFE_S.

@@ -158,7 +158,10 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """The work before a batch in the order: active batches with unsent instances, and the number of these instances."""
+    """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
+    `is_part`: of more batches than were read, so there may be more.
+    """
 
     batches: int = 0
     unsent: int = 0
+    is_part: bool = False

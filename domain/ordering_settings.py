@@ -68,7 +68,12 @@ class OrderingSettings:
         "equal_access",
         "fifo",
     )
-    let_rule: str = one_of("design", "logical end time: LST + R (design) or LST + R / share (wfq)", "design", "wfq")
+    let_rule: str = one_of(
+        "design",
+        "rank value: earlier work / share + this batch (design), or (earlier work + this batch) / share (wfq)",
+        "design",
+        "wfq",
+    )
     interval_s: Seconds = knob(MINUTE_S, "interval between ordering passes over all batches", low=1)
 
     half_life_s: Seconds = knob(Seconds(7 * DAY_S), "half-life of recorded usage; 0 = usage does not decay", low=0)

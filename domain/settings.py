@@ -65,14 +65,25 @@ class FeederSettings:
     interval_s: Seconds = knob(
         Seconds(1.0), "interval between full refills of the job array; a low array is topped up earlier", low=0.01
     )
-    refusals_to_rotate: int = knob(50, "consecutive refusals by hosts before a slot is evicted", low=1)
-    cool_off_s: Seconds = knob(Seconds(300.0), "time an evicted slot stays out of the array", low=1)
-    gated_share_fraction: float = knob(0.5, "maximum share of an array partition for gated jobs", low=0, high=1)
-    batch_share_fraction: float = knob(0.5, "maximum share of an array partition for one batch", low=0, high=1)
-    tail_fraction: float = knob(
-        0.05, "fraction of a batch's jobs, at its end, that every worker may hold", low=0, high=1
+    refusals_to_rotate: int = knob(
+        50, "requests in a row that cannot take a job before it leaves the job array for a time", low=1
     )
-    tail_jobs: int = knob(20, "minimum number of jobs, at the end of a batch, that every worker may hold", low=0)
+    cool_off_s: Seconds = knob(
+        Seconds(300.0), "time that jobs which requests could not take stay out of the job array", low=1
+    )
+    gated_share_fraction: float = knob(
+        0.5, "maximum share of an app's slots, per processor type, for jobs behind a gate", low=0, high=1
+    )
+    batch_share_fraction: float = knob(
+        0.5, "maximum share of an app's slots, per processor type, for one batch", low=0, high=1
+    )
+    tail_fraction: float = knob(
+        0.05,
+        "last fraction of a batch's jobs that every worker may send; each earlier job has one worker",
+        low=0,
+        high=1,
+    )
+    tail_jobs: int = knob(20, "minimum number of a batch's last jobs that every worker may send", low=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +115,14 @@ class SchedulerSettings:
     )
     newcomer_fraction: float = knob(
         0.05,
-        "fraction of an ungated batch's first instances, at its end, reserved for new hosts and idle processors",
+        "last fraction of a batch without a gate that is reserved for new hosts and hosts with an idle processor",
         low=0,
         high=1,
     )
-    urgent_share_fraction: float = knob(
-        0.5, "maximum share of a host's jobs that are gated (decision 50)", low=0, high=1
-    )
+    urgent_share_fraction: float = knob(0.5, "maximum share of a host's jobs that are behind a gate", low=0, high=1)
     afap_first_fraction: float = knob(
         0.9,
-        "share of requests in which AFAP jobs without a tight deadline come before deferrable jobs (decision 36)",
+        "share of requests in which AFAP jobs without an early due date come before jobs that can wait",
         low=0,
         high=1,
     )
@@ -126,7 +135,7 @@ class SchedulerSettings:
     max_request_bytes: int = knob(8_000_000, "maximum size of a scheduler request, bytes", low=10_000)
 
 
-# Settings for due dates and gates. Each names the decision that explains its default (docs/decisions/).
+# Settings for due dates and gates. Reasons for the defaults: docs/decisions/, 0012, 0036, 0047, 0049 and 0050.
 
 
 class DeadlineRule(StrEnum):
@@ -143,61 +152,66 @@ class AfapPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadlineSettings:
-    rule: DeadlineRule = knob(DeadlineRule.MUSTER, "rule for due dates: muster, proposal, fixed or accelerated")
+    rule: DeadlineRule = knob(
+        DeadlineRule.MUSTER,
+        "rule for due dates: muster, proposal (its pseudocode), fixed (always the delay bound) or accelerated",
+    )
     p_afap: float = knob(
-        0.5, "minimum percentile for tight deadlines of AFAP batches (decisions 36, 50)", low=0, high=1
+        0.5, "minimum percentile P of a host that gets jobs of AFAP batches with an early due date", low=0, high=1
     )
     p_late: float = knob(
         0.5,
-        "minimum percentile when the host would finish close to C(B), the batch's completion target (decision 50)",
+        "minimum percentile P of a host that would finish close to the batch's completion target C(B)",
         low=0,
         high=1,
     )
-    p_retry: float = knob(0.5, "minimum percentile for a retry (decision 50)", low=0, high=1)
+    p_retry: float = knob(0.5, "minimum percentile P of a host that gets a retry", low=0, high=1)
     p_tight: float = knob(
         0.9,
-        "minimum percentile when the host would finish after C(B), the batch's completion target (decision 50)",
+        "minimum percentile P of a host that would finish after the batch's completion target C(B)",
         low=0,
         high=1,
     )
-    min_slack_s: Seconds = knob(
-        Seconds(3600.0), "minimum slack between estimated runtime and due date (decision 50)", low=0
-    )
+    min_slack_s: Seconds = knob(Seconds(3600.0), "minimum time between a job's estimated end and its due date", low=0)
     slack_factor: float = knob(
-        2.5, "assumed ratio R_q / R while a host or app version has no data (decision 50)", low=1, high=20
+        2.5,
+        "time that a host without results is assumed to take at worst, as a multiple of the estimated runtime",
+        low=1,
+        high=20,
     )
     gate_wait_fraction: float = knob(
         0.25,
-        "relax a gate when its jobs would wait longer than this share of R; 0 = never (decision 12)",
+        "lower a gate for a time if its jobs would wait longer than this share of the median runtime; 0 = never",
         low=0,
         high=10,
     )
     min_gate_wait_s: Seconds = knob(
-        Seconds(1800.0), "minimum expected wait before a gate is relaxed (decision 12)", low=60
+        Seconds(1800.0), "lower a gate for a time only if its jobs would wait longer than this", low=60
     )
     afap: AfapPolicy = knob(
-        AfapPolicy.PROMPT, "due dates of AFAP batches: prompt, or table (the rows for other batches)"
+        AfapPolicy.PROMPT,
+        "due dates of AFAP batches: prompt (early ones for fast hosts), or table (as for other batches)",
     )
     afap_turn_factor: float = knob(  # this and the next setting: the sweep in docs/decisions/0036
         2.0,
-        "slower hosts get AFAP jobs if they finish within this multiple of the retry turnaround (decision 36)",
+        "slower hosts get jobs of AFAP batches only if they finish within this multiple of a retry's usual time",
         low=0,
         high=100,
     )
     afap_due_factor: float = knob(
         1.1,
-        "AFAP due date as a multiple of the host's safe completion time (decision 50)",
+        "early due date of an AFAP job, as a multiple of the time in which its host finishes with 90 % confidence",
         low=1,
         high=10,
     )
     first_factor: float = knob(
         4.0,
-        "promote batches within this many retry turnarounds of their deadline; 0 = off (decision 49)",
+        "send a batch before others if its deadline is within this many times a retry's usual time; 0 = never",
         low=0,
         high=100,
     )
     reliability_quantile_z: float = knob(
-        1.2816, "z score of the turnaround quantile used as R_q (decision 47)", low=0, high=4
+        1.2816, "confidence of the time in which a host finishes, as a z score: 1.2816 is 90 %", low=0, high=4
     )
 
 
@@ -217,11 +231,12 @@ class LifecycleSettings:
     sweep_interval_s: Seconds = knob(Seconds(10.0), "interval between sweeps for timed-out instances", low=0.05)
     validate_interval_s: Seconds = knob(Seconds(0.5), "interval between searches for jobs to validate", low=0.01)
     tail_overhead_fraction: float = knob(  # these four settings: docs/decisions/0062
-        0.25, "maximum number of copies of late jobs per instance that the batch needs; 0 = no copies", low=0, high=10
+        0.25,
+        "maximum number of copies of late jobs, as a share of the batch's instances; 0 = no copies",
+        low=0,
+        high=10,
     )
-    tail_fraction: float = knob(
-        0.15, "fraction of a batch's jobs, at its end, in which late jobs are copied", low=0, high=1
-    )
+    tail_fraction: float = knob(0.15, "last fraction of a batch's jobs in which late jobs are copied", low=0, high=1)
     tail_late_factor: float = knob(
         1.0,
         "copy one of a batch's last jobs when every instance of it has taken this multiple of its expected "
@@ -230,7 +245,7 @@ class LifecycleSettings:
     )
     tail_unsent_fraction: float = knob(
         0.05,
-        "copy lost jobs of a batch without a deadline once its unsent instances per job are at most this number",
+        "copy lost jobs of a batch without a deadline once at most this share of its jobs is unsent",
         low=0,
         high=1,
     )
@@ -272,13 +287,17 @@ class FileSettings:
 
 @dataclass(frozen=True, slots=True)
 class RankingSettings:
-    min_rows: int = knob(20, "minimum number of rows of an app and processor type for computing percentiles", low=1)
-    min_samples: float = knob(3.0, "effective samples a row needs to be ranked", low=0)
+    min_rows: int = knob(
+        20, "minimum number of hosts with results, per app and processor type, for computing percentiles", low=1
+    )
+    min_samples: float = knob(
+        3.0, "number of results that a host needs to be ranked; older results count less than 1", low=0
+    )
     active_s: Seconds = knob(
         Seconds(7 * DAY_S), "a host is active if it contacted the server within this time", low=HOUR_S
     )
     used_s: Seconds = knob(
-        Seconds(30 * DAY_S), "a row is ranked if it had a result or timeout within this time", low=HOUR_S
+        Seconds(30 * DAY_S), "a host is ranked if it had a result or timeout within this time", low=HOUR_S
     )
     forgive_s: Seconds = knob(
         Seconds(30 * DAY_S),
@@ -292,7 +311,7 @@ class RankingSettings:
         DAY_S, "interval between full rankings by the background process; 0 = ranking only by the cron job", low=0
     )
     refresh_interval_s: Seconds = knob(
-        HOUR_S, "interval between refreshes of the cut points by the background process; 0 = never", low=0
+        HOUR_S, "interval between refreshes of the percentiles by the background process; 0 = never", low=0
     )
 
 

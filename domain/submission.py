@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
-from domain.batches import BatchState, QoS
+from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.jobs import Input
 from domain.ordering import ServiceLevel
 from domain.units import DAY_S, AccountId, AppId, BatchId, Flop, Instant, JobClassId, Seconds, SubmitterId
@@ -54,6 +54,11 @@ class NewBatch:
     hold: str | None = None
     after_ok: tuple[BatchId, ...] = ()
     after_any: tuple[BatchId, ...] = ()
+
+    def as_batch(self, batch_id: BatchId) -> Batch:
+        """Return the batch as it would be read right after it is written, with all first instances unsent."""
+        shared = {one.name: getattr(self, one.name) for one in fields(Batch) if hasattr(self, one.name)}
+        return Batch(batch_id=batch_id, counts=BatchCounts(self.jobs_total, unsent=self.jobs_total), **shared)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

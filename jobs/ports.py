@@ -38,8 +38,8 @@ from jobs.requirements import InputSpec
 class BatchWriter(Protocol):
     """Writes one batch in one transaction: completely or not at all."""
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
-        """Return the submitter's limits. Locks the submitter's row until the end of the transaction."""
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant, lock: bool = True) -> SubmitterLimits:
+        """Return the submitter's limits. With `lock`, locks the submitter's row until the end of the transaction."""
         ...
 
     async def order(

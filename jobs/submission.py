@@ -102,7 +102,7 @@ def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
 
 
 CHUNK_FILES = 200
-UNNUMBERED = BatchId(0)  # a batch's id before its row is written
+UNNUMBERED = BatchId(1 << 62)  # a batch's id before its row is written: after batches at the same place
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +158,11 @@ async def submit(
     return batch_id
 
 
-async def checked(spec: BatchSpec, *, ports: SubmissionPorts) -> CheckedBatch:
+async def checked(spec: BatchSpec, *, ports: SubmissionPorts, by_operator: bool = False) -> CheckedBatch:
     """Run all checks that precede writing a batch. Raises the same errors as `submit`."""
     size = await asyncio.to_thread(size_of, spec)
     app, gpu = await _app(spec, size, ports.apps)
-    submitter, account, permissions = await _submitter(spec, ports.submitters)
+    submitter, account, permissions = await _submitter(spec, ports.submitters, by_operator=by_operator)
     inputs = await _inputs(size.inputs, ports.files)
     return CheckedBatch(spec, size, app, submitter, account, inputs, gpu, Permission.DEADLINE in permissions)
 
@@ -198,16 +198,19 @@ async def write(
 async def foreseen(
     batch: CheckedBatch, *, submissions: Submissions, ordering: OrderingSettings, clock: Clock
 ) -> NewBatch:
-    """Return the batch as it would be written now. Writes nothing. Raises InvalidInputError for an exceeded limit."""
+    """Return the batch as it would be written now, without waiting for submissions in progress. Writes nothing.
+
+    Raises InvalidInputError for an exceeded limit.
+    """
     async with submissions.submission() as writer:
-        new, _ = await _placed(batch, writer, ordering, clock.now())
+        new, _ = await _placed(batch, writer, ordering, clock.now(), lock=False)
     return new
 
 
 async def _placed(
-    batch: CheckedBatch, writer: BatchWriter, ordering: OrderingSettings, now: Instant
+    batch: CheckedBatch, writer: BatchWriter, ordering: OrderingSettings, now: Instant, *, lock: bool = True
 ) -> tuple[NewBatch, SubmissionPlace]:
-    limits = await writer.standing(batch.submitter.submitter_id, now=now)
+    limits = await writer.standing(batch.submitter.submitter_id, now=now, lock=lock)
     leaf = (batch.submitter.submitter_id, batch.account.account_id)
     known = await writer.order(*leaf, app_id=batch.app.app_id, queue=batch.spec.queue)
     return _new_batch(batch, limits=limits, known=known, ordering=ordering, now=now)
@@ -245,10 +248,12 @@ def _check_bytes(size: BatchSize, settings: FileSettings) -> None:
         raise InvalidInputError("jobs", expected, f"about {asked}")
 
 
-async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter, Account, frozenset[str]]:
+async def _submitter(
+    spec: BatchSpec, submitters: Submitters, *, by_operator: bool
+) -> tuple[Submitter, Account, frozenset[str]]:
     """Return the submitter, the account (as given, otherwise its own), and the submitter's permissions there.
 
-    Raises InvalidInputError.
+    Operators need no permission for the level and priority they give. Raises InvalidInputError.
     """
     try:
         submitter = await submitters.submitter(spec.submitter)
@@ -263,7 +268,8 @@ async def _submitter(spec: BatchSpec, submitters: Submitters) -> tuple[Submitter
         expected = f"an account of submitter {spec.submitter} ({', '.join(account.name for account in mine)})"
         raise InvalidInputError("account", expected, spec.account)
     permissions = permissions_of(submitter, chosen[0].account_id, accounts)
-    check_rights(spec.level, spec.user_priority, permissions)
+    if not by_operator:
+        check_rights(spec.level, spec.user_priority, permissions)
     return submitter, chosen[0], permissions
 
 

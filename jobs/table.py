@@ -105,8 +105,11 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
             table[field] = added
     unused = spare - used
     for name in sorted(unused - placeholders(table)) if unused else ():
-        used_as = f"a column that a text uses as {{{name}}}, a field of a job, input.OPEN_NAME or output.NAME"
-        raise InvalidInputError(f"{where}.{name}", f"{used_as}; fields: {', '.join(sorted(JOB_FIELDS))}", row[name])
+        fields = f"a field of a job ({', '.join(sorted(JOB_FIELDS))})"
+        expected = (
+            f"a name that a text such as the command line uses as {{{name}}}, {fields}, input.OPEN_NAME or output.NAME"
+        )
+        raise InvalidInputError(_column(where, name), expected, name)
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)
 
 
@@ -134,4 +137,9 @@ def _check_columns(used: set[str], cells: Mapping[str, str], where: str) -> None
     """Raise InvalidInputError if a text of [jobs] names a column that the row does not have."""
     for name in sorted(used - cells.keys()):
         expected = f"a column named in [jobs] as {{{name}}}; the columns are {', '.join(cells) or 'none'}"
-        raise InvalidInputError(f"{where}.{name}", expected, None)
+        raise InvalidInputError(_column(where, name), expected, None)
+
+
+def _column(where: str, name: str) -> str:
+    """Return the field of a column that is unknown or missing: that of the heading if the first row shows it."""
+    return f"jobs_csv column {name}" if where == "jobs_csv row 1" else f"{where}.{name}"

@@ -234,13 +234,18 @@ def _spread_refusal(known: RefusalCode, slot: Ready, group: SlotGroup, context: 
     if spread.per_volunteer:
         return Refusal(
             RefusalCode.SAME_VOLUNTEER,
-            "job {0} needs another volunteer: this volunteer has already had an instance",
+            "job {0} goes to a volunteer at most once, and this volunteer has had an instance, even if it was aborted",
             (slot.job_id,),
         )
-    is_host = known is RefusalCode.SAME_HOST
-    if is_host and (spread.per_host or any(held.job_id == slot.job_id for held in context.held)):
+    if known is not RefusalCode.SAME_HOST:
+        return None
+    if any(held.job_id == slot.job_id for held in context.held):
+        return Refusal(RefusalCode.SAME_HOST, "this host has an instance of job {0} in progress", (slot.job_id,))
+    if spread.per_host:
         return Refusal(
-            RefusalCode.SAME_HOST, "job {0} needs another host: this host has already had an instance", (slot.job_id,)
+            RefusalCode.SAME_HOST,
+            "job {0} goes to a host at most once, and this host has had an instance, even if it was aborted",
+            (slot.job_id,),
         )
     return None
 

@@ -26,7 +26,7 @@ PRICES = (
     ("instances per job", "instances_per_job"),
     ("tight due dates", "tight_fraction"),
     ("run in deadline mode", "deadline_mode_fraction"),
-    ("deadlines missed", "deadline_miss_fraction"),
+    ("late instances", "deadline_miss_fraction"),
 )
 
 

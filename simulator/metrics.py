@@ -198,7 +198,7 @@ def figures_of(
 ) -> Figures:
     """Return the figures of a run that ended at `ended_at`, excluding the batches named in `learning`.
 
-    Volunteers' figures, waits, processor utilization and jobs per day include the learning batches.
+    Volunteers' figures and waits include the learning batches; `use` should cover the time after these.
     """
     batches = [batch for batch in record.batches.values() if batch.name not in learning]
     lived = list(facts)
@@ -244,17 +244,17 @@ def figures_of(
         ),
         use_by_day=use.by_day,
         use_fraction=use.fraction,
-        jobs_per_day=_jobs_per_day(record, ended_at),
+        jobs_per_day=_jobs_per_day(batches, ended_at),
         saturated_jobs_per_day=_saturated_jobs_per_day(record, ended_at),
         **forecast_quality(batches, ended_at),  # type: ignore[arg-type]  # each of its own field's kind
     )
 
 
-def _jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:
-    if not record.batches:
+def _jobs_per_day(batches: Sequence[Followed], ended_at: Instant) -> Figure:
+    if not batches:
         return None
-    first_at = min(batch.submitted_at for batch in record.batches.values())
-    return _ratio(sum(len(batch.ended_at) for batch in record.batches.values()) * DAY_S, ended_at - first_at)
+    first_at = min(batch.submitted_at for batch in batches)
+    return _ratio(sum(len(batch.ended_at) for batch in batches) * DAY_S, ended_at - first_at)
 
 
 def _saturated_jobs_per_day(record: RunRecord, ended_at: Instant) -> Figure:

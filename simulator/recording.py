@@ -112,7 +112,7 @@ class ProcessorUse:
 
 
 def processor_use(samples: Sequence[WorkSample], volunteers: Iterable[Participant], ended_at: Instant) -> ProcessorUse:
-    """Return the utilization of all volunteers' CPUs. `samples` must begin at the start of the run."""
+    """Return the utilization of all volunteers' CPUs. `by_day` counts from the first of `samples`."""
     if not samples or not any(sample.waits for sample in samples):
         return ProcessorUse()
     edges = np.array([*(sample.at for sample in samples), max(ended_at, samples[-1].at)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 from collections.abc import Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from domain.errors import InvalidInputError
 from domain.settings import Settings
 from simulator.clairvoyant import clairvoyant
 from simulator.engine import CountJobs, Engine, Watch, uncounted
-from simulator.metrics import Figures, bound_figures, figures_of
+from simulator.metrics import Figures, bound_figures, figures_of, makespan_s
 from simulator.recording import processor_use
 from simulator.scenario import FileScenario
 from simulator.services import MoreTasks
@@ -38,10 +39,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """A run's figures, and the seconds from submission to the end of each job, by name of AFAP batch."""
+    """A run's figures, and the seconds from submission to the end of each job, by name of AFAP batch.
+
+    `spans_s`: those to the end of the last job, by name of any batch; unfinished batches are missing.
+    """
 
     figures: Figures
     ends_s: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    spans_s: Mapping[str, float] = field(default_factory=dict)
 
 
 def checked_rule(rule: str) -> str:
@@ -85,7 +90,9 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch, count_jobs: CountJ
     )
     with warnings_only(), what_is_stays():
         run_without_threads(engine.run())
-    return Ran(run_without_threads(_figures(engine, case.scenario.learning)), _ends_s(engine))
+    every = engine.record.batches.values()
+    spans_s = {one.name: float(makespan_s(one, engine.ended_at)) for one in every if one.is_over}
+    return Ran(run_without_threads(_figures(engine, case.scenario.learning)), _ends_s(engine), spans_s)
 
 
 @contextmanager
@@ -120,13 +127,15 @@ async def _figures(engine: Engine, learning: Set[str]) -> Figures:
     told = [one.batch_id for one in engine.record.batches.values() if one.name not in learning]
     batches = [await engine.store.views.batch(batch_id) for batch_id in told]
     facts = [volunteer.facts() for volunteer in engine.volunteers]
+    begun_at = min((batch.created_at for batch in batches), default=engine.ended_at) if learning else -math.inf
+    samples = [sample for sample in engine.record.work_samples if sample.at >= begun_at]
     return figures_of(
         engine.record,
         facts,
         ended_at=engine.ended_at,
         deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
         learning=learning,
-        use=processor_use(engine.record.work_samples, engine.volunteers, engine.ended_at),
+        use=processor_use(samples, engine.volunteers, engine.ended_at),
     )
 
 

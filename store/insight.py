@@ -29,7 +29,6 @@ from domain.insight import (
     RecentHost,
     Short,
     WaitingBatch,
-    WorkAhead,
 )
 from domain.samples import MOST_SAMPLES, Sample
 from domain.units import BatchId, HostId, Instant, Seconds
@@ -118,9 +117,6 @@ class PostgresInsight(OnDatabase):
         )
         return {row["batch_id"]: _short(row) for row in found}
 
-    async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
-        return _ahead(await self._database.fetch_first("work_ahead", batch_id))
-
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
         """Return at most `limit` recently active hosts. The sample changes only when the set of active hosts does."""
         async with self._looking() as connection:
@@ -177,7 +173,6 @@ def _listed(values: Iterable[object]) -> str:
 
 _waiting = mapper(WaitingBatch, batch=rows.batch)
 _short = mapper(Short)
-_ahead = mapper(WorkAhead)
 _job_size = mapper(JobSize)
 _caller = mapper(Caller, key=mapper(RequestKey, left_out=["instance_ids", "of_computer", "network"]))
 

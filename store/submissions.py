@@ -61,8 +61,8 @@ class PostgresBatchWriter:
         self._changes = CountChanges()
         self._template_ids: dict[JobTemplate, int] = {}
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
-        row = await self._connection.fetchrow(load("lock_submitter"), submitter_id)
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant, lock: bool = True) -> SubmitterLimits:
+        row = await self._connection.fetchrow(load("lock_submitter" if lock else "submitter_limits"), submitter_id)
         if row is None:
             raise NotFoundError("submitter", submitter_id)
         others = await self._connection.fetchval(load("active_shares"), submitter_id, later(now, -ACTIVE_SUBMITTER_S))

@@ -284,6 +284,11 @@ class PostgresHostLists(OnDatabase):
             return HostInstances(instances, ResultPlace(instances[-1].sent_at, instances[-1].instance_id))
         return HostInstances(instances, None if is_end else ResultPlace(*end))
 
+    async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]:
+        """Return the names that the hosts' clients report, without missing hosts."""
+        found = await self._database.fetch("host_names", host_ids)
+        return {row["host_id"]: row["domain_name"] for row in found}
+
     async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
         place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.second)
         return [

@@ -12,7 +12,7 @@ from domain.catalogue import Catalogue
 from domain.history import FinishedMonth, OutputPage
 from domain.host_lists import RecentFailures
 from domain.hosts import Host, HostAppVersion
-from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch, WorkAhead
+from domain.insight import Caller, HostSample, JobSize, Newcomers, Short, WaitingBatch
 from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, Permission
@@ -319,8 +319,6 @@ class Insight(Protocol):
     async def caller(self, host_id: HostId) -> Caller: ...
 
     async def waiting_batches(self, limit: int) -> Sequence[WaitingBatch]: ...
-
-    async def work_ahead(self, batch_id: BatchId) -> WorkAhead: ...
 
     async def short(self, batch_ids: Sequence[BatchId], *, active_since: Instant) -> Mapping[BatchId, Short]: ...
 

@@ -85,6 +85,8 @@ class HostLists(Protocol):
         """Return those of these hosts that exist."""
         ...
 
+    async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]: ...
+
     async def instances(
         self,
         host_id: HostId,

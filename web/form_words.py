@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from markupsafe import Markup
+
 from domain.errors import InvalidInputError, MusterError
 
 LABELS = {  # field of a form or of the API -> its label in forms
@@ -33,6 +35,16 @@ def label_of(field: str) -> str:
     """
     name = field.rpartition(".")[2]
     return LABELS.get(name) or (name[:1].upper() + name[1:]).replace("_", " ")
+
+
+def with_code(text: str) -> Markup:
+    """Return a text with the parts between backticks as code.
+
+    >>> with_code("Paused: `muster resume`.")
+    Markup('Paused: <code>muster resume</code>.')
+    """
+    parts = enumerate(text.split("`"))
+    return Markup().join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in parts)
 
 
 def at_field(error: InvalidInputError) -> str:

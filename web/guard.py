@@ -86,7 +86,10 @@ class ErrorPages:
                 return self._page(request, *_of_error(error))
             except Exception:
                 log.exception("page failed", method=request.method, path=request.path)
-                steps = ["Reload the page.", "If the error persists, see the worker's log for this address."]
+                steps = [
+                    "Reload the page.",
+                    "If the error persists, tell an operator: the worker's log has it, under this address and time.",
+                ]
                 return self._page(request, 500, "Internal error", "The server could not generate this page.", steps)
 
         return shown

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -17,6 +17,7 @@ from administration.names import checked_text
 from domain.catalogue import Catalogue, CatalogueSource
 from domain.clock import Clock
 from domain.errors import ConflictError, InvalidInputError, MusterError
+from domain.units import HostId
 from feeder.array import JobArray
 from store.postgres import PostgresStore
 from web.rendering import RenderedPage, Renderer
@@ -55,10 +56,23 @@ class PageServices:
     def catalogue(self) -> Catalogue:
         return self.source.catalogue()
 
+    async def host_names(self, host_ids: Iterable[HostId | None]) -> Mapping[HostId, str]:
+        """Return the names of the hosts to which a page links, read at once."""
+        wanted = sorted({one for one in host_ids if one})
+        return await self.store.host_lists.names(wanted) if wanted else {}
+
     def go(self, address: str, said: str = "") -> web.Response:
         """Redirect after a form, so that a reload does not submit it again."""
         joined = f"{'&' if '?' in address else '?'}said={said}" if said else ""
         return web.Response(status=303, headers={"Location": f"{self.renderer.root}/{address}{joined}"})
+
+    def go_back(self, fields: Mapping[str, str], otherwise: str, said: str) -> web.Response:
+        """Redirect to the page of these pages from which a form was sent (`back`), or to another one without it."""
+        if not (back := fields.get("back", "")):
+            return self.go(otherwise, said)
+        path, _, query = self.renderer.inside(back).partition("?")
+        kept = [(key, text) for key, text in parse_qsl(query) if key != "said"]
+        return web.Response(status=303, headers={"Location": f"{path}?{urlencode([*kept, ('said', said)])}"})
 
     def go_to(self, address: str, said: str = "", **query: str) -> web.Response:
         """Redirect to a page that a query identifies, such as a user's."""

@@ -9,6 +9,7 @@ from functools import lru_cache
 from html import escape
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from aiohttp import web
 from markdown_it import MarkdownIt
@@ -17,6 +18,7 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 SITE = DOCS / "_build"  # created by `make docs`
 PLACE = "static/manual"
 IMAGES = {".png", ".svg"}
+BACK = '<a href="{}">Back to the console</a>'
 MOST_PAGES = 256  # kept in memory; the manual has fewer
 ANY_PAGE = "console#pages"
 HELP = {  # template -> page of the manual with heading; ANY_PAGE for all other templates
@@ -63,23 +65,43 @@ class Manual:
     `stylesheet` returns an address relative to the console's root.
     """
 
-    def __init__(self, stylesheet: Callable[[], str]) -> None:
+    def __init__(self, stylesheet: Callable[[], str], *, site: Path = SITE) -> None:
         self._stylesheet = stylesheet
+        self._site = site
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(f"/{PLACE}/{{page:.+}}", self.serve, name="manual")]
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["page"]
-        if (built := _inside(SITE, name)) is not None:
+        if (built := _inside(self._site, name)) is not None:
             return web.FileResponse(built)
         if name.endswith(".html") and (source := _inside(DOCS, f"{name.removesuffix('.html')}.md")) is not None:
             root = "../" * (PLACE.count("/") + 1 + name.count("/"))
             page = await asyncio.to_thread(_page, source, root, self._stylesheet())
-            return web.Response(text=page, content_type="text/html")
+            back = came_from(request.headers.get("Referer", ""), request.path.removesuffix(f"{PLACE}/{name}"))
+            page = page.replace(BACK.format(root), BACK.format(escape(back)), 1) if back else page
+            return web.Response(text=page, content_type="text/html", headers={"Cache-Control": "no-store"})
         if (file := _inside(DOCS, name)) is not None and file.suffix in IMAGES:
             return web.FileResponse(file)
         raise web.HTTPNotFound(text="no such page")
+
+
+def came_from(referer: str, root: str) -> str:
+    """Return the page of the console that the user came from, "" if it is unknown.
+
+    >>> came_from("http://muster/console/batches/upload?x=1", "/console/")
+    '/console/batches/upload?x=1'
+    >>> came_from("http://muster/console/static/manual/api.html", "/console/")
+    ''
+    """
+    try:
+        came = urlsplit(referer)
+    except ValueError:
+        return ""
+    if not came.path.startswith(root) or came.path.startswith((f"{root}static/", "//")):
+        return ""
+    return came.path + (f"?{came.query}" if came.query else "")
 
 
 @lru_cache(maxsize=MOST_PAGES)
@@ -108,7 +130,7 @@ def rendered(source: str, *, root: str, stylesheet: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f'<meta name="viewport" content="width=device-width"><link rel="stylesheet" href="{root}{stylesheet}"></head>'
-        f'<body><main class="manual"><p><a href="{root}">Back to the console</a></p>{body}</main></body></html>'
+        f'<body><main class="manual"><p>{BACK.format(root)}</p>{body}</main></body></html>'
     )
 
 

@@ -79,6 +79,16 @@ def moment(at: Instant | float | None, now: float) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(iso(at), stamp(at), relative(at, now))
 
 
+def clock(at: float, now: float) -> Markup:
+    """Return the <time> element with the absolute time as text.
+
+    >>> clock(1_800_000_000.0, 1_800_000_060.0)
+    Markup('<time class="clock" datetime="2027-01-15T08:00:00Z" title="60 s ago">2027-01-15 08:00:00</time>')
+    """
+    text = stamp(at).removesuffix(" UTC")
+    return Markup('<time class="clock" datetime="{}" title="{}">{}</time>').format(iso(at), relative(at, now), text)
+
+
 def number(value: float | None, digits: int = 0) -> str:
     """Format a number with thousands separators.
 

@@ -16,11 +16,15 @@ from importlib.resources.abc import Traversable
 
 import jinja2
 from aiohttp import web
+from markupsafe import Markup
 
 from administration.access.who import csrf_of, person_of
 from domain.access import Role
 from domain.clock import Clock
+from domain.hosts import host_in_words
 from domain.refusals import code_in_words
+from domain.settings import Settings
+from domain.units import HostId
 from domain.views import SettingChange
 from web import form_words, moments
 from web.manual import help_address
@@ -118,21 +122,21 @@ PROJECT = (  # address, name, description, required role
 )
 
 SAID = {  # messages by result code of the last form
-    "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts abort theirs at their next "
+    "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts drop theirs at their next "
     "request.",
-    "ended": "The selected batches have been ended. Hosts abort their instances at their next request.",
-    "importance": "Saved.",
-    "unchanged": "Nothing was changed: the batch has these values already.",
+    "ended": "The selected batches have been ended. Hosts drop their instances at their next request.",
+    "importance": "Saved. The next ordering applies it, within about a minute.",
+    "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
-    "submitted": "The batch has been submitted. Its first jobs reach the workers' job arrays within seconds.",
-    "retried": "The failed jobs are open again. Their new instances are created within seconds.",
-    "thresholds": "Saved. Request workers apply it within seconds.",
-    "setting": "Saved. Running services apply it within seconds.",
-    "reset": "The setting has been reset to its default.",
+    "submitted": "The batch has been submitted. Hosts can get its jobs within seconds.",
+    "retried": "The failed jobs are open again. Hosts can get them within seconds.",
+    "thresholds": "Saved. It applies to the next requests, within seconds.",
+    "setting": "Saved. It takes effect within seconds.",
+    "reset": "The setting has been reset to its default, which takes effect within seconds.",
     "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation has been stopped.",
     "asked": "A message to the address asks to confirm it. The subscription starts then.",
-    "subscription": "Saved.",
+    "subscription": "Saved. It applies from the next event on.",
     "tested": "A test message follows within seconds. Reload the page to see its outcome.",
     "published": "Published. Clients show it within a day.",
     "withdrawn": "The news is deleted. Clients that have shown it keep it.",
@@ -142,11 +146,11 @@ SAID = {  # messages by result code of the last form
     "deleted": "Deleted.",
     "revoked": "The token has been revoked. Programs that use it are refused from now on.",
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
-    "paused": "Paused. Waiting jobs leave the job arrays within seconds.",
+    "paused": "Paused. Within seconds, no more of its jobs are sent. Jobs in progress continue.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
     "resumed": "Resumed. Hosts get the work again within seconds.",
     "lifted": "Lifted. It applies to the next requests, within seconds.",
-    "version": "Saved. Running services apply it within seconds.",
+    "version": "Saved. It takes effect within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }
 
@@ -172,6 +176,7 @@ class RenderedPage:
     every_s: int = 0  # interval at which live parts are refreshed if JavaScript is enabled; 0 = never
     status: int = 200
     pause: SettingChange | None = None  # the change that paused the project
+    hosts: Mapping[HostId, str] = field(default_factory=dict)  # names of the hosts to which the page links
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +245,17 @@ class Renderer:
             now=now,
             asset=lambda name: f"{self.root}/{self._assets.address(name)}",
             time=lambda at: moments.moment(at, now),
+            host_link=lambda host_id, page_of="": host_link(self.root, host_id, page.hosts.get(host_id, ""), page_of),
         )
+
+
+def host_link(root: str, host_id: HostId, name: str, page_of: str = "") -> Markup:
+    """Return the link to a host's page, or to one below it, with the host's name and number.
+
+    >>> host_link("/console", HostId(60), "basil-117", "/why")
+    Markup('<a href="/console/hosts/60/why">basil-117 (60)</a>')
+    """
+    return Markup('<a href="{}/hosts/{}{}">{}</a>').format(root, host_id, page_of, host_in_words(host_id, name))
 
 
 def environment(package: str = "console") -> jinja2.Environment:
@@ -255,6 +270,7 @@ def environment(package: str = "console") -> jinja2.Environment:
     made.filters.update(
         in_form=form_words.in_form,
         at_field=form_words.at_field,
+        with_code=form_words.with_code,
         length=moments.length,
         num=moments.number,
         credit=moments.credit,
@@ -264,7 +280,9 @@ def environment(package: str = "console") -> jinja2.Environment:
         plural=lambda count, one, many="": moments.plural(count, one, many),
         stamp=moments.stamp,
         iso=moments.iso,
+        host_words=lambda host: host_in_words(host.host_id, host.domain_name),
         refusal=code_in_words,
         length_of=len,
+        default_of=Settings().as_mapping().get,
     )
     return made

@@ -166,8 +166,9 @@ class Authenticator:
         person = person_of(request)
         if person is None or person.session is None:
             raise NotSignedInError
-        record = await self.signing.check_password(person.name, old, address=address_of(request))
-        await self.signing.change_password(record, new, but=person.session.session_hash)
+        address = address_of(request)
+        record = await self.signing.check_password(person.name, old, address=address)
+        await self.signing.change_password(record, new, but=person.session.session_hash, address=address)
 
     async def change_volunteer_password(self, request: web.Request, old: str, new: str) -> None:
         """Change the signed-in volunteer's password (`old` may be the account key) and end all other sessions."""

@@ -201,12 +201,13 @@ class TokenAdmin:
                 raise NotAllowedError(f"a new token may have at most the scopes of the caller: {have}")
         return whose, await self.add(whose, name, rights=rights, days=days)
 
-    async def revoke(self, token_id: TokenId, *, by: Person) -> Token:
-        """Revoke a token. Raises NotFoundError, or NotAllowedError for another user's token."""
+    async def revoke(self, token_id: TokenId, *, by: Person, address: str = "") -> Token:
+        """Revoke a token, asked from an address. Raises NotFoundError, or NotAllowedError for another user's token."""
         if not by.may(Role.OPERATOR):
             own = await self._store.tokens(person_id=by.person_id, limit=1000)
             if token_id not in {one.token_id for one in own}:
                 raise NotAllowedError(f"token {token_id} does not belong to {by.name}")
         revoked = await self._store.revoke_token(token_id, now=self._clock.now())
-        await self._store.note_act(Act(self._clock.now(), by.name, "revoke_token", f"token {token_id}"))
+        note = Act(self._clock.now(), by.name, "revoke_token", f"token {token_id}", address=address)
+        await self._store.note_act(note)
         return revoked

@@ -339,13 +339,15 @@ class SignIn:
         await self._store.end_attempt(guess, now=self._clock.now())
         return record
 
-    async def change_password(self, record: PersonRecord, password: str, *, but: bytes = b"") -> None:
+    async def change_password(
+        self, record: PersonRecord, password: str, *, but: bytes = b"", address: str = ""
+    ) -> None:
         """Set a user's own password. Sessions other than `but` end. Raises InvalidInputError for a weak password."""
         checked_password(password, least=self._settings().min_password_length, name=record.name)
         kept = await self._stretched(password)
         await self._store.set_password(record.person_id, kept, one_time_until=None)
         await self._store.end_sessions_of_person(record.person_id, but=but)
-        await self._store.note_act(Act(self._clock.now(), record.name, "change_password"))
+        await self._store.note_act(Act(self._clock.now(), record.name, "change_password", address=address))
 
     async def _begin(self, kind: str, name: str, address: str) -> Guess:
         guess = Guess(f"{kind} {name[:MOST_NAME_CHARS]}".replace("\x00", "?"), network_of(address))

@@ -18,6 +18,7 @@ from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContact
 from domain.batches import Batch
 from domain.forecasts import ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
+from domain.hosts import host_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
@@ -95,9 +96,11 @@ class Item:
     submitter_id: SubmitterId | None = None
 
     def remedies_for(self, person: Person) -> Sequence[Remedy]:
-        """Return the remedies that the user may apply."""
+        """Return the remedies that the user may apply. The owner of a batch also sees what operators could do."""
         owns = self.submitter_id is None or person.owns(self.submitter_id)
-        return [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
+        may = [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
+        asks = [one.words for one in self.remedies if one.right is Right.OPERATE not in person.rights]
+        return [*may, Remedy(f"ask an operator: {', or '.join(asks)}")] if asks and self.submitter_id and owns else may
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,9 +271,13 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             batch is not None and batch.deadline_at is not None,
             _of_waiting(batch_id, facts),
             f"batches/{batch_id}",
-            f"{one.waiting} instances have waited for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
-            [Remedy("see which value would help", f"batches/{batch_id}/why"), *_for_unschedulable(one, lost)],
+            f"no host has taken any of {one.waiting} instances for {roughly(max(0.0, facts.now - one.since_at))}; "
+            f"now none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
+            [
+                Remedy("see what holds it back" if lost else "see which value would help", f"batches/{batch_id}/why"),
+                *_for_unschedulable(one, lost),
+                Remedy("end it", f"batches/{batch_id}/abort", Right.SUBMIT),
+            ],
             one.since_at,
             {"waiting": one.waiting, "hosts": one.hosts},
             batch_id,
@@ -283,7 +290,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
 def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Remedy]:
     link = f"batches/{one.batch_id}"
     if lost is not None:
-        return [Remedy(f"offer {lost.title} again, or add a version", lost.link, Right.OPERATE)]
+        return [Remedy(lost.remedy, lost.link, Right.OPERATE)]
     if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
         return [
             Remedy(
@@ -313,7 +320,7 @@ def _version(one: FailingVersion) -> Item:
         f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
         f"{one.failures} failures in all",
         [
-            Remedy("read the errors of these hosts", "hosts?show=failing"),
+            Remedy("see the failing hosts, with links to their errors", "hosts?show=failing"),
             Remedy(
                 "withdraw the version",
                 f"apps/{one.app}/versions/{one.app_version_id}",
@@ -327,15 +334,18 @@ def _version(one: FailingVersion) -> Item:
     )
 
 
-def _rated(one: FailingHost) -> str:
-    return f"{one.host_id} {one.domain_name}".rstrip() + f" ({one.failures} of {one.results})"
+def _named(one: FailingHost) -> str:
+    return host_in_words(one.host_id, one.domain_name)
 
 
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
-    named = ", ".join(map(_rated, hosts[:NAMED_HOSTS])) + (", …" if len(hosts) > NAMED_HOSTS else "")
+    named = ", ".join(f"{_named(one)} with {one.failures} of {one.results}" for one in hosts[:NAMED_HOSTS]) + (
+        ", …" if len(hosts) > NAMED_HOSTS else ""
+    )
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
+    worst = hosts[0]
     yield Item(
         AttentionKind.FAILING_HOSTS,
         False,
@@ -343,8 +353,11 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
         "hosts?show=failing",
         f"{failures} of {results} results of the last day failed",
         [
-            Remedy("read the errors of these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {hosts[0].host_id}, the worst", f"hosts/{hosts[0].host_id}#restrict", Right.OPERATE),
+            Remedy(
+                f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
+            ),
+            Remedy("see these hosts", "hosts?show=failing"),
+            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
-from administration.apps import LostVersion, lost_versions
+from administration.apps import lost_versions
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
@@ -26,8 +26,9 @@ from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
 from domain.insight import SILENT_INTERVALS, Short
+from domain.restrictions import Restrictions
 from domain.settings import Settings
-from domain.units import DAY_S, AppId, BatchId, Instant, Seconds, SubmitterId, later
+from domain.units import DAY_S, BatchId, Instant, Seconds, SubmitterId, later
 from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -71,11 +72,17 @@ class _Slow:
     hosts: Sequence[FailingHost]
     contacts: HostContacts
     short: Mapping[BatchId, Short]
-    lost: Mapping[AppId, LostVersion]
+    restrictions: Restrictions
+
+
+async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingHost]:
+    """Return the hosts that are not banned and at least half of whose results of the last day failed."""
+    since = later(now, -DAY_S)
+    return await store.attention.hosts(since=since, results=HOST_RESULTS, failing_fraction=HALF, limit=MOST_HOSTS)
 
 
 class AttentionViews:
-    """What needs attention. Facts about all hosts are up to a minute old."""
+    """What needs attention. Facts about all hosts are up to a minute old, and read again after a ban or a pause."""
 
     def __init__(self, store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> None:
         self._store = store
@@ -90,9 +97,11 @@ class AttentionViews:
             now=now, failed=FAILED_JOBS, failed_fraction=FAILED_FRACTION, limit=MOST_BATCHES
         )
         batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
-        slow = await self._of_hosts(now)
+        restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+        slow = await self._of_hosts(now, restrictions)
         processes = await store.process_reports.since(later(now, -SILENT_S))
         refused = unschedulable_of(processes)
+        catalogue = await store.applications.load_catalogue() if refused else None
         waiting = sorted({*slow.short, *(one.batch_id for one in refused)})
         facts = AttentionFacts(
             now,
@@ -101,8 +110,8 @@ class AttentionViews:
             slow.short,
             refused,
             {one.batch_id: one for one in await store.views.batches_with(waiting)} if waiting else {},
-            {(one.kind, one.name): one for one in await store.restrictions.restrictions()},
-            slow.lost,
+            restrictions,
+            {} if catalogue is None else await lost_versions(store.access, catalogue, catalogue.apps),
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
             slow.versions,
@@ -123,24 +132,22 @@ class AttentionViews:
             "items": [item_as_json(one, person) for one in found.items],
         }
 
-    async def _of_hosts(self, now: Instant) -> _Slow:
-        if self._slow is None or not 0.0 <= now - self._slow.at < KEPT_S:
+    async def _of_hosts(self, now: Instant, restrictions: Restrictions) -> _Slow:
+        kept = self._slow
+        if kept is None or not 0.0 <= now - kept.at < KEPT_S or kept.restrictions != restrictions:
             store = self._store
             active = BatchChoice(state=BatchState.ACTIVE)
             first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
             ids = [one.batch.batch_id for one in first]
             since = later(now, -self._settings().ranking.active_s)
-            catalogue = await store.applications.load_catalogue()
-            self._slow = _Slow(
+            kept = self._slow = _Slow(
                 now,
                 await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
-                await store.attention.hosts(
-                    since=later(now, -DAY_S), results=HOST_RESULTS, failing_fraction=HALF, limit=MOST_HOSTS
-                ),
+                await failing_hosts(store, now),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),
                 await store.insight.short(ids, active_since=since) if ids else {},
-                await lost_versions(store.access, catalogue, catalogue.apps),
+                restrictions,
             )
-        return self._slow
+        return kept

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
+from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words, risk_in_words
+from administration.ordering.places import MOST_AHEAD, because_of, position, sent_first, urgent_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from domain.batches import Batch, BatchState, QoS, complete_at
+from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
@@ -27,7 +29,7 @@ from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, Instant, JobClassId, Seconds
 from domain.views import ListedInstance
-from feeder.supply import feed_mode, going_first
+from feeder.supply import feed_mode
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -76,7 +78,6 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
         yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
-MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
@@ -96,18 +97,21 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         _awaited(store, batch, clock),
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, (ahead, first), records = await asyncio.gather(
+    urgent = await sent_first(store, catalogue, clock.now())
+    sample, slots, app_name, (first, ahead), records, places = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        ahead_of(store, batch, catalogue, clock.now()),
+        turn_of(store, batch, catalogue, clock.now()),
         store.ordering_rules.breakdowns([batch_id]),
+        store.ordering_rules.places([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
     if sample is None:
         verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
@@ -117,6 +121,9 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
         said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
+        lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
+        if lost is not None and not hold:
+            said = f"None of its jobs is sent, because {lost.words(now)}."
         verdict = " ".join(filter(None, (late_in_words(risk, cause, able=able), said)))
     return shown(
         shapes.BatchExplained,
@@ -136,8 +143,8 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
             sent_first=None if first is None else first.because,
-            first_place=None if first is None else first.place,
-            first_of=None if first is None else first.of,
+            place=None if at is None else at.place,
+            of=None if at is None else at.of,
         ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
@@ -171,43 +178,51 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
 
 @dataclass(frozen=True, slots=True)
 class SentFirst:
-    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches.
-
-    `ahead` is the work of those that come before it.
-    """
+    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches."""
 
     because: str
     place: int
     of: int
-    ahead: WorkAhead
 
 
-async def sent_first(
-    store: PostgresStore, batches: Sequence[Batch], catalogue: Catalogue, now: Instant
-) -> Mapping[BatchId, SentFirst]:
-    """Return which batches most requests take before the order now, if one of `batches` may be among them.
+Turn: TypeAlias = tuple[SentFirst | None, WorkAhead]
 
-    Blocked and paused batches, and those without unsent instances, are not.
+
+async def turns_of(
+    store: PostgresStore, batches: Collection[Batch], catalogue: Catalogue, now: Instant
+) -> Mapping[BatchId, Turn]:
+    """Return whether most requests take each batch before the order, and the work that comes before it.
+
+    Before a batch come those before it in the order. Most requests take batches that are sent first before all others;
+    before such a batch come only those of its kind. Blocked and paused batches, and those without unsent instances,
+    count neither as sent first nor as work ahead. A batch may be one that is not submitted yet.
     """
-    found: dict[BatchId, SentFirst] = {}
-    if going_first([one for one in batches if one.counts.unsent], catalogue, now):
-        ready, unsent = await store.waiting.ready_batches(MOST_AHEAD), 0
-        urgent = going_first(ready, catalogue, now)
-        for batch in (one for one in ready if one.batch_id in urgent):
-            because = "it is to be done as fast as possible" if batch.qos is QoS.AFAP else "its deadline is near"
-            found[batch.batch_id] = SentFirst(because, len(found) + 1, len(urgent), WorkAhead(len(found), unsent))
-            unsent += batch.counts.unsent
+    read = await store.waiting.ready_batches(MOST_AHEAD)
+    ready = {one.batch_id: one for one in read if one.counts.unsent}
+    everyone = {**{one.batch_id: one for one in batches}, **ready}
+    free = [one for one in everyone.values() if one.counts.unsent and hold_of(one, catalogue) is None]
+    urgent = urgent_of(free, catalogue, now)
+    found: dict[BatchId, Turn] = {}
+    wanted, count, unsent = {one.batch_id for one in batches}, 0, 0
+    order = sorted(everyone.values(), key=lambda one: (one.batch_id not in urgent, *_place(one)))
+    for place, one in enumerate(order, 1):
+        if one.batch_id in wanted:
+            first = None
+            if one.batch_id in urgent:
+                first = SentFirst(because_of(one), place, len(urgent))
+            found[one.batch_id] = first, WorkAhead(count, unsent, is_part=len(read) == MOST_AHEAD)
+        if one.batch_id in ready:
+            count, unsent = count + 1, unsent + one.counts.unsent
     return found
 
 
-async def ahead_of(
-    store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant
-) -> tuple[WorkAhead, SentFirst | None]:
-    """Return the work before a batch, and whether most requests take it before the order. In that case it waits only
-    for batches that are ahead and taken before the order, too.
-    """
-    first = (await sent_first(store, [batch], catalogue, now)).get(batch.batch_id)
-    return (await store.insight.work_ahead(batch.batch_id) if first is None else first.ahead), first
+def _place(batch: Batch) -> tuple[int, float, BatchId]:
+    return batch.order_tier, batch.order_key, batch.batch_id
+
+
+async def turn_of(store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant) -> Turn:
+    """Return the turn of one batch, as in `turns_of`."""
+    return (await turns_of(store, [batch], catalogue, now))[batch.batch_id]
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
@@ -306,8 +321,8 @@ def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = Tru
     run its jobs.
 
     >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
-    >>> late_in_words(risk, "2 instances on 1 host are overdue")
-    'It missed its deadline by 14 min: 2 instances on 1 host are overdue.'
+    >>> late_in_words(risk, "2 instances on 1 host are in progress")
+    'It missed its deadline by 14 min: 2 instances on 1 host are in progress.'
     >>> late_in_words({**risk, "missed": False}, "", able=False)
     'It misses its deadline unless a host can run its jobs.'
     """

@@ -26,6 +26,7 @@ from domain.insight import Caller
 from domain.jobs import Candidate, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
+from domain.restrictions import Restrictions
 from domain.units import DAY_S, BatchId, Instant, JobClassId, Seconds, later
 from feeder.array import JobArray
 from store.postgres import PostgresStore
@@ -75,6 +76,7 @@ class FleetJudge:
         self._due: Mapping[GroupKey, RefusedByAll] = {}
         self._sweep: dict[GroupKey, _Judged] = {}
         self._left: Sequence[Caller] = ()  # hosts that the sweep has not evaluated yet
+        self._restrictions: Restrictions = {}  # in the last sweep; all groups are judged again if they change
 
     def forget(self) -> None:
         """Forget all verdicts: another process judges from now on."""
@@ -105,7 +107,9 @@ class FleetJudge:
     async def _begin(self, catalogue: Catalogue, now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
         since = {key: self._verdicts[key].at if key in self._verdicts else later(now, -DAY_S) for key in self._due}
-        keys = sorted((key for key in since if since[key] <= now - KEPT_S), key=lambda key: (since[key], key))
+        kept_s = KEPT_S if catalogue.restrictions == self._restrictions else 0.0
+        self._restrictions = catalogue.restrictions
+        keys = sorted((key for key in since if since[key] <= now - kept_s), key=lambda key: (since[key], key))
         if not keys:
             return
         self._left, active = await self._store.insight.active_callers(MOST_HOSTS, active_since=later(now, -DAY_S))
@@ -145,9 +149,8 @@ class FleetJudge:
 def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
     codes = most_specific_first(judged.codes)
     needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
-    return replace(
-        refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, queue_needs=needs, at_least=False
-    )
+    found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
+    return replace(found, queue_needs=needs, judged_at=judged.at)
 
 
 def _of_class(

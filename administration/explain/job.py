@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import SentFirst, ahead_of, hold_of
+from administration.explain.batch import Turn, hold_of, turn_of
 from administration.explain.dry_run import array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.show import shown
@@ -14,7 +14,6 @@ from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.formatting import in_words
-from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
 from domain.refusals import Refusal
 from domain.units import InstanceId, Instant, JobId, Seconds, shard_of
@@ -34,16 +33,16 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await ahead_of(store, batch, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, ahead, hosts=hosts)
+    turn = await turn_of(store, batch, catalogue, clock.now())
+    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn, hosts=hosts)
     return shown(
         shapes.JobExplained,
         job,
         verdict=_verdict(job, waiting),
         computed_at=clock.now(),
         hold=hold_of(batch, catalogue),
-        batches_ahead=ahead[0].batches,
-        unsent_ahead=ahead[0].unsent,
+        batches_ahead=turn[1].batches,
+        unsent_ahead=turn[1].unsent,
         waiting=waiting,
     )
 
@@ -66,7 +65,7 @@ async def waiting_of(
     instances: Sequence[InstanceRow],
     batch: Batch,
     catalogue: Catalogue,
-    ahead: tuple[WorkAhead, SentFirst | None],
+    turn: Turn,
     *,
     hosts: int,
 ) -> list[shapes.WaitingShown]:
@@ -76,7 +75,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
-    blocked, (before, first) = hold_of(batch, catalogue), ahead
+    blocked, (first, before) = hold_of(batch, catalogue), turn
     because = None if first is None else first.because
     return [
         _waiting(
@@ -168,8 +167,8 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    ahead = await ahead_of(store, batch, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, [row], batch, catalogue, ahead, hosts=hosts)
+    turn = await turn_of(store, batch, catalogue, clock.now())
+    waiting = await waiting_of(store, clock, [row], batch, catalogue, turn, hosts=hosts)
     now = clock.now()
     return shown(
         shapes.InstanceExplained,

@@ -18,7 +18,7 @@ from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
 from domain.ranking import Gate
 from domain.refusals import Refusal, RefusalCode
-from domain.units import DAY_S, HOUR_S, MINUTE_S
+from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
 
 SHARES = (0.1, 0.5, 0.9)  # of the refused hosts that a suggested value lets pass, the least change first
@@ -261,29 +261,38 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     return Suggestion(found[0].key, has, options, words, has) if options else None
 
 
+def titled(number: int, name: str) -> str:
+    """Return a host's number with its name.
+
+    >>> titled(7, "swan"), titled(7, "")
+    ('7 (swan)', '7')
+    """
+    return f"{number} ({name})" if name else str(number)
+
+
 def host_conclusion(
-    host_id: int, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
+    host: str, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
 ) -> str:
     """Return one sentence: how many jobs of how many batches the host would get, or why it gets none.
 
-    >>> host_conclusion(7, HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
-    'Host 7 would get nothing: no job is ready to be sent.'
+    >>> host_conclusion("7 (swan)", HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
+    'Host 7 (swan) would get nothing: no job is ready to be sent.'
     """
     if answer.jobs:
         jobs, of = counted(answer.jobs, "job"), counted(batches, "batch", "batches")
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
-        return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
+        return f"Host {host} would get {jobs} of {of} at its next request{busy}."
     if answer.refusals:
         first_of_all = answer.refusals[0]
         if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
-            return f"Host {host_id} is banned: {first_of_all.terms[-1]}."
-        return f"Host {host_id} gets no work: {first_of_all.detail}."
+            return f"Host {host} is banned: {first_of_all.terms[-1]}."
+        return f"Host {host} gets no work: {first_of_all.detail}."
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
-        return f"Host {host_id} would get nothing: {why}."
+        return f"Host {host} would get nothing: {why}."
     first, of = conditions[0], f"{counted(groups, 'group')} of jobs"
     more = f"; for {first.groups - first.alike} more, with other numbers" if first.alike < first.groups else ""
-    return f"Host {host_id} would get nothing; for {first.alike} of {of}: {first.why}{more}."
+    return f"Host {host} would get nothing; for {first.alike} of {of}: {first.why}{more}."
 
 
 # ------------------------------------------------------------------ hosts
@@ -398,14 +407,14 @@ def conclusion(
 ) -> str:
     """Return one sentence that says why the work waits, for work with unsent instances.
 
-    `sent_first`: why most requests take the batch before the order (administration/explain/batch.py).
+    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py).
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
     'No host has contacted the scheduler yet.'
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
     >>> conclusion(able, WorkAhead(1, 41), sent_first="its deadline is near").partition(", but ")[2]
-    '41 unsent instances of 1 batch that requests also take before the order come first.'
+    '41 unsent instances of 1 batch come first: hosts that may not run those get its jobs at once.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusion(busy, WorkAhead())
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
@@ -422,15 +431,28 @@ def conclusion(
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     idle = f"{start}; {sample.idle} could start one now"
-    if sent_first and ahead.unsent:
-        batches, instances = counted(ahead.batches, "batch", "batches"), counted(ahead.unsent, "unsent instance")
-        return f"{idle}, but {instances} of {batches} that requests also take before the order come first."
-    if sent_first:
+    if sent_first and not ahead.unsent:
         return f"{idle}, and most requests take it before the order, because {sent_first}."
-    if ahead.unsent:
-        batches = counted(ahead.batches, "batch", "batches")
-        return f"{idle}, but the order puts {counted(ahead.unsent, 'unsent instance')} of {batches} first."
-    return f"{idle}, and no other batch comes first: they get them with their next requests."
+    return f"{idle}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead, sent_first=sent_first is not None)}."
+
+
+def start_in_words(ahead: WorkAhead, *, sent_first: bool) -> str:
+    """Return what comes before a batch's jobs, and what that means for their start. `sent_first`: as for `conclusion`.
+
+    Each job array has jobs of all batches that are sent first, but of the others only of the first in the order.
+
+    >>> start_in_words(WorkAhead(), sent_first=True)
+    'no other batch comes first: hosts that may run its jobs get them with their next requests'
+    >>> start_in_words(WorkAhead(1000, 4711, is_part=True), sent_first=False).partition(":")[0]
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches come first'
+    """
+    if not ahead.unsent:
+        return "no other batch comes first: hosts that may run its jobs get them with their next requests"
+    what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
+    come = f"{'at least ' if ahead.is_part else ''}{what} come first"
+    if sent_first:
+        return f"{come}: hosts that may not run those get its jobs at once"
+    return f"{come}: its jobs are sent after those, or earlier to hosts that may not run those"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:
@@ -445,6 +467,11 @@ def _reasons(conditions: Sequence[Condition]) -> str:
         return first.suggestion.words
     helps = "" if first.suggestion is None else f" ({first.suggestion.words})"
     return f"{first.hosts} {first.of_hosts}{helps}" + "".join(f", {one.hosts} {one.of_hosts}" for one in more[:1])
+
+
+def examples(sample: Mapping[str, Any] | None) -> list[HostId]:
+    """Return the hosts that a sample in JSON names as examples."""
+    return [] if sample is None else [one["example_host_id"] for one in sample["held_back"]]
 
 
 def sample_as_json(sample: CallingHosts) -> shapes.SampleShown:

@@ -9,9 +9,11 @@ from administration.show import forecast_as_json, quantiles_as_json, shown
 from administration.unschedulable import unschedulable_batches
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, ForecastState, batch_state, risk_of
+from domain.insight import WorkAhead
 from domain.units import BatchId, Instant
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -27,8 +29,17 @@ class BatchEnd:
     at_risk: shapes.RiskShown | None
 
 
+def can_run(batch: Batch, catalogue: Catalogue) -> bool:
+    """Return whether a version of its app can run what the batch has to send; a batch that is all sent needs none."""
+    counts = batch.counts
+    return bool(catalogue.current.get(batch.app_id)) or (counts.in_progress > 0 and not counts.unsent)
+
+
 def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, now: Instant) -> BatchEnd:
-    """Decide what is shown of a batch's end, from its latest forecast and whether no active host can run its jobs."""
+    """Decide what is shown of a batch's end, from its latest forecast and whether no active host can run its jobs.
+
+    `last` is None before the first forecast, also of a reopened batch.
+    """
     state = batch_state(batch, last)
     if state is ForecastState.ENDED:
         return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, None)
@@ -36,22 +47,28 @@ def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, no
     at_risk = None if risk is None else shown(shapes.RiskShown, risk)
     if unschedulable:
         return BatchEnd(ForecastState.UNSCHEDULABLE, None, None, at_risk)
+    if state is not ForecastState.SHOWN:  # a reopened batch has the end that was expected before
+        return BatchEnd(state, None, None, at_risk)
     return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk)
 
 
 def forecasts_as_json(
     batch: Batch,
     records: Sequence[ForecastRecord],
+    last: ForecastRecord | None,
     accuracy: AppAccuracy | None,
     *,
     app: str,
     now: Instant,
     unschedulable: bool = False,
 ) -> shapes.ForecastsShown:
-    """Return a batch's progress, published forecast, all forecasts in chronological order, and the app's accuracy."""
+    """Return a batch's progress, published forecast, all forecasts in chronological order, and the app's accuracy.
+
+    `last` is the latest forecast since the batch was submitted or reopened.
+    """
     return shown(
         shapes.ForecastsShown,
-        end_of(batch, records[-1] if records else None, unschedulable=unschedulable, now=now),
+        end_of(batch, last, unschedulable=unschedulable, now=now),
         batch,
         batch.counts,
         computed_at=now,
@@ -78,8 +95,8 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
     )
 
 
-def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast."""
+def preview_as_json(preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str) -> shapes.PreviewShown:
+    """Return a preview as JSON, with the keys of a forecast. `start`: when its jobs are sent, in words."""
     forecast = preview.forecast
     return shown(
         shapes.PreviewShown,
@@ -89,6 +106,8 @@ def preview_as_json(preview: BatchPreview, planned: PlannedBatch) -> shapes.Prev
         computed_at=forecast.now,
         forecast_state=preview.state.value,
         method_because=forecast.because,
+        unsent_ahead=ahead.unsent,
+        start=start,
         **quantiles_as_json(forecast),
     )
 
@@ -100,14 +119,18 @@ class ForecastViews:
         self._store = store
         self._clock = clock
 
-    async def of_batch(self, batch_id: BatchId, *, limit: int) -> shapes.ForecastsShown:
-        """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError."""
+    async def of_batch(self, batch_id: BatchId, *, limit: int, able: bool = True) -> shapes.ForecastsShown:
+        """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError.
+
+        `able`: its app has a version that hosts can run.
+        """
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)
+        last = (await self._store.forecasts.last([batch_id])).get(batch_id)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
         app = await self._store.views.app_name(batch.app_id)
-        never = batch_id in await unschedulable_batches(self._store.process_reports, self._clock)
-        return forecasts_as_json(batch, records, accuracy, app=app, now=self._clock.now(), unschedulable=never)
+        never = not able or batch_id in await unschedulable_batches(self._store.process_reports, self._clock)
+        return forecasts_as_json(batch, records, last, accuracy, app=app, now=self._clock.now(), unschedulable=never)
 
     async def health(self) -> list[shapes.AppForecastsShown]:
         """Return the health of each app's forecasts."""

@@ -159,7 +159,7 @@ MOST_SAID = 0.99  # of a probability
 NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.NOT_YET: "no forecast yet",
     ForecastState.FIRST_RESULTS: "first estimate after the first results",
-    ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds ahead",
+    ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds away at the current rate",
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
 }
@@ -311,10 +311,11 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 
 def flag_of(shown: Document) -> str:
-    """Return why the last forecast of an active batch asks for a check; empty if none does, or none is needed to see
-    that no host can run its jobs.
+    """Return why the last forecast of an active batch asks for a check; empty if none does, if none is needed to see
+    that no host can run its jobs, or if the batch was reopened since.
     """
-    if shown["ended_at"] is not None or shown["forecast_state"] == ForecastState.UNSCHEDULABLE:
+    unused = (ForecastState.UNSCHEDULABLE, ForecastState.NOT_YET)
+    if shown["ended_at"] is not None or shown["forecast_state"] in unused:
         return ""
     return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
 
@@ -361,8 +362,8 @@ def _sending(last: Document) -> str:
     """Say how long sending takes. Before the first dispatch at the batch's place, the forecast assumes a rate."""
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     if last["terms"]["assumed_rate"]:
-        return f"{takes} by the forecast, which assumed the wait for the batch's turn and then the app's usual rate"
-    return f"{takes} at the current rate"
+        return f"{takes} by the latest forecast, which assumed the wait for the batch's turn and the app's usual rate"
+    return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours or since a move"
 
 
 def terms_in_words(last: Document) -> Iterator[str]:
@@ -456,9 +457,9 @@ def _preview(preview: Document) -> Iterator[str]:
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    ahead, risk = preview["unsent_ahead"], preview["at_risk"]
+    risk, start = preview["at_risk"], preview["start"]
     return {
         "not_shown": not_shown(ForecastState(preview["forecast_state"])),
-        "basis": f"{preview['method_because']}; waits for {ahead} unsent instance{'s' * (ahead != 1)} ahead of it",
+        "basis": f"{preview['method_because']}. {start[:1].upper()}{start[1:]}",
         "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
     }

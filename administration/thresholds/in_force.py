@@ -8,7 +8,7 @@ from typing import Any
 
 from administration.thresholds.keys import value_in_words
 from administration.thresholds.preview import gates_in_use, gates_of
-from domain.apps import ProcessorType
+from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
 from domain.refusals import RefusalCode
@@ -34,7 +34,7 @@ def gate_values(catalogue: Catalogue, app_id: AppId) -> Sequence[GateValue]:
     """Return the gates of an app in use, by processor type."""
     settings = catalogue.settings.deadline
     set_to, found = gates_of(settings), []
-    for kind in sorted(catalogue.processor_types(app_id)):
+    for kind in sorted(catalogue.processor_types(app_id)) or [CPU]:  # an app without a version has none
         cuts = catalogue.cut_points.get((app_id, kind))
         in_force = gates_of(reachable(settings, cuts))
         relaxed = {} if cuts is None else {one.gate: one for one in cuts.relaxed}

@@ -6,8 +6,10 @@ database, its cases run wherever capacity is available (simulator/sweep.py), and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from statistics import median
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -15,9 +17,10 @@ import msgspec
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
-from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
+from administration.thresholds.recent import SCENARIO, Recent, RecentSample, batch_id_of, recent_project
 from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
+from domain.batches import QoS
 from domain.clock import Clock
 from domain.settings import Settings
 from simulator.metrics import Figures, as_json
@@ -28,6 +31,7 @@ from store.postgres import PostgresStore
 
 NOW, CHANGED = "present values", "changed values"
 MOST_ENDS = 20_000  # per side; charts show fewer
+MOST_SHOWN = 20  # urgent batches, first in order
 
 Change = tuple[str, object, object]  # key, old value, new value
 
@@ -140,8 +144,20 @@ class ThresholdReplay:
         return Replayed(self.sample, self.changes, self._compared(ran), runs).rounded()
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """Return the result for a page, with the whole replay under `replayed`."""
-        return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
+        """Return the result for a page: also the whole replay under `replayed`, and under `batches` when each urgent
+        batch ended on both sides, in seconds after the start; None if it was unfinished in half of the runs.
+        """
+        half, scenario = len(self.now), self.now[0].scenario
+        urgent = [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
+        batches = [
+            {
+                "batch_id": batch_id_of(one.name),
+                "now_s": _usual_span_s(one.name, ran[:half]),
+                "changed_s": _usual_span_s(one.name, ran[half:]),
+            }
+            for one in urgent
+        ]
+        return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document(), "batches": batches}
 
     def _compared(self, ran: Sequence[Ran]) -> RuleComparison:
         ran_now, ran_changed = ran[: len(self.now)], ran[len(self.now) :]
@@ -149,6 +165,12 @@ class ThresholdReplay:
         figures = {name: next(iter(side.rules.values())) for name, side in sides.items()}
         ends = {name: one for name, side in sides.items() for one in side.ends.values()}
         return RuleComparison(self.cases[0].scenario.name, len(self.now), figures, ends)
+
+
+def _usual_span_s(name: str, ran: Sequence[Ran]) -> float | None:
+    """Return the median, as of other figures. An unfinished batch counts as the last."""
+    middle = median(one.spans_s.get(name, math.inf) for one in ran)
+    return None if middle == math.inf else round(middle, 1)
 
 
 def _compared_figures(ran: Ran) -> dict[str, object]:
@@ -190,7 +212,7 @@ async def start_replay(
     seeds = range(1, size.seeds + 1)
     work = await replay(store, clock, changes, seeds=seeds, most_hosts=size.hosts, days=size.days)
     slower = (await replay_cost(store, clock)).slower
-    asked = {**work.asked, "estimated_s": slower * cast("float", work.asked["processor_s"])}
+    asked = {**work.asked, "estimated_s": (slower or 1.0) * cast("float", work.asked["processor_s"])}
     return await runs.start(replace(work, asked=asked), who=who)
 
 

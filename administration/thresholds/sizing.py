@@ -26,12 +26,15 @@ LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
 
 @dataclass(frozen=True, slots=True)
 class ReplayCost:
-    """The numbers that the time depends on. `slower`: how many times the estimated time the latest simulation took."""
+    """The numbers that the time depends on.
+
+    `slower`: how many times the estimated time the latest simulation took, None before the first one.
+    """
 
     hosts_active: int
     apps: int
     jobs_open: int
-    slower: float = 1.0
+    slower: float | None = None
 
     def seconds(self, *, hosts: int, seeds: int, days: float) -> float:
         """Return the expected duration.
@@ -41,7 +44,7 @@ class ReplayCost:
         """
         hosts = min(hosts, self.hosts_active)
         jobs = hosts * (self.apps * MOST_TO_LEARN + self.jobs_open / max(1, self.hosts_active))
-        return self.slower * seeds * processor_s(jobs, hosts, days)
+        return (self.slower or 1.0) * seeds * processor_s(jobs, hosts, days)
 
     def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
         """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
@@ -71,7 +74,7 @@ async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
         store.simulations.simulations(PAST),
     )
     known = [one.batch for one in waiting if catalogue.current.get(one.batch.app_id)]
-    slower = next((found for one in past if (found := slower_of(one)) is not None), 1.0)
+    slower = next((found for one in past if (found := slower_of(one)) is not None), None)
     apps = len({batch.app_id for batch in known})
     return ReplayCost(sample.active, apps, sum(batch.counts.jobs_open for batch in known), slower)
 

@@ -52,14 +52,14 @@ class MemoryBatchWriter:
         self._key_locks: list[asyncio.Lock] = []
         self._remembered: list[tuple[SubmissionKey, BatchId, Instant]] = []
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant, lock: bool = True) -> SubmitterLimits:
         """Raises NotFoundError."""
         if submitter_id not in self._registry.submitters:
             raise NotFoundError("submitter", submitter_id)
-        if submitter_id not in self._locks:
-            lock = self._submissions.lock(submitter_id)
-            await lock.acquire()
-            self._locks[submitter_id] = lock
+        if lock and submitter_id not in self._locks:
+            of_submitter = self._submissions.lock(submitter_id)
+            await of_submitter.acquire()
+            self._locks[submitter_id] = of_submitter
         submitter = self._registry.submitters[submitter_id]
         return SubmitterLimits(
             self._logical_at.get(submitter_id, submitter.logical_at),

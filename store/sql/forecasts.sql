@@ -500,14 +500,13 @@ ORDER BY chosen.ended_at;
 
 
 -- name: last_forecasts
--- Purpose: return the latest forecast of each of some batches.
+-- Purpose: return the latest forecast of each of some active batches, since it was reopened if it had ended.
 -- Arguments: $1 batch_ids (array).
 -- Result: rows of forecast, one at most for each batch.
-SELECT last.*
-FROM unnest($1::bigint[]) AS wanted (batch_id)
-CROSS JOIN LATERAL (
-    SELECT * FROM forecast WHERE forecast.batch_id = wanted.batch_id ORDER BY made_at DESC LIMIT 1
-) AS last;
+SELECT forecast.*
+FROM batch_forecast AS last
+JOIN forecast ON forecast.batch_id = last.batch_id AND forecast.made_at = last.made_at
+WHERE last.batch_id = ANY($1::bigint[]);
 
 
 -- name: list_forecasts

@@ -446,28 +446,6 @@ CROSS JOIN LATERAL (
 ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
 
 
--- name: work_ahead
--- Purpose: return the work ahead of a batch in the order.
--- Arguments: $1 batch_id.
--- Result: one row: active batches with unsent instances before it that no limit or pause holds, and how many instances those are.
-SELECT count(*) AS batches, coalesce(sum(ahead.unsent), 0)::bigint AS unsent
-FROM batch AS this
-CROSS JOIN LATERAL (
-    SELECT (
-        SELECT coalesce(sum(batch_count.unsent), 0) FROM batch_count WHERE batch_count.batch_id = batch.batch_id
-    ) AS unsent
-    FROM batch
-    WHERE batch.state = 'active'
-        AND batch.waiting
-        AND batch.hold IS NULL
-        AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
-        AND batch.app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
-        AND batch.queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
-        AND (batch.order_tier, batch.order_key, batch.batch_id) < (this.order_tier, this.order_key, this.batch_id)
-) AS ahead
-WHERE this.batch_id = $1 AND ahead.unsent > 0;
-
-
 -- name: write_sample
 -- Purpose: store a sample, instead of an earlier one of the same step.
 -- Arguments: $1 step_s, $2 at, $3 figures (JSON).

@@ -307,6 +307,13 @@ SELECT serial FROM ordering FOR NO KEY UPDATE;
 SELECT shares, logical_at FROM submitter WHERE submitter_id = $1 FOR NO KEY UPDATE;
 
 
+-- name: submitter_limits
+-- Purpose: return the same without a lock, for a preview.
+-- Arguments: $1 submitter_id.
+-- Result: shares, logical_at; no row when there is none.
+SELECT shares, logical_at FROM submitter WHERE submitter_id = $1;
+
+
 -- name: note_abort
 -- Purpose: record that jobs of a batch are still to be cancelled.
 -- Arguments: $1 batch_id.

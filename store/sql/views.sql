@@ -519,6 +519,13 @@ ORDER BY rated.rate DESC, rated.failures DESC, rated.host_id DESC
 LIMIT $6;
 
 
+-- name: host_names
+-- Purpose: return the names that hosts' clients report.
+-- Arguments: $1 host_ids.
+-- Result: host_id and domain_name.
+SELECT host_id, domain_name FROM host WHERE host_id = ANY($1::int[]);
+
+
 -- name: hosts_looked_at
 -- Purpose: return where a page of the newest hosts ends.
 -- Arguments: $1 host_id before which it begins, $2 how many are read, less one.

@@ -17,7 +17,6 @@ from tests.builders import NOW
 from tests.facts import missing
 from tests.worlds import a_registered_host
 
-BACK = {"back": "page"}
 FIELDS = ("kind", "name", "why", "max_jobs")
 
 
@@ -29,11 +28,11 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     await server.submit(jobs={"count": 6})
     assert len(await host.ask(1)) == 1
     form = f"/hosts/{host.host_id}"
-    fields = {"kind": "host", "name": str(host.host_id), **BACK}
+    fields = {"kind": "host", "name": str(host.host_id), "back": f"/console{form}?state=valid&said=lifted"}
 
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         _, where, page = await grace.post("/restrictions", {**fields, "why": "wrong results"}, form=form)
-        assert (f"{form}?said=restricted" in where, "wrong results" in page) == (True, True)
+        assert (f"{form}?state=valid&said=restricted" in where, "wrong results" in page) == (True, True)
         await server.feed()
         assert await host.ask(1) == []
         explained = await server.create("GET", f"/explain/host/{host.host_id}")
@@ -50,13 +49,43 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         status, _, page = await grace.post("/restrictions", {"kind": "host", "name": "99", "why": "x"})
         assert (status, 'role="alert"' in page, 'value="99"' in page) == (404, True, True)
         assert (await grace.post("/restrictions", {"kind": "host", "name": "1", "why": " "}))[0] == 422
-        await grace.post("/restrictions/lift", fields, form=form)
+        named = f">ada ({host.host_id})</a>"
+        for path in ("/hosts", "/restrictions", "/batches/1/instances", "/jobs/1"):
+            assert named in (await grace.get(path))[1], path
+        assert f">host ada ({host.host_id})</a>" in (await grace.get("/audit?subject=ada"))[1]
+        forged = {**fields, "back": "https://example.org/console/"}
+        assert (await grace.post("/restrictions/lift", forged, form=form))[1].endswith("/console/?said=lifted")
         await server.feed()
 
     assert len(await host.ask(1)) == 1
     acts = [(one.who, one.what, one.target) for one in await server.store.access.acts(limit=9)]
     assert (OPERATOR, "restrict", f"host {host.host_id}") in acts
     assert (OPERATOR, "lift_restriction", f"host {host.host_id}") in acts
+
+
+async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 12, "max_errors": 1, "max_instances": 1})
+    for _ in range(5):
+        for task in await host.ask(2):
+            host.end(task, 3, 195)
+        await host.call()
+        await server.forward(60.0)
+
+    async def failing() -> list[str]:
+        items = (await server.create("GET", "/attention"))["items"]
+        return [one["remedy"] for one in items if one["kind"] == "failing_hosts"]
+
+    [remedy] = await failing()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/hosts?show=failing")
+        await server.create("PUT", f"/restrictions/host/{host.host_id}", json={"why": "errors"})
+        _, after = await grace.get("/hosts?show=failing")
+
+    assert f"({host.host_id})" in remedy and await failing() == []
+    assert ("10 of 10" in page, "10 of 10" in after) == (True, False)
 
 
 async def test_every_page_says_that_the_project_is_paused(server: LiveServer) -> None:
@@ -200,10 +229,11 @@ async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> No
     await add_person(server, "tom", Role.SUBMITTER, submitter="lab")
     own, others = await server.submit(submitter="lab"), await server.submit()
 
-    def pause(name: object, kind: str = "batch") -> dict[str, str]:
-        return {"kind": kind, "name": str(name), "why": "wrong input", **BACK}
-
     page = f"/batches/{own}"
+
+    def pause(name: object, kind: str = "batch") -> dict[str, str]:
+        return {"kind": kind, "name": str(name), "why": "wrong input", "back": f"/console{page}"}
+
     async with a_browser(server, "sue") as sue, a_browser(server, "tom") as tom, a_browser(server, OPERATOR) as grace:
         for form in (pause(others), pause("pi", "app"), pause("normal", "queue"), pause("", "project")):
             assert (await sue.post("/restrictions", form, form=page))[0] == 403, form
@@ -298,7 +328,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         _, page = await grace.get(path)
         assert missing(page, "only version of pi", "4 unsent", "1 active") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
+        assert "/apps/pi?said=version" in where and VersionState.ABORTED.words in page
         await server.feed()
         assert await host.ask(1) == []
         for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):

@@ -105,6 +105,22 @@ async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> Non
     assert all(not missing(page, "unschedulable", "disk space") for page in pages.values())
 
 
+async def test_ban_is_in_the_next_verdict(pi: LiveServer) -> None:
+    hosts = [await called(pi, f"ordinary{number}") for number in range(3)]
+    batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, hosts[0])
+    [before] = await json_of(pi, "unschedulable")
+
+    await pi.create("PUT", f"/restrictions/host/{hosts[1].host_id}", json={"why": "errors"})
+    await judge(pi)
+
+    assert await told(pi) == {batch_id: {"disk": 2, "banned": 1}}
+    [after] = await json_of(pi, "unschedulable")
+    assert pi.clock.now() >= after["judged_at"] > before["judged_at"]
+
+
 async def test_verdict_ends_once_a_host_fits(pi: LiveServer) -> None:
     host = await called(pi, "ordinary")
     await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})

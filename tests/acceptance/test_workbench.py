@@ -123,13 +123,17 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "fpops_est,site\n1e9,x1\n")},
-            ("t.csv, line 2, column site", "{site}"),
+            ("t.csv, line 1, column site", "{site}"),
+        ),
+        (
+            {"batch": ("b.toml", TOML), "table": ("t.csv", "n,fpops_est,x\n1,1e9,\n")},
+            ("t.csv, line 1, column x", "'x'"),
         ),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.toml", TOML)}, ("b.toml", "anything.csv", "Table of jobs")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
         ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
-        ({"batch": ("b.toml", "#" * 500_000)}, ("Batch: expected at most",)),
+        ({"batch": ("b.toml", "#" * 500_000)}, ("b.toml", "400 kB")),
         ({"batch": ("a.toml", TOML), "batch 2": ("b.toml", TOML)}, ("one file", "2 files")),
     ],
 )
@@ -144,6 +148,7 @@ async def test_wrong_files_are_refused_with_file_and_line(
     told = html.unescape(re.sub(r"<[^>]+>", "", told))
     assert [fact for fact in facts if fact not in told] == [], told
     assert "/tmp" not in told
+    assert all(name in page.partition('id="wrong"')[2].partition("<form")[0] for name, _ in files.values())
 
 
 async def test_uploads_need_the_role_and_the_forms_token(server: LiveServer) -> None:
@@ -234,6 +239,20 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert (clone["name"], clone["submitter"], clone["jobs_total"], clone["unsent"]) == ("again", "ben", 2, 2)
     lines = [[job.command_line for job in await server.jobs(BatchId(batch_id + n))] for n in (0, 1)]
     assert lines[0] == lines[1]
+
+
+async def test_operators_clone_at_a_level_the_submitter_lacks(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    form = {"name": "", "qos": "afap", "level": "expedite", "queue": "normal", "user_priority": "0", "submitter": "ben"}
+    path = f"/batches/{batch_id}/clone"
+
+    async with a_browser(server, "ben") as ben, a_browser(server, OPERATOR) as grace:
+        offered = [">expedite<" in (await browser.get(path))[1] for browser in (ben, grace)]
+        sent = [await browser.post(path, {**form, "what": "submit"}) for browser in (ben, grace)]
+
+    assert (offered, [one[0] for one in sent]) == ([False, True], [422, 200]), sent[1][2]
+    assert (await server.batch(BatchId(batch_id + 1)))["level"] == "expedite"
 
 
 def key_in(page: str) -> dict[str, str]:

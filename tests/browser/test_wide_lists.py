@@ -9,7 +9,7 @@ from administration.restrictions import restrict
 from domain.restrictions import Restricted
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import new_tab
-from tests.browser.scene import OPERATOR, furnish
+from tests.browser.scene import OPERATOR, furnish, tell
 from tests.browser.test_looks import CUT_LISTS, fail_some
 
 LONG = "calibration of the northern detector array, season"
@@ -24,6 +24,7 @@ async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chr
     idle = await server.add_host("a-host-with-a-rather-long-name.cluster.example.org", ram_bytes=1e6)
     await server.feed()
     assert await idle.ask(1) == []
+    await tell(server)
     await restrict(
         server.store, Restricted.BATCH, "3", max_jobs=0, why="wrong input", by=OPERATOR, now=server.clock.now()
     )
@@ -37,6 +38,10 @@ async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chr
         "wide-overview": "/",
         "wide-paused": "/batches/3",
         "wide-audit": "/audit",
+        "wide-unschedulable": "/unschedulable",
+        "wide-hosts": "/hosts",
+        "wide-settings": "/settings",
+        "wide-instances": "/batches/1/instances",
         "wide-host": f"/hosts/{idle.host_id}",
     }.items():
         await tab.open(path)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from administration.explain.batch import turns_of
 from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -19,12 +20,14 @@ from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.forecasts import ForecastHold, HoldKind
 from domain.hosts import Coprocessor
+from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
 from domain.ranking import Gate
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
+from jobs.submission import UNNUMBERED
 from tests.builders import NOW, a_job_class, some_due_terms
 from tests.conformance.test_forecasts import TERMS, a_record
 from tests.conformance.test_thresholds import ranked_hosts
@@ -191,9 +194,9 @@ async def test_every_group_a_host_is_refused_has_its_sentence(store: Store) -> N
     groups = listed(await explain(store).host(host.host_id), "groups")
 
     codes = [[look["code"] for look in group["looks"] if look["code"]] for group in groups]
-    assert codes[0] == ["memory"] and codes[1] == ["too_slow"]
-    assert not missing(groups[0]["looks"][-1]["why"], "job needs 1 PB")
-    assert groups[2]["given"] > 0
+    assert codes == [[], ["memory"], ["too_slow"]]  # most requests take AFAP batches first
+    assert not missing(groups[1]["looks"][-1]["why"], "job needs 1 PB")
+    assert groups[0]["given"] > 0 and "prompt" in groups[0]["stages"] and "prompt" not in groups[1]["stages"]
     conditions = {one["code"]: one for one in listed(await explain(store).host(host.host_id), "conditions")}
     assert {code: one["groups"] for code, one in conditions.items()} == {"memory": 1, "too_slow": 1}
     assert conditions["memory"]["suggestion"]["options"] == [{"value": 1e15, "passes": 1}]
@@ -273,14 +276,31 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "batches_ahead": 1,
         "unsent_ahead": first.counts.unsent,
         "sent_first": shown["order"]["sent_first"],
-        "first_place": 2,
-        "first_of": 2,
+        "place": 2,
+        "of": 3,
     }
     assert shown["order"]["sent_first"]
     assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 16)
     words = batch_in_words(shown)
     assert not missing(words, "platform: 2 hosts", "2.0 calls an hour")
     assert f"host {taker.host_id}" not in words
+
+
+async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> None:
+    await a_registered_version(store)
+    plain = await a_submitted_batch(store, jobs=3, order_key=2.0)
+    early = await a_submitted_batch(store, jobs=2, order_key=1.0)
+    urgent = await a_submitted_batch(store, jobs=4, order_key=9.0, qos=QoS.AFAP)
+    await a_submitted_batch(store, jobs=5, order_tier=1, order_key=0.0)
+    catalogue = await store.applications.load_catalogue()
+    new = replace(urgent, batch_id=UNNUMBERED)  # not submitted, at the same place
+
+    turns = await turns_of(as_postgres(store), [plain, early, urgent, new], catalogue, NOW)
+
+    assert [turns[one.batch_id][1] for one in (urgent, new)] == [WorkAhead(), WorkAhead(1, 4)]
+    assert [turns[one.batch_id][1] for one in (early, plain)] == [WorkAhead(1, 4), WorkAhead(2, 6)]
+    firsts = [turns[one.batch_id][0] for one in (urgent, new, early)]
+    assert [one and (one.place, one.of) for one in firsts] == [(1, 2), (2, 2), None]
 
 
 async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None:
@@ -382,7 +402,7 @@ async def test_copies_asked_for_keep_the_volunteer_away(store: Store) -> None:
     assert [(one["code"], one["hosts"]) for one in waiting["sample"]["held_back"]] == [("same_volunteer", 2)]
     assert waiting["sample"]["would_take"]["hosts"] == 0
     assert "one instance per volunteer" in job_in_words(shown)
-    assert "job 1 needs another volunteer" in host_in_words(refused)
+    assert "same_volunteer: job 1" in host_in_words(refused)
 
 
 async def test_first_instance_waits_for_any_host(store: Store) -> None:

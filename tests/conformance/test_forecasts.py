@@ -364,6 +364,7 @@ async def test_an_ended_batch_is_found_once_with_its_checkpoints(store: Store) -
     [kept] = ended.kept
     assert (kept.progress_fraction, kept.made_at, kept.q90_at, kept.spread) == (0.5, NOW + 1.0, NOW + 4001.0, 1.5)
     assert await store.forecasts.finish(ended, [], None)
+    assert await store.forecasts.last([ended.batch.batch_id]) == {}  # also if it is reopened
     assert list(await store.forecasts.ended(9)) == []
     assert not await store.forecasts.finish(ended, [], None)
 

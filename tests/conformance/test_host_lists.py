@@ -167,7 +167,8 @@ async def test_failing_hosts_come_by_their_share_of_failures(store: Store) -> No
 
 
 async def test_hosts_without_work_asked_last_and_got_none(store: Store) -> None:
-    busy, idle, served, long_ago = [await a_registered_host(store) for _ in range(4)]
+    busy, served, long_ago = [await a_registered_host(store) for _ in range(3)]
+    idle = await a_registered_host(store, domain_name="idle")
     batch = await a_submitted_batch(store, jobs=2)
     why = (("memory", "job needs 2 GB of RAM, host offers 1 GB"),)
     for host, at in ((busy, 50.0), (idle, 50.0), (served, 20.0), (long_ago, 1.0)):
@@ -179,9 +180,12 @@ async def test_hosts_without_work_asked_last_and_got_none(store: Store) -> None:
     found = await pages(store, without, limit=9)
 
     assert ids(found) == [[idle.host_id]] and found[0].hosts[0].refused == why
-    assert ids(await pages(store, replace(without, since=NOW))) == [[long_ago.host_id], [idle.host_id]]
+    assert ids(await pages(store, replace(without, since=NOW))) == [[idle.host_id], [long_ago.host_id]]
     by_contact = replace(without, since=NOW, sort=HostSort.LAST_CONTACT_DOWN)
     assert ids(await pages(store, by_contact)) == [[idle.host_id], [long_ago.host_id]]
+    assert ids(await pages(store, replace(without, since=NOW, text="IDL"))) == [[idle.host_id]]
+    names = await store.host_lists.names([idle.host_id, busy.host_id, HostId(99)])
+    assert names == {idle.host_id: "idle", busy.host_id: busy.host.domain_name}
 
 
 async def called(store: Store, host: RegisteredHost, at: float, refused: Whys) -> None:

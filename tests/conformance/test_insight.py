@@ -13,7 +13,7 @@ from domain.errors import NotFoundError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.hosts import Coprocessor
-from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, WorkAhead
+from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
 from domain.units import BatchId, Flop, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
@@ -215,15 +215,6 @@ async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None
     [facts] = await store.unsettled.unsettled(9, now=NOW)
     again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
     await store.unsettled.settle([again])
-
-
-async def test_work_ahead_counts_what_is_unsent_before_a_batch(store: Store) -> None:
-    last = await a_submitted_batch(store, jobs=3, order_key=2.0)
-    await a_submitted_batch(store, jobs=2, order_key=1.0)
-    await a_submitted_batch(store, jobs=4, order_tier=1, order_key=0.0)
-
-    assert await store.insight.work_ahead(last.batch_id) == WorkAhead(1, 2)
-    assert await store.insight.work_ahead(BatchId(4711)) == WorkAhead()
 
 
 async def test_job_of_an_instance_is_found_by_its_id(store: Store) -> None:

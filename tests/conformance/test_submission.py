@@ -55,6 +55,14 @@ async def test_submitted_batch_is_read_back_completely(store: Store) -> None:
     assert batch.counts == BatchCounts(jobs_total=3, unsent=6)
 
 
+async def test_limits_for_a_preview_do_not_wait_for_a_submission(store: Store) -> None:
+    await a_registered_app(store)
+    async with store.submissions.submission() as writer, store.submissions.submission() as preview:
+        limits = await writer.standing(MINE, now=NOW)
+        async with asyncio.timeout(10.0):
+            assert await preview.standing(MINE, now=NOW, lock=False) == limits
+
+
 async def test_job_classes_are_written_with_ids_of_their_own(store: Store) -> None:
     job_class = a_job_class(quorum=2, max_errors=5, inputs=(Input("in_1", "in", 12, "a" * 32, sticky=True),))
 

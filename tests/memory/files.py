@@ -169,8 +169,7 @@ class MemoryForecasts(store.memory.forecasts.MemoryForecasts):
         )
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
-        found = {batch_id: self._work.forecasts.get(batch_id) for batch_id in batch_ids}
-        return {batch_id: forecasts[-1] for batch_id, forecasts in found.items() if forecasts}
+        return {one: self._work.forecasts[one][-1] for one in batch_ids if one in self._last}
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         return self._work.forecasts.get(batch_id, [])[-limit:]

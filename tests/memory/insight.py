@@ -32,10 +32,9 @@ from domain.host_lists import (
     SlowWith,
 )
 from domain.hosts import Host
-from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short, WorkAhead
+from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short
 from domain.jobs import InstanceState
 from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
-from domain.restrictions import pause_of
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
 from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
@@ -87,15 +86,6 @@ class MemoryInsight(store.memory.waiting.MemoryInsight):
         ids = sorted(batch.waiting.urgent)[:MOST_SHORT_JOBS]
         found = [self._work.instance(instance_id) for _, instance_id in ids]
         return [row for row in found if row is not None]
-
-    async def work_ahead(self, batch_id: BatchId) -> WorkAhead:
-        this = self._work.batches.get(batch_id)
-        if this is None:
-            return WorkAhead()
-        ahead = [self._work.batches[other[2]] for other in self._work.ready if other < this.order]
-        paused = self._registry.restrictions
-        ahead = [batch for batch in ahead if pause_of(paused, batch.as_batch()) is None]
-        return WorkAhead(len(ahead), sum(batch.counts.unsent for batch in ahead))
 
     async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
         active = sorted(self._active(active_since), key=lambda one: _drawn_by(one.host.host_id))
@@ -209,6 +199,9 @@ class MemoryHostLists:
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
+
+    async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]:
+        return {host_id: one.host.domain_name for host_id, one in (await self.listed(host_ids)).items()}
 
     async def instances(
         self,

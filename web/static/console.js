@@ -22,7 +22,8 @@ function refreshTimes(root) {
   for (const one of root.querySelectorAll("time[datetime]")) {
     const away = Math.round(Date.parse(one.dateTime) / 1000 - now);
     const text = away === 0 ? "now" : away > 0 ? `in ${lengthOf(away)}` : `${lengthOf(-away)} ago`;
-    if (one.textContent !== text) one.textContent = text;
+    if (one.className === "clock") one.title = text;
+    else if (one.textContent !== text) one.textContent = text;
   }
 }
 

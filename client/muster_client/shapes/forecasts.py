@@ -67,8 +67,8 @@ class ForecastShown(TypedDict):
 
 
 class PreviewShown(TypedDict):
-    """The forecast for a batch that has not been submitted. The batch waits until the `unsent_ahead` instances of other
-    batches that come first in the order are sent.
+    """The forecast for a batch that has not been submitted. `start` says when its jobs would be sent: requests take
+    jobs from `unsent_ahead` instances of other batches first.
     """
 
     computed_at: float
@@ -84,6 +84,7 @@ class PreviewShown(TypedDict):
     because: str
     at_risk: RiskShown | None
     unsent_ahead: int
+    start: str
     terms: TermsShown | None
     holds: list[HoldShown]
 

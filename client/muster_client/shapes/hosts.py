@@ -238,7 +238,8 @@ class RefusedShown(TypedDict):
 
     `is_certain`: it is unschedulable, because none of `hosts` of the `active_hosts` of the last day can run it.
     Otherwise, the hosts are those that asked and refused it so far; it is judged after `more_hosts` more refusals or
-    `more_s` more seconds. `queue_needs`: the condition of its queue that hosts do not meet.
+    `more_s` more seconds. `queue_needs`: the condition of its queue that hosts do not meet. `judged_at`: when it was
+    judged; it is judged again every minute, and after a ban or a pause.
     """
 
     batch_id: int
@@ -254,6 +255,7 @@ class RefusedShown(TypedDict):
     is_certain: bool
     active_hosts: int | None
     queue_needs: str
+    judged_at: float | None
     verdict: str
     advice: str
 

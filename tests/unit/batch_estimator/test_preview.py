@@ -76,7 +76,6 @@ async def test_work_ahead_is_included_as_in_the_first_forecast() -> None:
     batch = await a_submitted_batch(store, jobs=12, job_class=jobs)
     [done] = (await an_estimator(store, clock).run_one(batch.batch_id)).done
 
-    assert (alone.unsent_ahead, behind.unsent_ahead) == (0, 895)
     assert done.record is not None
     assert behind.forecast.q90_at == done.record.q90_at > alone.forecast.q90_at
 

@@ -26,6 +26,7 @@ def a_document(**changes: Any) -> dict[str, Any]:
         "ended_at": None,
         "deadline_at": NOW + 700.0,
         "completion_q50_at": NOW + 500.0,
+        "forecast_state": "shown",
         "forecasts": [record],
         **changes,
     }
@@ -98,7 +99,7 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
     assert forecasts_chart(fresh, [], NOW + 100.0, delay_bound_s=DAY) is None
     assert [one.x for one in plot(chart).marks] == at(700.0)
     assert lines(chart)["jobs finished"].y == [0.0, 50.0]
-    assert chart.summary.startswith("50 % of the jobs") and "3 min 20 s" in chart.summary
+    assert chart.summary.startswith("50 of 100 jobs") and "3 min 20 s" in chart.summary
 
 
 def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
@@ -128,15 +129,25 @@ def test_ended_batch_draws_the_ends_of_its_jobs() -> None:
 
 def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     def said(at: float, look_s: float = 5.0, **changes: Any) -> str:
-        return until_forecast(a_document(**changes), at, look_s=Seconds(look_s), timer_s=Seconds(900.0))
+        document = a_document(**{"forecast_state": "not_yet", **changes})
+        return until_forecast(document, at, look_s=Seconds(look_s), timer_s=Seconds(900.0))
 
     assert f"within {length(60.0)} of the submission" in said(NOW - 50.0, forecasts=[])
     assert f"within {length(600.0)} of the submission" in said(NOW + 499.0, look_s=300.0, forecasts=[])
     late = said(NOW + 501.0, look_s=300.0, forecasts=[])
     assert "10 min 1 s after" in late
     assert "10 min after the submission" in said(NOW + 500.0, forecasts=[])
-    assert not missing(said(NOW, ended_at=NOW), "ended", "first forecast")
-    assert "from the record" in said(NOW) and "within 15 min" in said(NOW)
+    assert not missing(said(NOW, ended_at=NOW, forecasts=[]), "ended", "first forecast")
+    assert "first" not in said(NOW, ended_at=NOW)
+    assert not missing(said(NOW, forecast_state="far"), "from the record", "within 15 min")
+
+
+def test_reopened_batch_waits_for_a_forecast_of_its_own() -> None:
+    again = a_document(forecast_state="not_yet", created_at=NOW - 9000.0)
+
+    words = until_forecast(again, NOW + 9000.0, look_s=Seconds(5.0), timer_s=Seconds(900.0))
+
+    assert not missing(words, "reopened", f"within {length(60.0)}")
 
 
 def test_fresh_batch_has_an_age_in_whole_seconds() -> None:

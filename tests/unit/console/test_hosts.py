@@ -23,6 +23,7 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
         ({"show": "without_work"}, {"show": "without_work", "days": "1"}),
         ({"show": "without_work", "sort": "-failed"}, {"show": "without_work", "days": "1", "sort": "-failed"}),
         ({"sort": "-cpus", "label": "lab"}, {"sort": "-cpus", "label": "lab"}),
+        ({"show": "without_work", "q": "ada"}, {"show": "without_work", "days": "1", "q": "ada"}),
         ({"show": "silent", "days": "0.5"}, {"show": "silent", "days": "0.5"}),
     ):
         asked = asked_of(query)
@@ -35,7 +36,6 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
     [
         ({"show": "old"}, "show"),
         ({"sort": "size"}, "sort"),
-        ({"show": "slow", "q": "a@b"}, "q"),
         ({"days": "3"}, "days"),
         ({"show": "silent", "days": "-1"}, "days"),
         ({"show": "silent", "days": "nan"}, "days"),
@@ -48,6 +48,20 @@ def test_links_to_other_pages_keep_what_was_asked() -> None:
 def test_host_list_rejects_unknown_parameters(query: dict[str, str], field: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^{field}: expected"):
         asked_of(query)
+
+
+def test_a_link_to_another_list_keeps_search_and_order() -> None:
+    asked = asked_of({"show": "without_work", "q": "ada", "sort": "-valid", "days": "3"})
+
+    assert asked.tab("silent") == "?show=silent&q=ada&sort=-valid"
+    assert asked.tab("all") == "?q=ada&sort=-valid"
+    assert asked.tab("failing") == "?show=failing"
+
+
+@pytest.mark.parametrize("kind", [HostKind.SLOW, HostKind.FAILING])
+def test_lists_with_their_own_order_have_no_search(kind: HostKind) -> None:
+    with pytest.raises(InvalidInputError, match=r"^q: expected"):
+        choice_of(kind, now=NOW, text="ada")
 
 
 def test_failing_hosts_cover_a_week_and_silent_ones_days() -> None:

@@ -97,7 +97,7 @@ class Counted:
         async with self._submissions.submission() as self._writer:
             yield self
 
-    async def standing(self, submitter_id: SubmitterId, *, now: Instant) -> SubmitterLimits:
+    async def standing(self, submitter_id: SubmitterId, *, now: Instant, lock: bool = True) -> SubmitterLimits:
         return await self._open().standing(submitter_id, now=now)
 
     async def order(

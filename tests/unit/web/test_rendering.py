@@ -53,9 +53,8 @@ def test_sortable_tables_in_live_parts_have_ids(name: str) -> None:
 
 
 def test_the_table_of_instances_has_the_id_it_is_given() -> None:
-    shown = environment().from_string(
-        """{% from "instance_table.html" import instance_table %}{{ instance_table([], 0, "", "Some", id="t-mine") }}"""
-    )
+    table = """instance_table([], 0, "", none, "Some", id="t-mine")"""
+    shown = environment().from_string(f"""{{% from "instance_table.html" import instance_table %}}{{{{ {table} }}}}""")
 
     assert '<table class="cards dense" id="t-mine" data-sortable>' in shown.render()
 

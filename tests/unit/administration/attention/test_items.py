@@ -93,7 +93,7 @@ def test_remedies_are_pages_that_the_user_may_use() -> None:
 
     form, end, why = "batches/1#h-act", "batches/1/abort", "batches/1/why"
     assert links(found, OLGA) == [why, form, form, end]
-    assert links(found, PETRA) == [why, form, end]  # only operators set the level of any batch
+    assert links(found, PETRA) == [why, form, end, ""]  # only operators set the level of any batch: ask one
     assert links(found, JONAS) == [why]
     assert item_as_json(found, JONAS)["remedy"].count(";") == 0
     assert "expedite" in item_as_json(found, OLGA)["remedy"]
@@ -142,7 +142,9 @@ def test_unschedulable_batch_names_the_version_withdrawn() -> None:
 
     assert not missing(found.sentence, "olga", version.title, "10 min", "crashes")
     assert f"apps/pi/versions/{version.app_version_id}" in links(found, OLGA)
-    assert links(found, PETRA) == ["batches/1/why"]
+    assert links(found, PETRA) == ["batches/1/why", "batches/1/abort", ""]
+    assert not missing(found.remedies_for(PETRA)[-1].words, "operator", version.title)
+    assert links(found, JONAS) == ["batches/1/why"]
 
 
 def test_deadline_at_risk_has_a_probability() -> None:
@@ -209,7 +211,7 @@ def test_hosts_that_fail_are_one_item() -> None:
 
     assert (found.kind, found.severe, found.link) == (AttentionKind.FAILING_HOSTS, False, "hosts?show=failing")
     assert found.figures == {"hosts": 2, "failures": 30, "results": 40} and not missing(
-        found.subject, "2 hosts", "63 tin (18 of 20)", "71 (12 of 20)"
+        found.subject, "2 hosts", "tin (63) with 18 of 20", "71 with 12 of 20"
     )
 
 

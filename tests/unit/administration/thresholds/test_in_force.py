@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates, lowered_in_words
-from domain.apps import CPU
+from domain.apps import CPU, VersionState
 from domain.ranking import Gate, RelaxedGate
 from domain.units import AppId
+from tests.builders import an_app_version
 from tests.unit.scheduler.arrays import a_catalogue, some_cuts
 
 LOWERED = (RelaxedGate(AppId(1), CPU, Gate.TIGHT, 0.6, 24, 3.5), RelaxedGate(AppId(1), CPU, Gate.LATE, 0.8))
@@ -26,6 +27,12 @@ def test_gates_as_set_are_not_lowered() -> None:
 
     assert not lowered_gates(catalogue, catalogue.current)
     assert gates_in_words(gate_values(catalogue, AppId(1)))["p_tight"] == "0.9"
+
+
+def test_app_without_a_version_has_all_gates() -> None:
+    catalogue = a_catalogue(an_app_version(state=VersionState.WITHDRAWN))
+
+    assert {"p_late", "p_tight"} <= set(gates_in_words(gate_values(catalogue, AppId(1))))
 
 
 def test_bootstrap_caps_gates_without_a_note() -> None:

@@ -195,6 +195,22 @@ def test_both_sides_are_simulated_and_compared() -> None:
     assert not missing(replayed_in_words(found).splitlines()[3], f"{HOSTS} of {HOSTS}", "hosts")
 
 
+def test_urgent_batches_end_on_both_sides() -> None:
+    of = prepared(("rule", "fixed"), ("p_afap", 0.9))
+    ids = {one.name: batch_id for batch_id, one in a_project().record.batches.items()}
+    rush, soon = ids["rush"], ids["soon"]
+    now, changed = (ran_here(case) for case in of.cases)
+    assert {*now.spans_s} >= of.cases[0].scenario.learning  # these batches ended
+
+    now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
+    found = of.result([now, changed])["batches"]
+
+    assert found == [
+        {"batch_id": rush, "now_s": 60.0, "changed_s": None},
+        {"batch_id": soon, "now_s": 9.0, "changed_s": None},
+    ]
+
+
 def test_separate_process_gives_the_same_result() -> None:
     of, output = prepared(("rule", "fixed"), ("p_afap", 0.9)), StringIO()
     main(BytesIO(pickle.dumps(of)), output)

@@ -1,0 +1,91 @@
+"""Apps without a version for new work: what their pages, forms and explanations say and offer, per role."""
+
+from __future__ import annotations
+
+import pytest
+
+from domain.access import ActChoice, Role
+from domain.apps import OnePerVolunteer
+from domain.units import BatchId
+from tests.acceptance.server import LiveServer
+from tests.acceptance.test_console import a_browser, add_person
+from tests.acceptance.test_console_forms import flaws_of
+from tests.browser.scene import OPERATOR, add_operator, tell
+from tests.facts import missing
+
+VERSION = "/apps/pi/versions/1"
+SETTINGS = {"user_friendly_name": "Pi", "adaptive_copies": "2", "one_per_volunteer": "always", "beta": "1"}
+PAGES = ("/restrictions", "/settings", "/news", "/apps/pi", VERSION, "/accounts", "/accounts/limits", "/batches/1")
+
+
+@pytest.fixture
+async def lost_server(server: LiveServer) -> LiveServer:
+    """A project whose only app has lost its version, with jobs in progress and a batch with a deadline."""
+    await add_operator(server)
+    await server.create("POST", "/submitters", json={"name": "lab", "account": "default", "shares": 1.0})
+    await add_person(server, "sue", Role.SUBMITTER, "lab")
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="due", submitter="lab", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
+    await host.ask(1)
+    async with a_browser(server, OPERATOR) as grace:
+        await grace.post(VERSION, {"state": "aborted", "why": "wrong results"})
+    await tell(server)
+    return server
+
+
+async def test_lost_app_is_shown_with_its_reason(lost_server: LiveServer) -> None:
+    async with a_browser(lost_server, OPERATOR) as grace, a_browser(lost_server, "sue") as sue:
+        for browser in (grace, sue):
+            _, page = await browser.get("/batches/new")
+            assert not missing(page, OPERATOR, "1.00", "wrong results") and "No application yet" not in page
+            status, page = await browser.get("/batches/1/why")
+            assert status == 200
+            verdict = page.partition('verdict"')[2].partition("</p>")[0]
+            assert not missing(verdict, OPERATOR, "1.00", "wrong results")
+            assert f'/console{VERSION}">offer' in page
+        assert f'/console{VERSION}#h-state"' in (await grace.get("/apps/pi"))[1]
+        assert "<code>muster" in (await grace.get("/batches/new"))[1]
+        assert "<code>muster" not in (await sue.get("/batches/new"))[1].partition('class="empty"')[2]
+    await lost_server.add_app("tau")
+    await tell(lost_server)
+    async with a_browser(lost_server, "sue") as sue:
+        for path in ("/batches/new", "/batches/upload"):
+            _, page = await sue.get(path)
+            assert "<option>tau" in page and "<option disabled>pi" in page, path
+
+
+async def test_offered_version_is_sent_after_its_abort(lost_server: LiveServer) -> None:
+    async with a_browser(lost_server, OPERATOR) as grace:
+        await grace.post(VERSION, {"state": "offered", "why": "fixed"})
+        await tell(lost_server)
+        status, page = await grace.get("/batches/1/why")
+    assert status == 200 and "wrong results" not in page
+    found = await lost_server.batch(BatchId(1))
+    assert found["state"] == "active"
+
+
+async def test_app_settings_are_changed_by_operators_only(lost_server: LiveServer) -> None:
+    async with a_browser(lost_server, OPERATOR) as grace, a_browser(lost_server, "sue") as sue:
+        assert (await sue.post("/apps/pi/settings", SETTINGS, form="/tokens"))[0] == 403
+        status, _, page = await grace.post("/apps/pi/settings", {**SETTINGS, "adaptive_copies": "99"}, form="/apps/pi")
+        assert (status, flaws_of(page)) == (422, (["adaptive_copies"], ["adaptive_copies"]))
+        _, where, _ = await grace.post("/apps/pi/settings", SETTINGS, form="/apps/pi")
+        assert where.endswith("/apps/pi?said=version")
+        _, where, _ = await grace.post("/apps/pi/settings", SETTINGS, form="/apps/pi")
+        assert where.endswith("/apps/pi?said=unchanged")
+        assert "/apps/pi/settings" not in (await sue.get("/apps/pi"))[1]
+    app = await lost_server.store.applications.app("pi")
+    assert (app.user_friendly_name, app.adaptive_copies, app.beta) == ("Pi", 2, True)
+    assert (app.one_per_volunteer, app.one_per_host) == (OnePerVolunteer.ALWAYS, False)
+    [act] = await lost_server.store.access.acts(ActChoice(what="set_app"), limit=9)
+    was = {"user_friendly_name": "", "adaptive_copies": 0, "one_per_volunteer": "quorum", "one_per_host": True}
+    assert (act.target, act.detail["was"], act.detail["adaptive_copies"]) == ("app pi", {**was, "beta": False}, 2)
+
+
+async def test_pages_without_a_form_say_who_may_change_them(lost_server: LiveServer) -> None:
+    await add_person(lost_server, "vera", Role.VIEWER)
+    async with a_browser(lost_server, "vera") as vera:
+        for path in PAGES:
+            status, page = await vera.get(path)
+            assert status == 200 and "perators" in page.partition("<main")[2], path
