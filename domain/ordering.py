@@ -168,7 +168,7 @@ class PlaceInOrder:
 
     place: int
     of: int
-    moved_at: Instant | None = field(default=None, compare=False)
+    moved_at: Instant | None = field(default=None, compare=False, repr=False)
 
 
 def key_of(total: float) -> float:

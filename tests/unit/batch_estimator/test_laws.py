@@ -204,6 +204,7 @@ def test_moved_batch_waits_until_a_first_instance_is_sent() -> None:
         True,
         False,
     )
+    assert estimate(moved).q50_at <= estimate(replace(moved, moved_at=NEVER_MOVED)).q50_at
     terms = estimate(moved).terms
     assert terms is not None and terms.assumed_rate
 
