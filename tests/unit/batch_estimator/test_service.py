@@ -14,6 +14,7 @@ from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasting import MOVED_S
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
+from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
 from tests.builders import NOW
@@ -22,7 +23,7 @@ from tests.memory import MemoryStore
 from tests.stores import Store
 from tests.unit.batch_estimator.projects import FailingForecasts, FailingTables, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_registered_host, a_submitted_batch
+from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
 
 
 async def the_last(store: Store, batch_id: BatchId) -> ForecastRecord:
@@ -73,6 +74,34 @@ async def test_first_results_bring_the_first_shown_forecast() -> None:
     assert made.method is Method.COLD
     assert (shown.completion_q50_at, shown.completion_q90_at) == (made.q50_at, made.q90_at)
     assert batch_state(shown, made) is ForecastState.SHOWN
+
+
+async def test_forecast_falls_soon_after_a_move() -> None:
+    """Ten of 300 jobs are sent in two hours; then the batch is moved to the first place, and one is sent per second."""
+    store, clock = MemoryStore(), HandClock()
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(30)]
+    batch = await a_submitted_batch(store, jobs=300)
+    estimator = an_estimator(store, clock)
+    for number in range(10):
+        clock.time = later(clock.time, 720.0)
+        await a_sent_instance(store, batch.batch_id, hosts[number], sent_at=clock.time)
+        await estimator.run_once()
+    before, effective_at = await the_last(store, batch.batch_id), later(clock.time, MINUTE_S)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=effective_at)
+
+    made = []
+    for second in range(150):
+        clock.time = later(clock.time, 1.0)
+        if second >= 60:
+            await a_sent_instance(store, batch.batch_id, hosts[second % 30], sent_at=clock.time)
+        made += [one.record for one in (await estimator.run_once()).done if one.record is not None]
+
+    after = made[0]
+    assert after.made_at == effective_at + MOVED_S
+    assert before.terms is not None and after.terms is not None
+    assert after.terms.sending_s < 600.0 < HOUR_S < before.terms.sending_s
+    assert after.q50_at - after.made_at < before.q50_at - before.made_at
+    assert len(made) == 1
 
 
 async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
