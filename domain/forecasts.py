@@ -17,9 +17,7 @@ from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds
 THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
 FAR_BOUNDS = 10.0  # forecasts this many delay bounds ahead are not shown
-COLLECTED_FRACTION = (
-    0.01  # ended jobs are collected for this share of the remaining time, or until they are this share of all
-)
+COLLECTED_FRACTION = 0.01  # of the remaining time, or of all jobs: for how long ended jobs are collected
 FIRST_JOBS = 64  # while fewer jobs have ended, each doubling of their number is forecast at once
 ENDED_PARTS = 100  # an ended batch keeps one forecast per this fraction of its life, if that is longer than PART_S
 
