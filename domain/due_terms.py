@@ -18,7 +18,7 @@ from domain.units import Seconds
 class DueRow(StrEnum):
     """A row of a deadline rule: the name that is stored with due dates set by this row, and its sentence.
 
-    `number` is the row's number in docs/formulas.md and starts the sentence; 0 if the rule has no rows. If the meaning
+    `number` is the row's number in docs/formulas.md, as in its name; 0 if the rule has no rows. If the meaning
     of a row's numbers changes, the row needs a new name, because stored terms are shown with the current sentences.
     """
 
@@ -28,46 +28,56 @@ class DueRow(StrEnum):
     def __new__(cls, name: str, sentence: str) -> Self:
         row = str.__new__(cls, name)
         row._value_, row.sentence = name, sentence
-        row.number = int(sentence.removeprefix("row ").partition(":")[0]) if sentence.startswith("row ") else 0
+        digits = name.split("_")[1:2]  # of the row in the table of due dates, 0 for rules without a table
+        row.number = int(digits[0]) if digits and digits[0].isdecimal() else 0
         return row
 
     PROMPT_2_NO_ESTIMATE = (
         "prompt_2_no_estimate",
-        "row 2: no estimate yet, P {0:.3f} >= {1:g}, safe completion in {2:length}; due in {3:length}",
+        (
+            "no estimate of the batch's end yet, P {0:.3f} >= {1:g}, host finishes with 90 % confidence in {2:length}; "
+            "due in {3:length}"
+        ),
     )
     PROMPT_2 = (
         "prompt_2",
-        "row 2: good host, P {0:.3f} >= {1:g}, safe completion in {2:length}; due in {3:length}",
+        "good host, P {0:.3f} >= {1:g}, finishes with 90 % confidence in {2:length}; due in {3:length}",
     )
     PROMPT_3 = (
         "prompt_3",
-        "row 3: done in queue order in {0:length}, within {1:g} retry turnarounds of {2:length}; due in {3:length}",
+        "host finishes in queue order in {0:length}, within {1:g} retry turnarounds of {2:length}; due in {3:length}",
     )
     TABLE_1 = (
         "table_1",
-        "row 1: throughput, queue empty in {0:length}; due at the delay bound of {1:length}",
+        "throughput, host's queue is empty in {0:length}; due at the delay bound of {1:length}",
     )
     TABLE_2 = (
         "table_2",
-        "row 2: no estimate yet, P {0:.3f} >= {1:g}; due at safe completion, in {2:length}",
+        (
+            "no estimate of the batch's end yet, P {0:.3f} >= {1:g}; due when the host finishes with 90 % confidence, "
+            "in {2:length}"
+        ),
     )
     TABLE_3 = (
         "table_3",
         (
-            "row 3: safe completion in {0:length}; batch completes in {1:length}, retry turnaround "
+            "host finishes with 90 % confidence in {0:length}; batch completes in {1:length}, retry turnaround "
             "{2:length}; due in {3:length}"
         ),
     )
     TABLE_4 = (
         "table_4",
         (
-            "row 4: safe completion in {0:length}, too late for a retry before the batch completes in {1:length}, "
-            "P {2:.3f} >= {3:g}; due in {4:length}"
+            "host finishes with 90 % confidence in {0:length}, too late for a retry before the batch completes in "
+            "{1:length}, P {2:.3f} >= {3:g}; due in {4:length}"
         ),
     )
     TABLE_5 = (
         "table_5",
-        "row 5: batch completes earlier, in {0:length}, P {1:.3f} >= {2:g}; due at safe completion, in {3:length}",
+        (
+            "batch completes earlier, in {0:length}, P {1:.3f} >= {2:g}; due when the host finishes "
+            "with 90 % confidence, in {3:length}"
+        ),
     )
     PROPOSAL_AFAP = (
         "proposal_afap",
@@ -81,10 +91,10 @@ class DueRow(StrEnum):
         "proposal_late",
         "proposal: batch completes earlier, in {0:length}, P {1:.3f} > {2:g}; due when host finishes, in {3:length}",
     )
-    FIXED = ("fixed", "fixed: queue empty in {0:length}; due at the delay bound of {1:length}")
+    FIXED = ("fixed", "fixed: host's queue is empty in {0:length}; due at the delay bound of {1:length}")
     ACCELERATED = (
         "accelerated",
-        ("accelerated: low-turnaround host, queue empty in {0:length}; due at the delay bound of {1:length}"),
+        ("accelerated: low-turnaround host, its queue is empty in {0:length}; due at the delay bound of {1:length}"),
     )
 
     def because(self, numbers: tuple[float, ...], *, retry: bool) -> str:
@@ -92,9 +102,10 @@ class DueRow(StrEnum):
         dispatch.
 
         >>> DueRow.FIXED.because((3600.0, 86400.0), retry=True)
-        'fixed: queue empty in 1 h; due at the delay bound of 1 d; a retry'
+        "fixed: host's queue is empty in 1 h; due at the delay bound of 1 d; a retry"
         """
-        return told(self.sentence, *numbers) + ("; a retry" if retry else "")
+        row = f" (row {self.number} of the table of due dates)" if self.number else ""
+        return told(self.sentence, *numbers) + ("; a retry" if retry else "") + row
 
 
 @quick_dataclass(frozen=True, slots=True)
