@@ -107,7 +107,7 @@ def first_sent(settings: Settings) -> str:
     """Say which jobs a request gets first.
 
     >>> first_sent(Settings()).count(". ")
-    1
+    2
     """
     traits, share = traits_of(settings.deadline), settings.scheduler.afap_first_fraction
     said = ["A request gets the first jobs in this order that its host may run"]
@@ -118,7 +118,10 @@ def first_sent(settings: Settings) -> str:
         return f"{words}."
     factor = settings.deadline.first_factor
     due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
-    return f"{words}. {percent(share)} of requests take afap batches{due} before the others, and positions show that."
+    return (
+        f"{words}. {percent(share)} of requests take afap batches{due} before the others, even before expedite ones "
+        "and even if they are standby themselves; within both groups the order holds. Positions show that."
+    )
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:

@@ -49,7 +49,7 @@ def multifactor(settings: OrderingSettings) -> Scheme:
     >>> facts = BatchFacts(1, 1, 1, submitted_at=0.0, user_priority=-512, level=ServiceLevel.EXPEDITE)
     >>> six = multifactor(OrderingSettings())
     >>> [(term.name, term.measure(facts, PolicyContext(0.0))) for term in six.own]
-    [('wait', 0.0), ('qos', 1.0), ('queue', 0.0), ('size', 1.0), ('user', -0.5)]
+    [('wait', 0.0), ('level', 1.0), ('queue', 0.0), ('size', 1.0), ('user', -0.5)]
     """
 
     def waited(facts: BatchFacts, moment: PolicyContext) -> float:
@@ -78,7 +78,7 @@ def multifactor(settings: OrderingSettings) -> Scheme:
                 waited,
                 raw=lambda facts, moment: facts.clock.waited_s(moment.now),
             ),
-            Term("qos", "qos", "level", settings.level_weight, lambda facts, _: LEVELS[facts.level]),
+            Term("level", "level", "level", settings.level_weight, lambda facts, _: LEVELS[facts.level]),
             Term("queue", "queue", "number", settings.queue_weight, _queue_factor, raw=_queue_number),
             Term(
                 "size",
@@ -336,7 +336,7 @@ def policy_of(settings: OrderingSettings) -> Policy:
     return Policy(settings.policy, schemes, soft_limit_last=last, by_level=not _weighs_level(schemes))
 
 
-LEVEL_TERMS = frozenset({"qos", "QOS"})
+LEVEL_TERMS = frozenset({"level", "QOS"})
 
 
 def _weighs_level(schemes: Mapping[ServiceLevel, Scheme]) -> bool:

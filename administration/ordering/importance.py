@@ -58,14 +58,20 @@ class FieldEffect:
     words: str
 
 
+BY_LEVEL = (
+    "expedite goes before all other batches in the order, standby after them; but most requests take batches that are "
+    "sent first before an expedite batch that is not, even if they are standby"
+)
+
+
 def effects_of(
     ordering: OrderingSettings, permissions: Collection[str], level: ServiceLevel = ServiceLevel.NORMAL
 ) -> Mapping[str, FieldEffect]:
     """Return the effect of each field on a batch of this level. `permissions` are those of its submitter.
 
     >>> found = effects_of(OrderingSettings(), ())
-    >>> [name for name, one in found.items() if one.acts], found["level"].words
-    (['level'], 'expedite goes before all other batches, standby after them')
+    >>> [name for name, one in found.items() if one.acts] == ["level"] and found["level"].words == BY_LEVEL
+    True
     """
     policy = policy_of(ordering)
     scheme = policy.schemes[level]
@@ -80,7 +86,7 @@ def effects_of(
     by_deadline = "DEADLINE" in weighed
     dated = by_deadline and Permission.DEADLINE in permissions
     needs = f"changes the position only with the permission {Permission.DEADLINE}"
-    by_level = "expedite goes before all other batches, standby after them" if policy.by_level else points
+    by_level = BY_LEVEL if policy.by_level else points
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {
         "level": FieldEffect(True, by_level),

@@ -38,7 +38,7 @@ def test_printed_parts_sum_to_the_printed_total(layout: Format) -> None:
         parts = [
             cell
             for name, cell in zip(heading, row, strict=True)
-            if name.lower() in {"wait", "user", "qos", "queue", "fairshare"}
+            if name.lower() in {"wait", "user", "level", "queue", "fairshare"}
         ]
         [total] = [cell for name, cell in zip(heading, row, strict=True) if name in {"total", "PRIORITY"}]
         assert sum(round(float(cell) * 100) for cell in parts) == round(float(total) * 100)
@@ -66,7 +66,7 @@ def test_terms_without_weight_are_hidden() -> None:
 def test_verbose_has_formula_numbers_products_and_result() -> None:
     lines = verbose(breakdowns()[0]).splitlines()
 
-    assert lines[1].startswith("  priority = wait * wait_weight + qos * qos_weight")
+    assert lines[1].startswith("  priority = wait * wait_weight + level * level_weight")
     assert "0.5 * 100000" in lines[2]
     assert lines[3].count(" + ") + lines[3].count(" - ") == 4
     assert float(lines[4].split("= ")[1]) == pytest.approx(breakdowns()[0].total, abs=0.005)
