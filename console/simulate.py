@@ -300,6 +300,9 @@ class SimulatePages(Pages[PageServices]):
             "words": RULE_WORDS,
             "figures": () if result is None else decisive_first(result),
             "notes": NOTES,
+            "equal": result is not None
+            and len(result["rules"]) > 1
+            and all(len(set(row[1])) == 1 for row in result["rows"]),
             "risk_in_words": risk_in_words,
             "not_shown": not_shown,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),

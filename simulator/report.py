@@ -97,7 +97,7 @@ Line = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
 
 SPANS: tuple[tuple[str, str], ...] = (
     ("AFAP makespan", str(QoS.AFAP)),
-    ("long-deadline and throughput makespan", OTHERS),
+    ("median makespan over all long-deadline and throughput batches", OTHERS),
 )
 LINES: tuple[Line, ...] = (  # most important first
     ("unfinished batches", lambda f: f.batches_unfinished, whole),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, cast  # the values of a JSON document
 
 from domain.formatting import in_words
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 Numbers = Mapping[str, Any]  # figures of one side, as JSON
-LEAST_CHANGE = 0.03  # of a makespan; smaller differences may be chance
+LEAST_CHANGE = 0.03  # of a makespan or tail; smaller differences do not matter
 LEAST_POINTS = 0.005  # of the fraction of late instances
 LEAST_EXTRA = 0.01  # of instances per job
 
@@ -55,6 +57,7 @@ def preview_as_text(found: Mapping[str, Any]) -> str:
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for one in found["changes"]:
         yield _change(one["key"], one["from"], one["to"])
+    yield after_in_words(found["changes"])
     yield from stale_in_words(found["stale_cut_points"], found["computed_at"])
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
@@ -64,10 +67,8 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     if not found["hosts"]:
         yield "  no app has a version yet"
     for one in found["hosts"]:
-        small = ", too few to rank: P 0.5 without a failure" if one["small_population"] else ""
-        yield (
-            f"  {one['app']} {one['processor_type']}: {one['havs']} with a record, {one['newcomers']} without{small}"
-        )
+        counts = f"{one['havs']} with a record, {one['newcomers']} without"
+        yield f"  {one['app']} {one['processor_type']}: {'; '.join(filter(None, (counts, population_in_words(one))))}"
         for gate in one["gates"]:
             yield f"    {gate['gate']:8} {_of_side(gate['old'])}  ->  {_of_side(gate['new'])}"
     yield ""
@@ -77,6 +78,33 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for wait in found["waiting"]:
         sides = f"{_of_wait(wait['old'])}  ->  {_of_wait(wait['new'])}"
         yield f"  {wait['app']} {wait['gate']:8} {wait['jobs']} jobs: {sides}"
+
+
+def after_in_words(changes: Sequence[Mapping[str, Any]]) -> str:
+    """Say to which moment the figures after a previewed change apply.
+
+    >>> after_in_words([{"key": "deadline.p_tight"}])
+    'Both sides have gates as lowered for the work that waits now.'
+    """
+    words = "Both sides have gates as lowered for the work that waits now."
+    if all(one["key"] != "ranking.min_samples" for one in changes):
+        return words
+    return (
+        f"{words} The changed side is that after the next ranking (ranking.refresh_interval_s); until then, hosts with "
+        "fewer results than the changed ranking.min_samples pass no gate."
+    )
+
+
+def population_in_words(one: Mapping[str, Any]) -> str:
+    """Say whether too few hosts of a previewed type are ranked, before and after the change; "" for neither.
+
+    >>> population_in_words({"small_population": False, "would_be_small": True})
+    'after the change too few to rank: hosts have P 0.5 unless their last result failed'
+    """
+    sides = [side for side, key in (("now", "small_population"), ("after the change", "would_be_small")) if one[key]]
+    if not sides:
+        return ""
+    return f"{' and '.join(sides)} too few to rank: hosts have P 0.5 unless their last result failed"
 
 
 def replayed_in_words(found: Replayed) -> str:
@@ -128,11 +156,23 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One compared figure, in words. `gain`: 1 better, -1 worse, 0 no clear difference."""
+    """One compared figure: its change, the least change that counts, and words for each case.
+
+    `gain`: 1 better, -1 worse, 0 no difference beyond chance.
+    """
 
     key: str
-    gain: int
-    words: str
+    change: float
+    least: float
+    subject: str
+    verb: str
+    numbers: str
+    gain: int = 0
+
+    @property
+    def words(self) -> str:
+        verb = self.verb if self.gain else CHANCE if self.change else "no difference"
+        return f"{self.subject}: {verb} ({self.numbers})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,87 +184,124 @@ class Conclusion:
     findings: Sequence[Finding]
 
 
-COMPARED = ("makespan_s", "cut_short", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
+COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
+T_90 = (
+    6.31,
+    2.92,
+    2.35,
+    2.13,
+    2.02,
+    1.94,
+    1.89,
+    1.86,
+    1.83,
+)  # two-sided quantiles of Student's t, from 1 degree of freedom
+CHANCE = "no difference beyond chance"
 
 
 def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = ()) -> Conclusion:
-    """Return whether the change makes batches end earlier, with fewer late instances and copies.
+    """Return, for each kind of batch, whether the change makes them end earlier, with fewer late instances and copies.
 
     `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
-    difference that is not in every run may be chance and counts as none; so does every difference of a single run.
-    Old results have no runs.
+    difference counts if it is large enough and, with 90 % confidence, not due to the spread of the runs; no difference
+    of a single run counts. Old results have no runs.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
-    >>> found.verdict, found.words
-    ('better', 'Better with the change: afap batches end 25 % earlier (2 h → 1 h 30 min).')
+    >>> found.verdict, found.words.partition(". ")[0]
+    ('better', 'Better with the change: afap batches: end 25 % earlier (2 h → 1 h 30 min)')
     """
-    medians, every = _findings(before, after), [{one.key: one.gain for one in _findings(*run)} for run in runs]
-    findings = [
-        one if _is_sure(one, every) else replace(one, gain=0, words=f"{one.words}, by chance?") for one in medians
-    ]
-    gains, losses = ([one.words for one in findings if one.gain == gain] for gain in (1, -1))
+    every = [{one.key: one.change for one in _findings(*run)} for run in runs]
+    findings = [_judged(one, every) for one in _findings(before, after)]
+    gains, losses = ("; ".join(one.words for one in findings if one.gain == gain) for gain in (1, -1))
+    rest = f" Other figures: {CHANCE}." if any(one.gain == 0 for one in findings) else ""
     if gains and losses:
-        return Conclusion("mixed", f"Mixed: {gains[0]}, but {losses[0]}.", findings)
+        return Conclusion("mixed", f"Mixed. Better: {gains}. Worse: {losses}.{rest}", findings)
     if gains:
-        return Conclusion("better", f"Better with the change: {'; '.join(gains[:2])}.", findings)
+        return Conclusion("better", f"Better with the change: {gains}.{rest}", findings)
     if losses:
-        return Conclusion("worse", f"Worse with the change: {'; '.join(losses[:2])}.", findings)
-    chance = any(one.gain for one in medians)
-    why = ": what differs is not so in every run and may be chance" if chance else ""
-    return Conclusion("same", f"No clear difference between the present and the changed values{why}.", findings)
+        return Conclusion("worse", f"Worse with the change: {losses}.{rest}", findings)
+    if not any(one.change for one in findings):
+        return Conclusion("same", "No difference: all compared figures are equal with both values.", findings)
+    few = " A single run cannot show more; simulate at least three." if len(runs) == 1 else ""
+    return Conclusion("same", f"{CHANCE.capitalize()} between the present and the changed values.{few}", findings)
+
+
+def _judged(found: Finding, every: Sequence[Mapping[str, float]]) -> Finding:
+    """Return the finding with its gain, if it is large enough and not chance."""
+    changes = [one[found.key] for one in every if found.key in one]
+    is_sure = not every or (len(changes) == len(every) > 1 and abs(mean(changes)) > _noise(changes))
+    if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
+        return replace(found, gain=-1 if found.change > 0.0 else 1)
+    return found
+
+
+def _noise(changes: Sequence[float]) -> float:
+    """Return the half width of the 90 % confidence interval of the mean.
+
+    >>> round(_noise([0.02, 0.05, 0.08]), 4)
+    0.0506
+    """
+    return T_90[min(len(changes) - 2, len(T_90) - 1)] * stdev(changes) / math.sqrt(len(changes))
 
 
 def _findings(before: Numbers, after: Numbers) -> list[Finding]:
-    return [*_ends(before, after), *_shares(before, after)]
+    return [
+        *_times(before, after, "makespan_s", "{} batches", ("end {} earlier", "end {} later")),
+        *_times(
+            before,
+            after,
+            "tail_s",
+            "last tenth of {} jobs",
+            ("takes {} less time", "takes {} more time"),
+        ),
+        *_shares(before, after),
+    ]
 
 
-def _is_sure(found: Finding, every: Sequence[Mapping[str, int]]) -> bool:
-    """Return whether at least two runs have the same clear difference, and none lacks it."""
-    return not found.gain or (len(every) != 1 and all(one.get(found.key) == found.gain for one in every))
-
-
-def _ends(before: Numbers, after: Numbers) -> Iterator[Finding]:
-    """Yield the mean change of the makespans, and the change of each kind of batch."""
-    old, new = before.get("makespan_s") or {}, after.get("makespan_s") or {}
-    changes = {kind: new[kind] / old[kind] - 1.0 for kind in sorted(old) if old[kind] and new.get(kind) is not None}
+def _times(before: Numbers, after: Numbers, figure: str, subject: str, verbs: tuple[str, str]) -> Iterator[Finding]:
+    """Yield the change of a time for each kind of batch."""
+    old, new = before.get(figure) or {}, after.get(figure) or {}
     cut = {*before.get("cut_short", ()), *after.get("cut_short", ())}
-    if not changes:
-        return
-    known = [change for kind, change in changes.items() if kind not in cut]
-    if len(known) > 1:
-        mean = sum(known) / len(known)
-        yield Finding("mean", _gain(mean, LEAST_CHANGE), f"batches {_ending(mean)} in the mean")
-    for kind, change in changes.items():
-        times = f"{in_words(old[kind])} → {in_words(new[kind])}"
+    for kind in sorted(old):
+        if not old[kind] or new.get(kind) is None:
+            continue
+        change = new[kind] / old[kind] - 1.0
+        verb = verbs[change > 0.0].format(f"{abs(change) * 100.0:.0f} %")
         unfinished = ", some unfinished when the simulation ended" if kind in cut else ""
-        words = f"{kind.replace('_', ' ')} batches {_ending(change)} ({times}{unfinished})"
-        yield Finding(kind, _gain(change, LEAST_CHANGE), words)
-
-
-def _ending(change: float) -> str:
-    if abs(change) < LEAST_CHANGE:
-        return "end at about the same time"
-    return f"end {abs(change) * 100.0:.0f} % {'earlier' if change < 0.0 else 'later'}"
+        times = f"{in_words(old[kind])} → {in_words(new[kind])}{unfinished}"
+        name = subject.format(kind.replace("_", " "))
+        yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, times)
 
 
 def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:
     """Yield the changes of late instances, of instances per job, and of unfinished batches."""
     old, new = before.get("deadline_miss_fraction"), after.get("deadline_miss_fraction")
     if old is not None and new is not None:
-        yield Finding("late", _gain(new - old, LEAST_POINTS), f"late instances {_percent(old)} → {_percent(new)}")
+        yield Finding(
+            "late",
+            new - old,
+            LEAST_POINTS,
+            "late instances",
+            "more" if new > old else "fewer",
+            f"{_percent(old)} → {_percent(new)}",
+        )
     old, new = before.get("instances_per_job"), after.get("instances_per_job")
     if old and new is not None:
-        yield Finding("instances", _gain(new / old - 1.0, LEAST_EXTRA), f"instances per job {old:.2f} → {new:.2f}")
+        yield Finding(
+            "instances",
+            new / old - 1.0,
+            LEAST_EXTRA,
+            "instances per job",
+            "more" if new > old else "fewer",
+            f"{old:.2f} → {new:.2f}",
+        )
     old, new = before.get("batches_unfinished") or 0.0, after.get("batches_unfinished") or 0.0
     if old or new:
-        yield Finding("unfinished", _gain(new - old, 0.5), f"unfinished batches {old:g} → {new:g}")
+        yield Finding(
+            "unfinished", new - old, 0.5, "unfinished batches", "more" if new > old else "fewer", f"{old:g} → {new:g}"
+        )
 
 
 def _percent(fraction: float) -> str:
     return f"{100.0 * fraction:.1f} %"
-
-
-def _gain(change: float, least: float) -> int:
-    """Return the direction of a change; lower figures are better."""
-    return 0 if abs(change) < least else -1 if change > 0.0 else 1

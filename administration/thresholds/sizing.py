@@ -18,7 +18,7 @@ JOB_S = 0.0017  # processor time of a simulated job, measured with 240 hosts and
 HOST_DAY_S = 0.0025  # likewise of a host and simulated day, without jobs
 SIDES = 2  # with the present and with the changed values
 ENOUGH_S = 60.0
-FEW_SEEDS, FEW_DAYS = 2, 3.0
+FEW_SEEDS, FEW_DAYS = 3, 3.0  # fewer runs hardly tell a change from chance
 LEAST_HOSTS = 40  # with fewer than `ranking.min_rows` hosts there are no percentiles to simulate
 PAST = 20  # simulations searched for the latest of the project
 LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
@@ -92,13 +92,16 @@ def slower_of(past: Simulation) -> float | None:
 def left_s(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> float | None:
     """Return the expected remaining time of a running simulation, None if unknown.
 
+    The first estimate gives way to the measured progress, and is ignored after a tenth of the work.
+
     >>> left_s({"estimated_s": 60.0}, 10.0, 0.0), left_s({}, 30.0, 0.25), left_s({"estimated_s": 60.0}, 61.0, 0.0)
     (50.0, 90.0, None)
     """
-    if done_fraction >= KNOWN_FRACTION:
-        return elapsed_s * (1.0 - done_fraction) / done_fraction
     estimated_s = asked.get("estimated_s")
-    return estimated_s - elapsed_s if isinstance(estimated_s, (int, float)) and estimated_s >= elapsed_s else None
+    total_s = elapsed_s / done_fraction if done_fraction > 0.0 else 0.0
+    if isinstance(estimated_s, (int, float)) and done_fraction < KNOWN_FRACTION:
+        total_s += (estimated_s - total_s) * (1.0 - done_fraction / KNOWN_FRACTION)
+    return total_s - elapsed_s if total_s >= elapsed_s and total_s > 0.0 else None
 
 
 def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> str:
@@ -121,4 +124,4 @@ def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: 
 
 
 MOST_OVER = 1.25  # times the estimated time; more is told
-KNOWN_FRACTION = 0.05  # from here on, the progress tells more than the estimate
+KNOWN_FRACTION = 0.1  # from here on, only the progress counts

@@ -53,9 +53,38 @@ def test_difference_that_may_be_chance_is_none(runs: list[tuple[dict[str, Any], 
     assert [one.gain for one in found.findings if one.key == "instances"] == [-1 if verdict == "worse" else 0]
 
 
-def test_unfinished_kinds_are_left_out_of_the_mean() -> None:
+def test_each_kind_of_batch_has_its_own_verdict() -> None:
     after = NOW | {"makespan_s": {"afap": 3600.0, "throughput": 36_000.0}, "cut_short": ["throughput"]}
 
     found = conclusion_of(NOW, after).findings
 
-    assert [one.gain for one in found] == [1, 0, 0, 0]  # no mean of a single kind
+    assert [(one.key, one.gain) for one in found][:2] == [("makespan_s afap", 1), ("makespan_s throughput", 0)]
+
+
+def spans(afap: float, tail: float = 600.0) -> dict[str, Any]:
+    return NOW | {"makespan_s": {"afap": afap}, "tail_s": {"afap": tail}}
+
+
+@pytest.mark.parametrize(
+    ("ends", "verdict"),
+    [
+        ((6000.0, 6100.0, 6200.0), "better"),
+        ((6000.0, 7000.0, 7900.0), "same"),  # the spread is larger than the mean change
+        ((6000.0, 6100.0), "better"),
+        ((6000.0, 7000.0), "same"),
+    ],
+)
+def test_difference_must_exceed_the_spread_of_the_runs(ends: tuple[float, ...], verdict: str) -> None:
+    runs = [(spans(7200.0), spans(end)) for end in ends]
+
+    assert conclusion_of(spans(7200.0), spans(ends[1]), runs).verdict == verdict
+
+
+def test_longer_tails_count_against_a_change() -> None:
+    assert conclusion_of(spans(7200.0), spans(6000.0, tail=900.0)).verdict == "mixed"
+
+
+def test_equal_figures_are_no_difference() -> None:
+    found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 3)
+
+    assert (found.verdict, found.words.partition(":")[0]) == ("same", "No difference")
