@@ -21,14 +21,13 @@ from administration.thresholds.preview import (
     ReadsStandings,
     TypeOf,
     behind_gates,
-    gates_of,
     standings_of,
 )
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.insight import WaitingBatch
-from domain.ranking import Gate, RelaxedGate
+from domain.ranking import RelaxedGate
 from domain.settings import DeadlineSettings
 from domain.units import AppId, Instant, Seconds
 from hoststats.standing import Passing
@@ -73,7 +72,7 @@ class GateRelaxer:
         """Recompute the relaxed gates. Hosts are read only if jobs wait behind a gate."""
         catalogue, now = self._catalogue(), self._clock.now()
         settings = catalogue.settings.deadline
-        if not traits_of(settings).relaxes_gates or settings.gate_wait_fraction <= 0.0:
+        if not _relaxes(settings):
             return await self._noted(catalogue, GateReport(), now)
         waiting = await self._callers.waiting_batches(MOST_BATCHES)
         behind = high_gates(waiting, catalogue, now)
@@ -105,22 +104,33 @@ def as_set(catalogue: Catalogue) -> Catalogue:
 
 def high_gates(waiting: Sequence[WaitingBatch], catalogue: Catalogue, now: Instant) -> dict[BehindGate, int]:
     """Return the unsent instances behind gates that may be lowered: above 0 for some processor type. Pure."""
-    settings = catalogue.settings.deadline
-    counts: dict[BehindGate, int] = {}
-    for place, jobs in behind_gates(waiting, as_set(catalogue), settings, settings, now=now).items():
-        if any(threshold > 0.0 for _, threshold, _ in place.thresholds):
-            named = replace(place, gate=_closing(place, settings))
-            counts[named] = counts.get(named, 0) + jobs
-    return counts
+    found = behind_gates(waiting, as_set(catalogue), as_set(catalogue), now=now)
+    return {
+        place: jobs for place, jobs in found.items() if any(threshold > 0.0 for _, threshold, _ in place.thresholds)
+    }
 
 
-def _closing(place: BehindGate, settings: DeadlineSettings) -> Gate:
-    """Return the gate whose threshold blocks these jobs; for retries this may be the gate of their table row."""
-    highest = max(threshold for _, threshold, _ in place.thresholds)
-    set_to = gates_of(settings)
-    if set_to[place.gate] >= highest:
-        return place.gate
-    return next((gate for gate, threshold in set_to.items() if threshold == highest), place.gate)
+def with_relaxed_gates(
+    waiting: Sequence[WaitingBatch],
+    standings: Mapping[TypeOf, GateStanding],
+    catalogue: Catalogue,
+    *,
+    now: Instant,
+) -> Catalogue:
+    """Return the catalogue with the gates as the next round would lower them. Pure."""
+    gates: tuple[RelaxedGate, ...] = ()
+    if _relaxes(catalogue.settings.deadline):
+        behind = high_gates(waiting, catalogue, now)
+        gates = relaxed_gates(behind, standings, catalogue, most_taken(waiting, catalogue), now=now)
+    cuts = {
+        of_type: replace(cut, relaxed=tuple(one for one in gates if (one.app_id, one.processor_type) == of_type))
+        for of_type, cut in catalogue.cut_points.items()
+    }
+    return replace(catalogue, cut_points=cuts)
+
+
+def _relaxes(settings: DeadlineSettings) -> bool:
+    return traits_of(settings).relaxes_gates and settings.gate_wait_fraction > 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
+from administration.thresholds.keys import gate_meanings
 from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
@@ -404,6 +405,7 @@ class BatchPages(Pages[PageServices]):
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
+            "meanings": gate_meanings(),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"]
             and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),

@@ -10,13 +10,14 @@ from math import exp
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes, subject_of, with_changes
+from administration.changes import Changes, subject_of
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of, gate_meanings
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
+from administration.thresholds.shown import after_in_words, population_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, label_lines
@@ -24,7 +25,7 @@ from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
-from domain.settings import DeadlineSettings, Settings
+from domain.settings import Settings
 from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS
 from scheduler.gates import reachable
 from web.handlers import (
@@ -45,16 +46,20 @@ BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
 LEAST_DAYS = 0.1
+AT_RANKING = "ranking.min_samples"  # the threshold that also changes which hosts the next ranking counts
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
-def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings | None = None) -> Chart | None:
+def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | None = None) -> Chart | None:
     """Return the histogram of hosts by relative turnaround, with the cut-off of each threshold.
 
-    A gate that is temporarily lowered is drawn at the value in force and at the one that is set. `moved` are previewed
-    thresholds, drawn likewise. None if no host is ranked.
+    A gate that is temporarily lowered is drawn at the value in force and at the one that is set. With previewed
+    thresholds (`changed`), the hosts are those ranked then, and the gates are drawn likewise. None if no host is
+    ranked.
     """
-    scores = cuts.turnaround
+    key = cuts.app_id, cuts.processor_type
+    then = cuts if changed is None else changed.cut_points.get(key, cuts)
+    scores = then.turnaround
     if len(scores) < 2:
         return None
     app = catalogue.apps[cuts.app_id].name if cuts.app_id in catalogue.apps else str(cuts.app_id)
@@ -62,11 +67,12 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     middle, span = (low + high) / 2.0, max(high - low, LEAST_SPAN)
     low, width = middle - span / 2.0, span / BINS
     edges = [low + width * place for place in range(BINS + 1)]
-    hosts = _counted(scores, edges, cuts.n)
+    hosts = _counted(scores, edges, then.n)
     present = catalogue.settings.deadline
     sides = {"set": gates_of(present), "in force": gates_of(reachable(present, cuts))}
-    if moved is not None:
-        sides |= {"would be set": gates_of(moved), "would be in force": gates_of(reachable(moved, cuts))}
+    if changed is not None:
+        moved = changed.settings.deadline
+        sides |= {"would be set": gates_of(moved), "would be in force": gates_of(reachable(moved, then))}
     lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named(sides)]
     marks = [
         MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
@@ -76,11 +82,12 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, moved: DeadlineSettings 
     return Chart(
         f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
         f"{app}, {cuts.processor_type}",
-        f"{number(cuts.n)} hosts by turnaround relative to the typical turnaround of a batch. Hosts left of "
-        "a line are fast enough for its gate; they must also be reliable enough.",
+        f"{number(then.n)} hosts {'' if changed is None else 'ranked after the change, '}by turnaround relative to "
+        "the typical turnaround of a batch. Hosts left of a line are fast enough for its gate; they must also be "
+        "reliable enough.",
         ("gate", "threshold", "maximum turnaround", "hosts fast enough"),
         [
-            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(cuts.n * (1.0 - threshold)))
+            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(then.n * (1.0 - threshold)))
             for threshold, names, at in lines
         ],
         Plot(
@@ -157,6 +164,9 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "run": runs[0] if runs else None,
+            "unranked": [
+                one.key for one in changes if runs and one.changed_at > runs[0].started_at and one.key == AT_RANKING
+            ],
             "moved": [one for one in thresholds if one["key"] in FORESEEN],
             "others": [one for one in thresholds if one["key"] not in FORESEEN],
             "lowered": lowered,
@@ -171,17 +181,21 @@ class PercentilePages(Pages[PageServices]):
     async def preview(self, request: web.Request) -> RenderedPage:
         """Show eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
         changes = await self._asked(request.query if request.method == "GET" else await fields_of(request))
-        shown = await self._thresholds.preview(changes)
-        catalogue = await self._catalogue()
-        settings = with_changes(catalogue.settings, changes)
-        cuts = [catalogue.cut_points[key] for key in sorted(catalogue.cut_points)]
-        drawn = (distribution(one, catalogue, settings.deadline) for one in cuts)
+        foreseen = await self._thresholds.foreseen(changes)
+        shown, catalogue, changed = foreseen.shown, foreseen.present, foreseen.changed
+        keys = sorted(changed.cut_points)
+        drawn = (
+            distribution(catalogue.cut_points.get(key, changed.cut_points[key]), catalogue, changed) for key in keys
+        )
         charts = [chart for chart in drawn if chart is not None]
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
+            "after": after_in_words(shown["changes"]),
+            "population": population_in_words,
+            "meanings": gate_meanings(),
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),
@@ -244,7 +258,7 @@ class PercentilePages(Pages[PageServices]):
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
-            raise InvalidInputError("threshold", "at least one changed value", "none")
+            raise InvalidInputError("threshold", "a value that differs from the present ones", "the present values")
         return moved
 
 

@@ -6,7 +6,7 @@ The same rule as domain.ranking.percentile, on whole arrays: `muster thresholds 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,8 +14,20 @@ from domain.hosts import STATS_HALF_LIFE_S
 from domain.ranking import FORGIVEN, FORGIVEN_VALID, CutPoints
 from domain.settings import RankingSettings
 from domain.units import HOUR_S, Instant, Seconds
+from hoststats.apps import quantiles
 from hoststats.ports import Table
-from hoststats.ranking import Counts, Flags, Floats, Record, bootstrap, ranks_among, turnaround_scores, valid_ranks
+from hoststats.ranking import (
+    Counts,
+    Flags,
+    Floats,
+    Record,
+    bootstrap,
+    mean_score,
+    rank,
+    ranks_among,
+    turnaround_scores,
+    valid_ranks,
+)
 
 
 def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
@@ -30,9 +42,7 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
     >>> percentiles(np.array(rows, list(STANDING_FIELDS)), cuts, now=Instant(0.0), settings=RankingSettings()).tolist()
     [0.5, nan]
     """
-    kept = np.exp2(-np.maximum(0.0, now - table["stats_at"]) / STATS_HALF_LIFE_S)
-    record = Record(*(table[name] * kept for name in ("relaxed_n", "relaxed_sum", "tight_n", "tight_missed_n")))
-    enough: Flags = record.relaxed_n + record.tight_n >= settings.min_samples
+    record, enough = _record(table, now, settings)
     scores = turnaround_scores(record, score_mean=cuts.score_mean if cuts else 0.0)
     x = 1.0 - ranks_among(np.array(cuts.turnaround if cuts else ()), scores)
     if cuts is None or not cuts.turnaround:
@@ -44,6 +54,44 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
     p: Floats = np.minimum(x, y)
     p[~enough] = np.nan
     return p
+
+
+def _record(table: Table, now: Instant, settings: RankingSettings) -> tuple[Record, Flags]:
+    """Return the inputs of the scores as of now, and which rows have enough samples for a rank."""
+    kept = np.exp2(-np.maximum(0.0, now - table["stats_at"]) / STATS_HALF_LIFE_S)
+    record = Record(*(table[name] * kept for name in ("relaxed_n", "relaxed_sum", "tight_n", "tight_missed_n")))
+    return record, record.relaxed_n + record.tight_n >= settings.min_samples
+
+
+def reranked(table: Table, cuts: CutPoints, one_in: int, *, now: Instant, settings: RankingSettings) -> CutPoints:
+    """Return the cut points that the next ranking of these rows would compute; each row stands for `one_in`.
+
+    >>> from domain.insight import STANDING_FIELDS
+    >>> rows = [(1, 1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)]
+    >>> table, cuts = np.array(rows, list(STANDING_FIELDS)), CutPoints(1, "cpu", 0.0, 40, (1.0,), (20,))
+    >>> [reranked(table, cuts, 1, now=Instant(0.0), settings=RankingSettings(min_samples=n)).n for n in (3, 100)]
+    [1, 0]
+    """
+    record, enough = _record(table, now, settings)
+    used: Flags = table["stats_at"] > now - settings.used_s
+    counted = enough & used
+    score_mean = mean_score(record.relaxed_n[counted], record.relaxed_sum[counted])
+    found = rank(
+        turnaround_scores(record, score_mean=score_mean),
+        _valid_in_a_row(table, now, settings),
+        active=used,
+        enough=enough,
+        failed=table["failed"],
+        settings=settings,
+    )
+    in_a_row = tuple((found.in_a_row * one_in).tolist())
+    return replace(
+        cuts,
+        n=found.n * one_in,
+        turnaround=quantiles(found.ordered),
+        consecutive_valid=in_a_row,
+        score_mean=score_mean,
+    )
 
 
 def _valid_in_a_row(table: Table, now: Instant, settings: RankingSettings) -> Counts:

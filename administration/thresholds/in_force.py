@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from administration.thresholds.keys import value_in_words
+from administration.thresholds.keys import gate_meanings, value_in_words
 from administration.thresholds.preview import gates_in_use, gates_of
 from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
@@ -28,6 +28,10 @@ class GateValue:
     set_to: float
     in_force: float
     relaxed: RelaxedGate | None = None
+
+    @property
+    def meaning(self) -> str:
+        return gate_meanings()[self.gate.value]
 
 
 def gate_values(catalogue: Catalogue, app_id: AppId) -> Sequence[GateValue]:

@@ -118,7 +118,7 @@ EFFECTS = {
         "other batches keep more capacity under a steady stream of AFAP batches",
     ),
     "deadline.afap_due_factor": Effect(
-        "times the safe completion time",
+        "times the time in which the host finishes with 90 % confidence",
         "fewer AFAP jobs preempt other work on their hosts; they end slightly later",
         "more AFAP jobs preempt other work on their hosts; lost ones are found sooner",
     ),
@@ -208,6 +208,15 @@ FORESEEN = (
 )
 
 NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
+
+
+def gate_meanings() -> dict[str, str]:
+    """Return, for each gate's name, the meaning of its threshold.
+
+    >>> gate_meanings()["p_retry"]
+    'minimum percentile P of a host that gets a retry'
+    """
+    return {key.partition(".")[2]: meaning_of(key) for key in FORESEEN if key.startswith("deadline.")}
 
 
 def full_key(name: str, keys: Sequence[str] = THRESHOLDS) -> str:

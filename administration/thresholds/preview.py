@@ -24,13 +24,13 @@ from domain.settings import DeadlineSettings, Settings
 from domain.units import AppId, AppVersionId, Flop, HostId, Instant, JobClassId, Seconds
 from hoststats.ports import Table
 from hoststats.ranking import Floats
-from hoststats.standing import Passing, opens, passing, percentiles, time_to_send_s
+from hoststats.standing import Passing, opens, passing, percentiles, reranked, time_to_send_s
 from muster_client import shapes
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
 from scheduler.runtime import runtime_behind_s
 
-UNRANKED = "no host is ranked yet, so none could pass a higher gate"
+UNRANKED = "no host is ranked, so no host could pass a higher gate"
 LOWERED = "lowered while the hosts above it request too rarely"
 NEWCOMER, BEST = Percentile(None), Percentile(math.inf)  # a newcomer passes no gate, the best host passes all
 TypeOf = tuple[AppId, ProcessorType]
@@ -47,65 +47,41 @@ class BehindGate:
 
 
 def behind_gates(
-    waiting: Iterable[WaitingBatch], catalogue: Catalogue, old: DeadlineSettings, new: DeadlineSettings, *, now: Instant
+    waiting: Iterable[WaitingBatch], old: Catalogue, new: Catalogue, *, now: Instant
 ) -> dict[BehindGate, int]:
-    """Return how many unsent instances wait behind each gate; ungated instances are omitted."""
+    """Return how many unsent instances wait behind each gate; those without a gate in the old catalogue are omitted.
+
+    The catalogues differ only in settings and cut points.
+    """
     counts: dict[BehindGate, int] = {}
     for one in waiting:
         firsts = one.batch.counts.unsent - one.retries_unsent
         for retry, jobs in ((False, firsts), (True, one.retries_unsent)):
-            place = _place(one, catalogue, old, new, retry=retry, now=now) if jobs > 0 else None
+            place = _place(one, old, new, retry=retry, now=now) if jobs > 0 else None
             if place is not None:
                 counts[place] = counts.get(place, 0) + jobs
     return counts
 
 
-def _place(
-    one: WaitingBatch,
-    catalogue: Catalogue,
-    old: DeadlineSettings,
-    new: DeadlineSettings,
-    *,
-    retry: bool,
-    now: Instant,
-) -> BehindGate | None:
-    app_id = one.batch.app_id
-    found = []
-    gate = Gate.NONE
-    is_accelerated = catalogue.acceleration is not None and catalogue.acceleration.covers(one.batch.batch_id, app_id)
-    for kind in sorted(catalogue.processor_types(app_id)):
-        cuts = catalogue.cut_points.get((app_id, kind))
-        before, after = (
-            _typical(
-                one,
-                cuts,
-                catalogue.median_safe_runtime_s(app_id),
-                settings,
-                retry=retry,
-                is_accelerated=is_accelerated,
-                now=now,
-            )
-            for settings in (old, new)
-        )
+def _place(one: WaitingBatch, old: Catalogue, new: Catalogue, *, retry: bool, now: Instant) -> BehindGate | None:
+    """Return the gate of a batch's retries or first instances: the one with the highest threshold among the types."""
+    app_id, found, gates = one.batch.app_id, [], []
+    for kind in sorted(old.processor_types(app_id)):
+        before, after = (_typical(one, catalogue, kind, retry=retry, now=now) for catalogue in (old, new))
         if before is None or after is None or before.gate is Gate.NONE:
             continue
-        gate = Gate.RETRY if retry and before.gate is not Gate.LOW_TURNAROUND else before.gate
+        of_retries = before.retry and before.threshold <= gates_of(old.settings.deadline)[Gate.RETRY]
+        gates.append((before.threshold, Gate.RETRY if of_retries else before.gate))
         found.append((kind, before.threshold, after.threshold))
-    return BehindGate(app_id, gate, tuple(found)) if found else None
+    return BehindGate(app_id, max(gates)[1], tuple(found)) if found else None
 
 
-def _typical(
-    one: WaitingBatch,
-    cuts: CutPoints | None,
-    safe_runtime_s: Seconds | None,
-    settings: DeadlineSettings,
-    *,
-    retry: bool,
-    is_accelerated: bool,
-    now: Instant,
-) -> Due | None:
+def _typical(one: WaitingBatch, catalogue: Catalogue, kind: ProcessorType, *, retry: bool, now: Instant) -> Due | None:
     """Return the due date on an idle host of median speed whose percentile is the lowest that qualifies."""
-    safe_s = Seconds(min(safe_runtime_s or 0.0, one.delay_bound_s))
+    app_id, settings, acceleration = one.batch.app_id, catalogue.settings.deadline, catalogue.acceleration
+    cuts = catalogue.cut_points.get((app_id, kind))
+    is_accelerated = acceleration is not None and acceleration.covers(one.batch.batch_id, app_id)
+    safe_s = Seconds(min(catalogue.median_safe_runtime_s(app_id) or 0.0, one.delay_bound_s))
     held = reachable(settings, cuts)
     for percentile in (NEWCOMER, Percentile(held.p_retry), BEST):
         job = due_inputs(
@@ -185,11 +161,12 @@ class HostPopulationView:
             for of_type, one in standings.items()
         }
 
-    def under(self, settings: Settings) -> HostPopulationView:
-        """Return the same hosts under other settings. Percentiles are recomputed only if ranking settings differ."""
+    def under(self, catalogue: Catalogue) -> HostPopulationView:
+        """Return the same hosts with other settings and cut points. Percentiles are recomputed only if these differ."""
+        settings, cuts = catalogue.settings, catalogue.cut_points
         same = settings.ranking == self.settings.ranking
         return HostPopulationView(
-            self._standings,
+            {of_type: replace(one, cuts=cuts.get(of_type)) for of_type, one in self._standings.items()},
             settings,
             now=self._now,
             low_turnaround=self._low_turnaround,
@@ -243,6 +220,25 @@ class HostPopulationView:
         return self._standings[of_type].newcomers if self.is_small(of_type) and enough else Newcomers()
 
 
+def with_next_ranking(
+    catalogue: Catalogue, standings: Mapping[TypeOf, GateStanding], settings: Settings, *, now: Instant
+) -> Catalogue:
+    """Return the catalogue with changed settings, and with the cut points of the next ranking if these change them.
+
+    Run times and the retry turnaround stay as they were measured.
+    """
+    changed = replace(catalogue, settings=settings)
+    if settings.ranking.min_samples == catalogue.settings.ranking.min_samples:
+        return changed
+    cuts = {
+        of_type: reranked(
+            one.table, one.cuts or CutPoints(*of_type, now, 0, (), ()), one.one_in, now=now, settings=settings.ranking
+        )
+        for of_type, one in standings.items()
+    }
+    return replace(changed, cut_points={**catalogue.cut_points, **cuts})
+
+
 def types_previewed(
     standings: Mapping[TypeOf, GateStanding],
     old: HostPopulationView,
@@ -258,6 +254,7 @@ def types_previewed(
             "havs": int(standing.table.size) * standing.one_in,
             "newcomers": standing.newcomers.hosts,
             "small_population": old.is_small(of_type),
+            "would_be_small": new.is_small(of_type),
             "gates": [
                 {"gate": gate.value, "old": old.side(of_type, gate), "new": new.side(of_type, gate)} for gate in gates
             ],

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, replace
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.changes import Changes, with_changes, write_changes
+from administration.gate_relaxation import with_relaxed_gates
 from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
     HostPopulationView,
@@ -14,7 +16,9 @@ from administration.thresholds.preview import (
     types_of,
     types_previewed,
     waits_previewed,
+    with_next_ranking,
 )
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.settings import Settings
 from domain.units import HostId
@@ -23,6 +27,18 @@ from store.postgres import PostgresStore
 
 MOST_BATCHES = 2000  # maximum number of waiting batches in a preview, first in order
 MOST_CHANGES = 10_000  # number of changes in the audit trail that are searched for each threshold's latest change
+
+
+Sides = tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """A preview: its figures, and the catalogue at present and with the changes."""
+
+    shown: shapes.ThresholdsPreviewed
+    present: Catalogue
+    changed: Catalogue
 
 
 class Thresholds:
@@ -44,15 +60,19 @@ class Thresholds:
         return await write_changes(store, changes, check=lambda _: None, clock=self._clock, who=who, why=why)
 
     async def preview(self, changes: Changes) -> shapes.ThresholdsPreviewed:
+        """Return the shown part of `foreseen`."""
+        return (await self.foreseen(changes)).shown
+
+    async def foreseen(self, changes: Changes) -> Foreseen:
         """Return the effect of the changes on recently active hosts and on waiting work. Stores nothing.
 
-        Hosts are as of `hosts_read_at`, up to a minute ago if there was an earlier preview. Of a large project the
-        preview reads one host in `one_in`, and its counts and rates are estimates.
+        Both sides have the gates as the next relaxation would set them, the changed side also the next ranking. Hosts
+        are as of `hosts_read_at`, up to a minute ago if there was an earlier preview. Of a large project the preview
+        reads one host in `one_in`, and its counts and rates are estimates.
         """
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
-        changed = with_changes(settings, changes)
         waiting, (standings, hosts) = await asyncio.gather(
             self._store.insight.waiting_batches(MOST_BATCHES),
             self._standings.of(types_of(catalogue), catalogue, now=now),
@@ -61,15 +81,21 @@ class Thresholds:
 
         names = {app_id: app.name for app_id, app in catalogue.apps.items()}
 
-        def count() -> tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]:
-            behind = behind_gates(waiting, catalogue, settings.deadline, changed.deadline, now=now)
-            old = HostPopulationView(standings, settings, now=now, low_turnaround=low)
+        def count() -> tuple[Sides, Catalogue, Catalogue]:
+            present = with_relaxed_gates(waiting, standings, catalogue, now=now)
+            ranked = with_next_ranking(catalogue, standings, with_changes(settings, changes), now=now)
+            after = {of_type: replace(one, cuts=ranked.cut_points.get(of_type)) for of_type, one in standings.items()}
+            changed = with_relaxed_gates(waiting, after, ranked, now=now)
+            behind = behind_gates(waiting, present, changed, now=now)
+            old = HostPopulationView(standings, settings, now=now, low_turnaround=low).under(present)
             new = old.under(changed)
-            return types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
+            sides = types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
+            return sides, present, changed
 
-        types, waits = await asyncio.to_thread(count)  # a million rows take 1 s, and this process also serves clients
+        # A million rows take 1 s, and this process also serves clients.
+        (types, waits), present, changed = await asyncio.to_thread(count)
         before = settings.as_mapping()
-        return {
+        shown: shapes.ThresholdsPreviewed = {
             "computed_at": now,
             "hosts_read_at": hosts.read_at,
             "one_in": hosts.one_in,
@@ -78,3 +104,4 @@ class Thresholds:
             "hosts": types,
             "waiting": waits,
         }
+        return Foreseen(shown, present, changed)

@@ -129,6 +129,8 @@ async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     retried = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP)
     await a_retry(store, hosts[0], retried.batch_id)
 
+    await store.settings.set_setting("deadline.gate_wait_fraction", 0.0, now=NOW, who="ops", why="never relaxed")
+
     waits = (await previewed(store, ("p_retry", 0.4)))["waiting"]
 
     assert [(one["gate"], one["jobs"]) for one in waits] == [(Gate.RETRY, 1), (Gate.TIGHT, 4)]
@@ -166,6 +168,8 @@ async def test_jobs_without_eligible_hosts_wait_forever(store: Store) -> None:
     await ranked_hosts(store, version)
     await a_late_batch(store)
 
+    await store.settings.set_setting("deadline.gate_wait_fraction", 0.0, now=NOW, who="ops", why="never relaxed")
+
     [wait] = (await previewed(store, ("p_tight", 1.0)))["waiting"]
 
     assert wait["old"]["send_s"] is not None
@@ -177,9 +181,38 @@ async def test_more_samples_asked_for_leave_fewer_rows(store: Store) -> None:
     await ranked_hosts(store, version)
     await store.settings.set_setting("deadline.p_afap", 0.4, now=NOW, who="ops", why="")
 
-    (before, _), (after, _) = gate_of((await previewed(store, ("min_samples", 5)))["hosts"], Gate.AFAP)
+    found = await previewed(store, ("min_samples", 5), ("min_rows", 1))
 
+    (before, _), (after, _) = gate_of(found["hosts"], Gate.AFAP)
     assert before > after == 1
+
+
+async def test_too_many_samples_asked_for_open_the_gates(store: Store) -> None:
+    """No host would be ranked: the bootstrap rule gives every host P = 0.5, and gates are capped there."""
+    version = await a_registered_version(store)
+    hosts = await ranked_hosts(store, version)
+
+    [found] = (await previewed(store, ("min_samples", 100)))["hosts"]
+
+    assert (found["small_population"], found["would_be_small"]) == (False, True)
+    [tight] = [one["new"] for one in found["gates"] if one["gate"] == Gate.TIGHT]
+    assert (tight["threshold"], tight["asked"], tight["havs"]) == (0.5, 0.9, len(hosts))
+    await store.settings.set_setting("ranking.min_samples", 100.0, now=NOW, who="ops", why="")
+    await ranked(store)  # as the preview says
+    [there] = (await previewed(store, ("p_late", 0.4)))["hosts"]
+    assert [one["old"] for one in there["gates"] if one["gate"] == Gate.TIGHT] == [tight]
+
+
+async def test_gate_that_would_be_lowered_again_is_previewed_so(store: Store) -> None:
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    await a_late_batch(store, jobs=400)
+
+    found = await previewed(store, ("p_tight", 1.0))
+
+    [tight] = [one for one in found["hosts"][0]["gates"] if one["gate"] == Gate.TIGHT]
+    assert (tight["new"]["asked"], tight["new"]["threshold"]) == (1.0, 0.45)
+    assert tight["old"]["threshold"] == 0.45 and tight["new"]["because"]
 
 
 async def test_a_host_that_does_not_call_any_more_does_not_count(store: Store) -> None:

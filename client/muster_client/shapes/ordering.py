@@ -250,13 +250,14 @@ class GatePreviewed(TypedDict):
 
 
 class TypePreviewed(TypedDict):
-    """Recently active hosts, by app and type of processor."""
+    """Recently active hosts, by app and type of processor. A small population has too few hosts to rank."""
 
     app: str
     processor_type: str
     havs: int
     newcomers: int
     small_population: bool
+    would_be_small: bool
     gates: list[GatePreviewed]
 
 

@@ -28,6 +28,7 @@ from administration.thresholds.shown import preview_as_text
 from domain.acceleration import Acceleration
 from domain.apps import CPU, AppVersion
 from domain.batches import BatchCounts, QoS
+from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.insight import STANDING_FIELDS, Newcomers, WaitingBatch
 from domain.ranking import CutPoints, Gate, RelaxedGate
@@ -162,7 +163,12 @@ def waiting(*, retries: int = 0, validated: int = 0, **changes: Any) -> WaitingB
 def behind(one: WaitingBatch, old: DeadlineSettings = OLD, **changes: Any) -> dict[BehindGate, int]:
     """Return the gates, for hosts with a median R_q of a day and a retry turnaround of half a day."""
     cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
-    return behind_gates([one], a_catalogue(cuts=[cuts]), old, replace(old, **changes), now=NOW)
+    catalogue = a_catalogue(cuts=[cuts])
+    return behind_gates([one], under(catalogue, old), under(catalogue, replace(old, **changes)), now=NOW)
+
+
+def under(catalogue: Catalogue, deadline: DeadlineSettings) -> Catalogue:
+    return replace(catalogue, settings=replace(catalogue.settings, deadline=deadline))
 
 
 def due_in(days: float) -> WaitingBatch:
@@ -201,7 +207,7 @@ def test_afap_retries_have_the_retry_gate() -> None:
 
     assert behind(retries, p_retry=0.4) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.4),)): 10}
     assert behind(retries, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.5),)): 10}
-    assert behind(retries, TABLE, p_afap=0.9) == {BehindGate(AppId(1), Gate.RETRY, ((CPU, 0.5, 0.9),)): 10}
+    assert behind(retries, TABLE, p_afap=0.9) == {BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.9),)): 10}
 
 
 @pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
@@ -212,11 +218,11 @@ def test_unrestricted_work_is_ungated(one: WaitingBatch) -> None:
 def test_retries_have_the_gate_of_their_row() -> None:
     assert behind(waiting(retries=3), p_retry=0.7) == {}
     late = replace(due_in(0.5), retries_unsent=10)
-    assert {place.thresholds for place in behind(late, p_retry=0.7)} == {((CPU, 0.9, 0.9),)}
+    assert set(behind(late, p_retry=0.7)) == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.9, 0.9),))}
 
 
 def test_gates_without_ranking_are_capped_at_0_5() -> None:
-    found = behind_gates([due_in(-1.0)], a_catalogue(), OLD, replace(OLD, p_tight=0.4), now=NOW)
+    found = behind_gates([due_in(-1.0)], a_catalogue(), under(a_catalogue(), replace(OLD, p_tight=0.4)), now=NOW)
 
     assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
 
@@ -231,13 +237,13 @@ def test_accelerated_batch_has_the_low_turnaround_gate() -> None:
     one = waiting(retries=3)
     found = Acceleration(NOW, frozenset({HostId(1)}), frozenset({AppId(1)}), frozenset({one.batch.batch_id}))
     cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S))
-    catalogue = replace(a_catalogue(cuts=[cuts]), acceleration=found)
+    catalogue = under(replace(a_catalogue(cuts=[cuts]), acceleration=found), rule)
 
-    assert behind_gates([one], catalogue, rule, rule, now=NOW) == {
+    assert behind_gates([one], catalogue, catalogue, now=NOW) == {
         BehindGate(AppId(1), Gate.LOW_TURNAROUND, ((CPU, 0.0, 0.0),)): 10
     }
     other = replace(catalogue, acceleration=replace(found, batches=frozenset()))
-    assert behind_gates([one], other, rule, rule, now=NOW) == {}
+    assert behind_gates([one], other, other, now=NOW) == {}
 
 
 def test_threshold_names_work_without_section_once() -> None:
