@@ -152,6 +152,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='level', new='expedite', old='normal')]
     >>> values_of({"values": {"p_tight": 0.8}, "was": {"p_tight": 0.9}, "why": "late"})
     [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
+    >>> values_of({"was": {"granted_su": 10.0}})
+    [RecordedValue(name='granted_su', new='(none)', old='10')]
     >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
     [RecordedValue(name='shares', new='2', old=None)]
     >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
@@ -159,6 +161,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     """
     several, was = detail.get("values"), detail.get("was")
     new = {**(several if isinstance(several, dict) else {}), **detail}
+    if isinstance(was, dict) and len(new) == 1:  # a removal
+        new |= dict.fromkeys(was)
     old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}
     hidden = {"was"} | ({"values"} if isinstance(several, dict) else set())
     if "max_jobs" in detail:  # a ban, limit or pause, which the action says
