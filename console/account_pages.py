@@ -22,6 +22,7 @@ from domain.errors import InvalidInputError
 from domain.limits import Scope
 from domain.ordered_work import Permission
 from domain.units import DAY_S
+from priority.charging import last_queue, queues
 from web.forms import REFUSED, FormError, form_error
 from web.handlers import Fields, Pages, PageServices, fields_of, get, number_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
@@ -145,11 +146,14 @@ class AccountTreePages(Pages[PageServices]):
         tree = await account_tree(self._services.store, self._services.clock)
         node = tree.account(fields.get("name", ""))
         name = node.row.name
+        ordering = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
             "node": node,
             "parents": [("", "(none: top level)"), *((one, one) for one in tree.accounts if one != name)],
             "below": [one for one in tree.accounts.values() if one.row.parent == name],
             "limits": tree.limits_of(Scope.ACCOUNT, name),
+            "last_queue": last_queue(queues(ordering.queues)).name,
+            "pass_s": ordering.interval_s,
             "permissions": MEANINGS,
         }
         return self._page(request, "account.html", name, wrong, values, *_crumbs(node))

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from aiohttp import web
 
+from administration.access.people import PROJECT_NAME
 from administration.access.trail import LOOKED_AT, RECENT, trail_page
 from administration.access.who import admit
 from administration.batch_lists import list_page
@@ -200,6 +201,7 @@ class AuditPage(Pages[PageServices]):
             "query": kept,
             "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,
+            "token_user": PROJECT_NAME,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
             "address_of": lambda subject: known[subject][1] if subject in known else address_of(subject),
             "values_of": values_of,

@@ -103,7 +103,7 @@ class PeopleAdmin:
         if submitter is not None:
             return (await self._submitters.submitter(checked_name(submitter, "submitter"))).submitter_id
         if role is Role.SUBMITTER:
-            raise InvalidInputError("submitter", "the submitter whose batches the person owns", "nothing")
+            raise InvalidInputError("submitter", "the submitter whose batches the user manages", "")
         return None
 
 
@@ -193,7 +193,7 @@ class TokenAdmin:
         if whose != caller.name and not caller.may(Role.OPERATOR):
             raise NotAllowedError(f"{caller.name} may create tokens only for {caller.name}")
         if caller.person_id is None and owner is None:
-            raise InvalidInputError("person", "the owner of the token", "nothing")
+            raise InvalidInputError("person", "the owner of the token", "")
         if whose == caller.name:
             rights = caller.rights if rights is None else frozenset(rights)
             if not rights <= caller.rights:

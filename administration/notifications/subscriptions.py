@@ -156,7 +156,7 @@ class Subscriptions:
         if person is not None and person != by.name and not by.may(Role.OPERATOR):
             raise NotAllowedError(f"{by.name} may subscribe only {by.name}")
         if person is None and by.person_id is None:
-            raise InvalidInputError("person", "the owner of the subscription", "nothing")
+            raise InvalidInputError("person", "the owner of the subscription", "")
         return await self._people.person(by.name if person is None else person)
 
     async def _found(self, by: Person, subscription_id: int) -> Subscription:
