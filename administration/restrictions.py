@@ -172,7 +172,9 @@ async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
 
 async def _host_named(store: PostgresStore, name: str) -> str:
     """Return the number of the only host with this name. Raises InvalidInputError, NotFoundError."""
-    found = (await store.host_lists.hosts(HostChoice(text=checked_text(name, "host")), after=None, limit=MOST_NAMED)).hosts
+    found = (
+        await store.host_lists.hosts(HostChoice(text=checked_text(name, "host")), after=None, limit=MOST_NAMED)
+    ).hosts
     numbers = [str(one.host.host_id) for one in found if one.host.domain_name.lower() == name.lower()]
     if not numbers:
         raise NotFoundError("host", name)

@@ -133,7 +133,7 @@ class AccountTreePages(Pages[PageServices]):
             else:
                 units, days = (
                     _number(fields, "granted_su"),
-                    _number(fields, "period_days", low=1.0 / 1440.0, high=3650.0),
+                    _number(fields, "period_days", low=0.001, high=3650.0),
                 )
                 await self._rules.grant(name, granted_su=units, period_s=days * DAY_S)
                 changed = {"granted_su": units, "period_s": days * DAY_S, "was": was}

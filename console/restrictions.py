@@ -66,7 +66,9 @@ class RestrictionPages(Pages[PageServices]):
                 if not fields.get("sure"):
                     crumbs = (Crumb("restrictions", "Pauses and bans"),)
                     values: dict[str, object] = {"why": why, "back": fields.get("back", "")}
-                    return RenderedPage("project_pause.html", "Pause the whole project?", "restrictions", crumbs, values)
+                    return RenderedPage(
+                        "project_pause.html", "Pause the whole project?", "restrictions", crumbs, values
+                    )
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
@@ -142,17 +144,18 @@ class RestrictionPages(Pages[PageServices]):
             hosts=await self._services.host_names(hosts),
         )
 
-
     async def _resumable(self, person: Person) -> set[str]:
         """Return the ids of the paused batches that a user who is no operator may resume."""
         store = self._services.store
-        pauses = {BatchId(int(name)): one for (kind, name), one in (await restrictions_of(store)).items() if kind == Restricted.BATCH}
+        pauses = {
+            BatchId(int(name)): one
+            for (kind, name), one in (await restrictions_of(store)).items()
+            if kind == Restricted.BATCH
+        }
         if person.may(Role.OPERATOR) or not pauses:
             return set()
         batches = await store.views.batches_with(sorted(pauses))
-        return {
-            str(one.batch_id) for one in batches if await may_resume(store, person, one, pauses[one.batch_id])
-        }
+        return {str(one.batch_id) for one in batches if await may_resume(store, person, one, pauses[one.batch_id])}
 
 
 def _kind_of(text: str) -> Restricted:

@@ -25,6 +25,7 @@ LABELS = {  # field of a form or of the API -> its label in forms
     "max_jobs": "Jobs in progress per host",
     "memory_bytes": "Memory",
     "memory_mb": "Memory (MB)",
+    "minutes": "At most one message per",
     "new_name": "Name",
     "output_mb": "Maximum output size (MB)",
     "parent": "Below the account",
@@ -66,12 +67,15 @@ def at_field(error: InvalidInputError) -> str:
     'required: a date and time'
     >>> at_field(InvalidInputError("count", "a whole number from 1 to 9", "x"))
     "expected a whole number from 1 to 9, got 'x'"
+    >>> at_field(InvalidInputError("soft", "at most the hard limit of 2", 5.0))
+    'expected at most the hard limit of 2, got 5'
     """
     if error.got == "" and error.expected.startswith(CHOOSE):
         return error.expected
     if error.got in ("", None):
         return f"required: {error.expected}"
-    return f"expected {error.expected}, got {error.got!r:.100}"
+    got = f"{error.got:.12g}" if isinstance(error.got, float) else repr(error.got)
+    return f"expected {error.expected}, got {got:.100}"
 
 
 def in_form(error: MusterError) -> str:

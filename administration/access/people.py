@@ -161,7 +161,7 @@ class TokenAdmin:
         wanted = frozenset(record.role.rights if rights is None else rights)
         if not wanted or not wanted <= record.role.rights:
             known = ", ".join(one.value for one in Right if one in record.role.rights)
-            raise InvalidInputError("scopes", f"any of {known}", ", ".join(sorted(wanted)) or "none")
+            raise InvalidInputError("scopes", f"any of {known}", ", ".join(sorted(wanted)))
         if days is not None and not 1 <= days <= DAYS_MOST:
             raise InvalidInputError("days", f"a whole number from 1 to {DAYS_MOST}", days)
         now, value = self._clock.now(), PREFIX + secrets.token_urlsafe(32)

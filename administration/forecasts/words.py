@@ -203,7 +203,9 @@ def risk_tag(risk: Document) -> str:
     >>> risk_tag({"late_by_s": 9000.0, "probability": 0.3, "missed": False})
     'at risk, 30 %'
     """
-    return f"missed by {roughly(risk['late_by_s'])}" if risk["missed"] else f"at risk, {likelihood(risk['probability'])}"
+    return (
+        f"missed by {roughly(risk['late_by_s'])}" if risk["missed"] else f"at risk, {likelihood(risk['probability'])}"
+    )
 
 
 def warning_of(risk: Document, state: str = ForecastState.SHOWN) -> str:

@@ -89,9 +89,9 @@ class Rules:
             if bound is not None:
                 in_bounds(field, bound)
         if soft is None and hard is None:
-            raise InvalidInputError("limit", "a soft or a hard bound", "neither")
+            raise InvalidInputError("soft", "a soft limit, a hard limit, or both", "")
         if soft is not None and hard is not None and soft > hard:
-            raise InvalidInputError("soft", f"at most the hard bound of {hard:g}", soft)
+            raise InvalidInputError("soft", f"at most the hard limit of {hard:g}", soft)
         if name is not None and name not in (known := await self._names(made.scope)):
             some = f" ({', '.join(sorted(known)[:MOST_NAMED])})" if len(known) <= MOST_NAMED else ""
             raise InvalidInputError("name", f"the name of an existing {scope}{some}", name)
