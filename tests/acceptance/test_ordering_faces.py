@@ -208,7 +208,7 @@ async def test_limits_are_set_listed_removed_and_block_batches(pi: LiveServer) -
     set_one = await json_of(pi, "limit", "set", "submitter", "jobs", "ada", "--soft", "1", "--hard", "2")
     assert (set_one["name"], set_one["soft"], set_one["hard"]) == ("ada", 1.0, 2.0)
     wrong = await command(pi, "limit", "set", "submitter", "jobs", "--soft", "3", "--hard", "2")
-    assert (wrong.exit_code, missing(wrong.stderr, "soft:", "at most the hard bound")) == (1, [])
+    assert (wrong.exit_code, missing(wrong.stderr, "soft:", "at most the hard limit")) == (1, [])
     async with client_of(pi) as client:
         await client.set_limit("submitter", "jobs", hard=0.0)
         assert len(await client.limits()) == 2
