@@ -69,7 +69,7 @@ async def restrict(
     now: Instant,
     abort: bool = False,
 ) -> shapes.RestrictionShown:
-    """Set a restriction, or replace it. `name`: an id, a volunteer's e-mail address, or a host's, app's or queue's name.
+    """Set a restriction, or replace it. `name`: an id, a volunteer's e-mail address, or the name of a host, app, queue.
 
     `abort`: a ban ends the jobs in progress at once; the hosts are asked to drop them at their next requests.
     Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
