@@ -154,7 +154,7 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
 
         limit = {"scope": "account", "quantity": "jobs", "name": "default"}
         for fields, field in (
-            ({}, ""),
+            ({}, "soft"),
             ({"soft": "2", "hard": "1"}, "soft"),
             ({"soft": "x"}, "soft"),
             ({"hard": "-1"}, "hard"),
