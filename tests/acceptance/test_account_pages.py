@@ -173,7 +173,7 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
 
         assert await refused_at(grace, "/accounts/reset", {"kind": "account", "name": "default", "why": ""}, own) == (
             422,
-            "",
+            "why",
         )
         for kind, name in (("account", "default"), ("submitter", "default"), ("", "")):
             form = {"kind": kind, "name": name, "why": "a new year"}
