@@ -253,6 +253,13 @@ class Batches:
             await self._store.submissions.note_answer(key, answer)
         return answer, True
 
+    async def submitted(self, batch_id: BatchId) -> dict[str, object]:
+        """Return what the audit trail records about a submission: name, app, submitter and number of jobs."""
+        views = self._store.views
+        batch, whose = await views.batch(batch_id), (await views.whose([batch_id]))[batch_id]
+        named = {"app": whose.app, "submitter": whose.submitter, "jobs": batch.counts.jobs_total}
+        return {"name": batch.name, **named} if batch.name else named
+
     async def preview(
         self, values: Mapping[str, object], *, copy_of: BatchId | None = None, by_operator: bool = False
     ) -> shapes.PreviewShown:

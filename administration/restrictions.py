@@ -14,6 +14,7 @@ from domain.access import Role
 from domain.apps import App
 from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
+from domain.host_lists import HostChoice
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
 from muster_client import shapes
@@ -23,6 +24,7 @@ from store.postgres import PostgresStore
 MOST_JOBS = 1_000_000
 LARGEST = {Restricted.BATCH: 2**62}
 LARGEST_ID = 2**31 - 1
+MOST_NAMED = 50  # latest hosts that are searched for a name
 
 
 async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Restricted, name: str) -> Person:
@@ -67,7 +69,7 @@ async def restrict(
     now: Instant,
     abort: bool = False,
 ) -> shapes.RestrictionShown:
-    """Set a restriction, or replace it. `name` is an id, a volunteer's e-mail address, or the name of an app or queue.
+    """Set a restriction, or replace it. `name`: an id, a volunteer's e-mail address, or the name of a host, app, queue.
 
     `abort`: a ban ends the jobs in progress at once; the hosts are asked to drop them at their next requests.
     Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
@@ -154,6 +156,8 @@ async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
             if record is None:
                 raise NotFoundError("volunteer", name)
             return str(record.volunteer.volunteer_id)
+        case Restricted.HOST if name and not name.isdigit():
+            return await _host_named(store, name)
     number = _id_of(kind, name)
     match kind:
         case Restricted.VOLUNTEER:
@@ -166,12 +170,26 @@ async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
     return str(number)
 
 
+async def _host_named(store: PostgresStore, name: str) -> str:
+    """Return the number of the only host with this name. Raises InvalidInputError, NotFoundError."""
+    found = (
+        await store.host_lists.hosts(HostChoice(text=checked_text(name, "host")), after=None, limit=MOST_NAMED)
+    ).hosts
+    numbers = [str(one.host.host_id) for one in found if one.host.domain_name.lower() == name.lower()]
+    if not numbers:
+        raise NotFoundError("host", name)
+    if len(numbers) > 1:
+        raise InvalidInputError("host", f"a number, because hosts {', '.join(numbers)} have this name", name)
+    return numbers[0]
+
+
 def _id_of(kind: Restricted, name: str) -> int:
     """Parse an id. Raises InvalidInputError."""
     most = LARGEST.get(kind, LARGEST_ID)
     if name.isascii() and name.isdigit() and len(name) < 20 and 1 <= int(name) <= most:
         return int(name)
-    raise InvalidInputError(str(kind), f"a whole number from 1 to {most}", name)
+    also = {Restricted.HOST: " or a host's name", Restricted.VOLUNTEER: " or an e-mail address"}.get(kind, "")
+    raise InvalidInputError(str(kind), f"a whole number from 1 to {most}{also}", name)
 
 
 async def _apps(store: PostgresStore) -> Mapping[AppId, App]:

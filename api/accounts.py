@@ -14,7 +14,7 @@ from administration.ordering.sharing import Sharing
 from administration.show import account_as_json, shown, submitter_as_json
 from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
 from api.paging import Page, key_of, page_of, page_of_all
-from api.table import Ask, NoParams, operation
+from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
 from domain.batches import TreeKind, TreeRow
@@ -252,6 +252,7 @@ class AccountsApi:
     async def set_account(self, ask: Ask[NameParams, AccountBody]) -> shapes.AccountStanding:
         body, name = ask.body, ask.params.name
         new_name = None if body.name is None else checked_name(body.name)
+        ask.request[NOTED] = {"was": await self._sharing.former("account", name)}
         return await self._sharing.change_account(
             name, shares=body.shares, permissions=body.permissions, parent=body.parent, new_name=new_name
         )
@@ -291,6 +292,7 @@ class AccountsApi:
     async def set_submitter(self, ask: Ask[NameParams, SubmitterBody]) -> shapes.SubmitterStanding:
         body, name = ask.body, ask.params.name
         new_name = None if body.name is None else checked_name(body.name)
+        ask.request[NOTED] = {"was": await self._sharing.former("submitter", name, body.account)}
         return await self._sharing.change_submitter(
             name, shares=body.shares, account=body.account, permissions=body.permissions, new_name=new_name
         )

@@ -11,7 +11,7 @@ from administration.apps import change_app, new_app, plan_class_of
 from administration.hosts import FAILED_WITHIN_S
 from administration.show import app_as_json, shown
 from api.paging import Page, page_of_all
-from api.table import WAS, Ask, NoParams, operation
+from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
 from domain.apps import AppVersion, OnePerVolunteer, VersionState, VersionUse
@@ -161,7 +161,7 @@ class AppsApi:
     )
     async def set_app_version(self, ask: Ask[VersionParams, VersionBody]) -> shapes.OneVersion:
         version_id = AppVersionId(ask.params.app_version_id)
-        ask.request[WAS] = {"state": (await self._version(version_id))["state"]}
+        ask.request[NOTED] = {"was": {"state": (await self._version(version_id))["state"]}}
         await self._applications.set_version_state(version_id, ask.body.state)
         return await self._version(version_id)
 

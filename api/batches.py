@@ -19,7 +19,7 @@ from administration.show import job_as_json, shown
 from api.batch_body import NewBatchBody
 from api.paging import Page, cursor_of, key_of, page_of
 from api.reading import MAX_BODY_BYTES, submission_key
-from api.table import REPLAYED, Ask, NoParams, operation, reply
+from api.table import NOTED, REPLAYED, Ask, NoParams, operation, reply
 from api.versions import edited_part
 from domain.access import Right, Role
 from domain.batches import BatchState, QoS
@@ -177,7 +177,15 @@ class BatchesApi:
             return reply({"forecast": await self._batches.preview(values)})
         key = submission_key(ask.request, ask.person, values)
         answer, is_new = await self._batches.submit_and_preview(values, key=key)
-        ask.request[REPLAYED] = not is_new
+        return await self._noted(ask.request, answer, is_new=is_new)
+
+    async def _noted(
+        self, request: web.Request, answer: shapes.Submitted, *, is_new: bool, **more: object
+    ) -> shapes.Submitted:
+        """Leave what the audit trail records about a new batch with the request, and return the reply."""
+        request[REPLAYED] = not is_new
+        if is_new:
+            request[NOTED] = {**await self._batches.submitted(BatchId(answer["batch_id"])), **more}
         return answer
 
     async def _fill_in_submitter(self, person: Person, values: dict[str, Any]) -> None:
@@ -297,8 +305,7 @@ class BatchesApi:
             return reply({"forecast": await self._batches.preview(values, copy_of=batch_id)})
         key = submission_key(ask.request, ask.person, {**values, "clone_of": batch_id})
         answer, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch_id)
-        ask.request[REPLAYED] = not is_new
-        return answer
+        return await self._noted(ask.request, answer, is_new=is_new, clone_of=batch_id)
 
     async def _own(self, request: web.Request, params: BatchParams) -> BatchId:
         """Return the id of a batch that the caller may change. Raises NotFoundError, NotAllowedError."""

@@ -19,7 +19,7 @@ from administration.ordering.sharing import Sharing
 from api.batches import BatchParams
 from api.paging import Page, page_of_all
 from api.settings import ValuesBody, who_of
-from api.table import Ask, NoParams, operation
+from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
 from domain.clock import Clock
@@ -157,6 +157,7 @@ class OrderingApi:
     )
     async def set_shares(self, ask: Ask[NoParams, SharesBody]) -> shapes.SharesSet:
         body = ask.body
+        ask.request[NOTED] = {"was": await self._sharing.former(body.kind, body.name, body.account)}
         if body.kind == "account":
             await self._sharing.set_account(body.name, shares=body.shares)
             return {"account": body.name, "shares": body.shares}
@@ -192,6 +193,7 @@ class OrderingApi:
     async def permit(self, ask: Ask[NoParams, PermissionsBody]) -> shapes.Permitted:
         body = ask.body
         permissions = sorted(set(body.permissions))
+        ask.request[NOTED] = {"was": await self._sharing.former(body.kind, body.name)}
         if body.kind == "account":
             await self._sharing.set_account(body.name, permissions=permissions)
             return {"account": body.name, "permissions": permissions}
@@ -228,6 +230,7 @@ class OrderingApi:
     )
     async def set_grant(self, ask: Ask[NoParams, GrantBody]) -> shapes.GrantShown:
         account = ask.body.account
+        ask.request[NOTED] = {"was": await self._rules.former_grant(account)}
         await self._rules.grant(**msgspec.structs.asdict(ask.body))
         return grant_as_json(account, (await self._rules.grants())[account], self._clock.now())
 
@@ -241,6 +244,7 @@ class OrderingApi:
         shown_by="grant",
     )
     async def take_grant(self, ask: Ask[AccountParams, None]) -> shapes.GrantTaken:
+        ask.request[NOTED] = {"was": await self._rules.former_grant(ask.params.account)}
         await self._rules.take_grant(ask.params.account)
         return {"account": ask.params.account, "granted_su": None}
 
@@ -276,7 +280,9 @@ class OrderingApi:
         shown_by="limit",
     )
     async def set_limit(self, ask: Ask[NoParams, LimitBody]) -> shapes.LimitShown:
-        return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(ask.body)))
+        body = ask.body
+        ask.request[NOTED] = {"was": await self._rules.former_limit(body.scope, body.quantity, body.name)}
+        return limit_as_json(await self._rules.limit(**msgspec.structs.asdict(body)))
 
     @operation(
         "DELETE",
@@ -289,5 +295,6 @@ class OrderingApi:
     )
     async def lift_limit(self, ask: Ask[LimitParams, None]) -> shapes.LimitLifted:
         asked = ask.params
+        ask.request[NOTED] = {"was": await self._rules.former_limit(asked.scope, asked.quantity, asked.name)}
         await self._rules.lift(asked.scope, asked.quantity, name=asked.name)
         return {"scope": asked.scope, "quantity": asked.quantity, "name": asked.name, "dropped": True}

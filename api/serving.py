@@ -18,7 +18,7 @@ from administration.access.authentication import Authenticator
 from administration.access.sign_in import address_of
 from administration.access.who import NotAllowedError, PasswordToChangeError, Person, present
 from api.reading import read_body, read_params
-from api.table import REPLAYED, SUBJECT, WAS, Ask, Route, reply
+from api.table import NOTED, REPLAYED, SUBJECT, Ask, Route, reply
 from api.versions import ChangedError, Conditions, Edits, tag_of
 from domain.access import Act, Right
 from domain.clock import Clock
@@ -82,8 +82,7 @@ class Table:
     async def _note(self, route: Route[Any, Any], ask: Ask[Any, Any], answer: object) -> None:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
         target = ask.request.get(SUBJECT) or subject_of(route, ask) or _made(answer)
-        was = ask.request.get(WAS)
-        detail = {**_detail(ask.body), **({} if was is None else {"was": was})}
+        detail = {**_detail(ask.body), **ask.request.get(NOTED, {})}
         act = Act(self._clock.now(), ask.person.name, route.name, target, detail, address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)

@@ -29,7 +29,7 @@ Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])  # Any: the re
 
 
 REPLAYED = web.RequestKey("replayed", bool)  # a repeated request, which changed nothing
-WAS = web.RequestKey("was", dict)  # former values, for the audit trail
+NOTED = web.RequestKey("noted", dict)  # values for the audit trail besides those of the body; `was`: former ones
 SUBJECT = web.RequestKey("subject", str)  # for the audit trail, if the handler knows it better than the path
 
 

@@ -30,7 +30,9 @@ def operator() -> None:
 @click.argument("name")
 @click.option("--role", type=ROLES, default=Role.OPERATOR.value, show_default=True, help="The account's role.")
 @click.option(
-    "--submitter", default=None, help="Submitter whose batches the person manages; required for the role submitter."
+    "--submitter",
+    default=None,
+    help="Submitter whose batches the person manages, from `muster submitter add`; required for the role submitter.",
 )
 @command
 async def add(run: Run, name: str, role: str, submitter: str | None) -> None:

@@ -30,8 +30,9 @@ COLUMNS = ["kind", "name", "max_jobs", "abort", "why", "set_by", "set_at"]
 async def ban(run: Run, kind: str, name: str, max_jobs: int, abort: bool, why: str) -> None:
     """Ban or limit a volunteer or a host.
 
-    NAME is an id, or a volunteer's e-mail address; each host of the volunteer is banned or limited. It applies to the
-    next requests, within seconds. Results are still accepted, and jobs in progress continue unless --abort is given.
+    NAME is an id, a host's name that no other host has, or a volunteer's e-mail address; each host of the volunteer is
+    banned or limited. It applies to the next requests, within seconds. Results are still accepted, and jobs in progress
+    continue unless --abort is given.
     """
     shown = await run.ask(lambda client: client.restrict(kind, name, why=why, max_jobs=max_jobs, abort=abort))
     effect = f"at most {max_jobs} jobs in progress per host" if max_jobs else "banned"

@@ -22,6 +22,7 @@ from domain.errors import InvalidInputError
 from domain.limits import Scope
 from domain.ordered_work import Permission
 from domain.units import DAY_S
+from priority.charging import last_queue, queues
 from web.forms import REFUSED, FormError, form_error
 from web.handlers import Fields, Pages, PageServices, fields_of, get, number_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
@@ -95,8 +96,7 @@ class AccountTreePages(Pages[PageServices]):
         async def act(fields: Fields) -> web.Response:
             name, new_name = fields.get("name", ""), checked_name(fields.get("new_name", "").strip(), "new_name")
             parent, shares = fields.get("parent", "").strip(), checked_shares(_number(fields, "shares"))
-            row = (await account_tree(self._services.store, self._services.clock)).account(name).row
-            was = {"shares": row.shares, "parent": row.parent, "permissions": list(row.permissions)}
+            was = await self._sharing.former("account", name)
             await self._sharing.change_account(
                 name,
                 shares=shares,
@@ -126,16 +126,18 @@ class AccountTreePages(Pages[PageServices]):
 
         async def act(fields: Fields) -> web.Response:
             name = fields.get("name", "")
+            was = await self._rules.former_grant(name)
             if fields.get("do") == "drop":
                 await self._rules.take_grant(name)
-                await self._note(request, "take_grant", f"account {name}")
+                await self._note(request, "take_grant", f"account {name}", was=was)
             else:
                 units, days = (
                     _number(fields, "granted_su"),
-                    _number(fields, "period_days", low=1.0 / 1440.0, high=3650.0),
+                    _number(fields, "period_days", low=0.001, high=3650.0),
                 )
                 await self._rules.grant(name, granted_su=units, period_s=days * DAY_S)
-                await self._note(request, "set_grant", f"account {name}", granted_su=units, period_s=days * DAY_S)
+                changed = {"granted_su": units, "period_s": days * DAY_S, "was": was}
+                await self._note(request, "set_grant", f"account {name}", **changed)
             return self._services.go_to("accounts/account", "saved", name=name)
 
         return await self._handled(request, "grant", self._account, act)
@@ -144,11 +146,14 @@ class AccountTreePages(Pages[PageServices]):
         tree = await account_tree(self._services.store, self._services.clock)
         node = tree.account(fields.get("name", ""))
         name = node.row.name
+        ordering = self._services.catalogue.settings.ordering
         values: dict[str, object] = {
             "node": node,
             "parents": [("", "(none: top level)"), *((one, one) for one in tree.accounts if one != name)],
             "below": [one for one in tree.accounts.values() if one.row.parent == name],
             "limits": tree.limits_of(Scope.ACCOUNT, name),
+            "last_queue": last_queue(queues(ordering.queues)).name,
+            "pass_s": ordering.interval_s,
             "permissions": MEANINGS,
         }
         return self._page(request, "account.html", name, wrong, values, *_crumbs(node))
@@ -164,7 +169,7 @@ class AccountTreePages(Pages[PageServices]):
             name = checked_name(fields.get("new_name", "").strip(), "new_name")
             was: Mapping[str, object] = {}
             if fields.get("do") == "further":
-                was = await self._former(name, account)
+                was = await self._sharing.former("submitter", name, account)
                 await self._sharing.set_submitter(name, shares=shares, account=account)
             else:
                 await self._people.add_submitter(name, account=account, shares=shares, now=self._services.clock.now())
@@ -187,7 +192,7 @@ class AccountTreePages(Pages[PageServices]):
             account, shares = fields.get("account") or None, checked_shares(_number(fields, "shares"))
             renamed = new_name if new_name != name else None
             asked = None if account else permissions  # the form of one account has no permissions
-            was = await self._former(name, account)
+            was = await self._sharing.former("submitter", name, account)
             await self._sharing.change_submitter(
                 name, shares=shares, account=account, permissions=asked, new_name=renamed
             )
@@ -222,15 +227,6 @@ class AccountTreePages(Pages[PageServices]):
         node = tree.account(account)
         crumbs = (*_crumbs(node), _crumb(account))
         return self._page(request, "submitter.html", name, wrong, values, *crumbs)
-
-    async def _former(self, name: str, account: str | None) -> dict[str, object]:
-        """Return a submitter's values before a change, for the audit trail; with an account, the shares there."""
-        tree = await account_tree(self._services.store, self._services.clock)
-        for where, one in tree.submitter(name):
-            if account in (None, where):
-                own = {} if account else {"permissions": list(one.row.permissions)}
-                return {"shares": one.row.shares, **own}
-        return {}
 
     # ------------------------------------------------------------------ usage and limits
 
@@ -272,13 +268,14 @@ class AccountTreePages(Pages[PageServices]):
             scope, quantity = fields.get("scope", ""), fields.get("quantity", "")
             name = fields.get("name", "").strip() or None
             subject = f"limit {scope} {quantity}" + (f", {scope} {name}" if name else "")
+            was = await self._rules.former_limit(scope, quantity, name)
             if fields.get("do") == "drop":
                 await self._rules.lift(scope, quantity, name=name)
-                await self._note(request, "lift_limit", subject)
+                await self._note(request, "lift_limit", subject, was=was)
             else:
                 soft, hard = (number_of(fields, one, low=0.0, high=BOUNDS[one].high) for one in ("soft", "hard"))
                 await self._rules.limit(scope, quantity, name=name, soft=soft, hard=hard)
-                await self._note(request, "set_limit", subject, soft=soft, hard=hard)
+                await self._note(request, "set_limit", subject, soft=soft, hard=hard, was=was)
             return self._services.go("accounts/limits", "saved")
 
         return await self._handled(request, "set", self._limits, act)

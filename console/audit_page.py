@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from aiohttp import web
 
+from administration.access.people import PROJECT_NAME
 from administration.access.trail import LOOKED_AT, RECENT, trail_page
 from administration.access.who import admit
 from administration.batch_lists import list_page
@@ -152,6 +153,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='level', new='expedite', old='normal')]
     >>> values_of({"values": {"p_tight": 0.8}, "was": {"p_tight": 0.9}, "why": "late"})
     [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
+    >>> values_of({"was": {"granted_su": 10.0}})
+    [RecordedValue(name='granted_su', new='(none)', old='10')]
     >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
     [RecordedValue(name='shares', new='2', old=None)]
     >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
@@ -159,6 +162,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     """
     several, was = detail.get("values"), detail.get("was")
     new = {**(several if isinstance(several, dict) else {}), **detail}
+    if isinstance(was, dict) and len(new) == 1:  # a removal
+        new |= dict.fromkeys(was)
     old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}
     hidden = {"was"} | ({"values"} if isinstance(several, dict) else set())
     if "max_jobs" in detail:  # a ban, limit or pause, which the action says
@@ -196,6 +201,7 @@ class AuditPage(Pages[PageServices]):
             "query": kept,
             "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,
+            "token_user": PROJECT_NAME,
             "only": lambda key, value: "?" + urlencode({**kept, key: value}),
             "address_of": lambda subject: known[subject][1] if subject in known else address_of(subject),
             "values_of": values_of,

@@ -23,12 +23,13 @@ from console.batch_page import BatchPages
 from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
+from domain.bounds import FURTHEST_S
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
-from domain.units import BatchId, Instant
+from domain.units import DAY_S, BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
-from web.moments import plural
+from web.moments import plural, stamp
 from web.rendering import Crumb, RenderedPage
 
 MOST_JOBS = 1_000_000
@@ -75,7 +76,8 @@ class BatchForms(Pages[PageServices]):
             return await self._form(request, fields, error, None)
         if is_new:
             subject = f"batch {done['batch_id']}"
-            await self._services.authenticator.note(request, "submit_batch", subject, name=values["name"])
+            told = await self._batches.submitted(BatchId(done["batch_id"]))
+            await self._services.authenticator.note(request, "submit_batch", subject, **told)
         return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
     async def _form(
@@ -130,7 +132,7 @@ class BatchForms(Pages[PageServices]):
     @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
-        at = instant_of(await fields_of(request), "deadline")
+        at = deadline_of(await fields_of(request), self._services.clock.now())
         await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at), by_operator=is_operator(request))
         told = {"deadline_at": at, "was": {"deadline_at": batch.deadline_at}}
         await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **told)
@@ -191,16 +193,21 @@ async def submitter_of(services: PageServices, person: Person, given: Mapping[st
     return own
 
 
-def instant_of(fields: Fields, name: str) -> Instant:
-    """Parse a datetime-local field as UTC. Raises InvalidInputError.
+def deadline_of(fields: Fields, now: Instant) -> Instant:
+    """Parse the field of a deadline, in UTC. Raises InvalidInputError unless it is in the future.
 
-    >>> instant_of({"deadline": "2027-01-15T08:00"}, "deadline")
+    >>> deadline_of({"deadline": "2027-01-15T08:00"}, Instant(0.0))
     1800000000.0
     """
+    text = fields.get("deadline", "")
     try:
-        return Instant(datetime.fromisoformat(fields.get(name, "")).replace(tzinfo=UTC).timestamp())
+        at = Instant(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
     except (ValueError, OverflowError):
-        raise InvalidInputError(name, "a date and time, such as 2027-01-15T08:00", fields.get(name)) from None
+        raise InvalidInputError("deadline", "a date and time, such as 2027-01-15T08:00", text) from None
+    if not now < at <= now + FURTHEST_S:
+        most = f"at most {FURTHEST_S / DAY_S / 365:.0f} years away; now it is {stamp(now)}"
+        raise InvalidInputError("deadline", f"a time in the future, {most}", text.replace("T", " "))
+    return at
 
 
 def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str, object]:
@@ -237,7 +244,7 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
         "jobs": jobs,
     }
     if values["qos"] == QoS.SHORT_DEADLINE:
-        values["deadline_s"] = instant_of(fields, "deadline") - now
+        values["deadline_s"] = deadline_of(fields, now) - now
     return values
 
 
@@ -305,7 +312,8 @@ class SelectedBatches(Pages[PageServices]):
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
-            expected = f"select 1 to {MOST} batches by the boxes at the left of the list"
+            most = f"at most {MOST} batches" if given else "choose at least one batch"
+            expected = f"{most} with the boxes at the left of the list"
             raise InvalidInputError("batch", expected, len(given) or "")
         ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
         found = await self._services.store.views.batches_with(ids)
@@ -327,7 +335,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         fields.get("queue") or None,
     )
     if not changes.given():
-        raise InvalidInputError("change", "a level or another value for the selected batches", "")
+        raise InvalidInputError("change", "choose a level or another value for the selected batches", "")
     return changes
 
 

@@ -16,7 +16,7 @@ from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
 from administration.forecasts.service import BatchEnd, can_run, end_of
-from administration.forecasts.words import likelihood, not_shown, risk_in_words
+from administration.forecasts.words import not_shown, risk_in_words, risk_tag
 from administration.names import chosen
 from administration.ordering.importance import effects_of, levels_of
 from administration.ordering.places import sent_first
@@ -28,7 +28,6 @@ from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
-from domain.formatting import roughly
 from domain.insight import Short
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
@@ -83,12 +82,8 @@ class BatchLine:
         return self.listed.batch
 
     @property
-    def late(self) -> str:
-        return roughly(self.end.at_risk["late_by_s"]) if self.end.at_risk else ""
-
-    @property
-    def likely(self) -> str:
-        return likelihood(self.end.at_risk["probability"]) if self.end.at_risk else ""
+    def tag(self) -> str:
+        return risk_tag(self.end.at_risk) if self.end.at_risk else ""
 
     @property
     def risk(self) -> str:

@@ -20,6 +20,7 @@ from administration.forecasts.words import (
     not_shown,
     patience_s,
     risk_in_words,
+    risk_tag,
     terms_in_words,
 )
 from administration.ordering.importance import choices_of
@@ -306,6 +307,8 @@ class BatchPages(Pages[PageServices]):
             "batch": batch,
             "bar": bar_of_batch(batch),
             "shown": shown,
+            "at_risk": risk,
+            "tag": risk_tag(risk) if risk else "",
             "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
             "refused": refused,

@@ -109,7 +109,7 @@ class NotificationPages(Pages[PageServices]):
         wrong: MusterError | None = None,
         made: NewSecret | None = None,
     ) -> RenderedPage:
-        person = admit(request, Role.VIEWER)
+        person, mail = admit(request, Role.VIEWER), self._services.catalogue.settings.mail
         values: dict[str, object] = {
             "subscriptions": await self._subscriptions.own(person, limit=MOST_SUBSCRIPTIONS),
             "deliveries": await self._subscriptions.deliveries(person, limit=SHOWN),
@@ -117,6 +117,7 @@ class NotificationPages(Pages[PageServices]):
             "wrong": wrong,
             "made": made,
             "kinds": KIND_WORDS,
+            "mails": bool(mail.server and mail.sender),
             "minutes": MINUTES,
             "may": person.may(Role.SUBMITTER),
             "may_all": person.may(Role.OPERATOR),

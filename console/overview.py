@@ -214,6 +214,7 @@ class OverviewPage(Pages[PageServices]):
             "jobs_open": sum(one.jobs_total - one.jobs_validated - one.jobs_failed for one in totals),
             "unsent": sum(one.unsent for one in totals),
             "in_progress": sum(one.in_progress for one in totals),
+            "backup_age_s": known.settings.storage.backup_age_s,
             "ranking": runs[0] if runs else None,
             "has_apps": bool(self._services.catalogue.apps),
             "has_versions": any(self._services.catalogue.current.values()),

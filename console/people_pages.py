@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from aiohttp import web
 
-from administration.access.people import DAYS_MOST, Invited
+from administration.access.people import DAYS_MOST, PROJECT_NAME, Invited
 from administration.access.sign_in import address_of
 from administration.access.who import admit
 from administration.names import checked_name, chosen
 from domain.access import PersonRecord, Right, Role
+from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
 from domain.units import PersonId, TokenId
 from web.forms import REFUSED, FormError, form_error
 from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
@@ -47,10 +49,13 @@ class PeoplePages(Pages[PageServices]):
         fields = await fields_of(request)
         try:
             name, role = checked_name(fields.get("name", "").strip()), chosen(Role, fields.get("role", ""), "role")
-            invited = await self._people.add(name, role=role, submitter=_submitter(fields))
+            with suppress(NotFoundError):
+                await self._access.person(name)
+                raise AlreadyExistsError("person", name)  # before a submitter is added
+            submitter = await self._submitter(request, fields)
+            invited = await self._people.add(name, role=role, submitter=submitter)
         except REFUSED as error:
             return await self._list(request, form_error("add", fields, error))
-        submitter = _submitter(fields)
         await self._note(request, "add_person", name, role=role.value, submitter=submitter)
         return self._invitation(invited)
 
@@ -62,6 +67,7 @@ class PeoplePages(Pages[PageServices]):
         values: dict[str, object] = {
             "people": found[:PER_PAGE],
             "submitters": await self._submitters(found),
+            **await self._choices(),
             "roles": ROLES,
             "wrong": wrong,
             "first": after is not None,
@@ -80,9 +86,10 @@ class PeoplePages(Pages[PageServices]):
     @post("/people/person", "person_set", edits=True)
     async def change(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.OPERATOR), await fields_of(request)
-        name, submitter = fields.get("name", ""), _submitter(fields)
+        name = fields.get("name", "")
         try:
             role, active = chosen(Role, fields.get("role", ""), "role"), fields.get("active") == "true"
+            submitter = await self._submitter(request, fields)
             await self._people.set(name, role=role, submitter=submitter, active=active, by=person.name)
         except REFUSED as error:
             return await self._person(request, name, form_error("set", fields, error))
@@ -113,6 +120,7 @@ class PeoplePages(Pages[PageServices]):
         values: dict[str, object] = {
             "record": record,
             "submitter": submitters.get(record.submitter_id, ""),
+            **await self._choices(),
             "sessions": await self._access.sessions(record.person_id, now=now, limit=SESSIONS),
             "tokens": [
                 one for one in await self._access.tokens(person_id=record.person_id, limit=TOKENS) if one.serves(now)
@@ -135,13 +143,36 @@ class PeoplePages(Pages[PageServices]):
             return {}
         return {one.submitter_id: one.name for one in await self._services.store.people.submitters()}
 
+    async def _choices(self) -> dict[str, object]:
+        """Return what the forms offer: the submitters, and the accounts to which a new one can be added."""
+        people = self._services.store.people
+        accounts = sorted(one.name for one in await people.accounts())
+        return {
+            "known_submitters": sorted(one.name for one in await people.submitters()),
+            "accounts": [("", "(an existing submitter)"), *((one, f"new, in account {one}") for one in accounts)],
+        }
+
+    async def _submitter(self, request: web.Request, fields: Fields) -> str | None:
+        """Return the submitter in a form, None for an empty field; add a new one to the chosen account.
+
+        Raises InvalidInputError, NotFoundError.
+        """
+        name, account = (fields.get(one, "").strip() for one in ("submitter", "account"))
+        people = self._services.store.people
+        if not name or name in {one.name for one in await people.submitters()}:
+            return name or None
+        if not account:
+            raise InvalidInputError("submitter", "an existing submitter, or the account to add a new one to", name)
+        now = self._services.clock.now()
+        await people.add_submitter(checked_name(name, "submitter"), account=account, shares=1.0, now=now)
+        await self._services.authenticator.note(
+            request, "add_submitter", f"submitter {name}, account {account}", shares=1.0
+        )
+        return name
+
     async def _note(self, request: web.Request, what: str, name: str, **detail: object) -> None:
         told = {key: value for key, value in detail.items() if value is not None}
         await self._services.authenticator.note(request, what, f"person {name}", **told)
-
-
-def _submitter(fields: Fields) -> str | None:
-    return fields.get("submitter", "").strip() or None
 
 
 class TokenPages(Pages[PageServices]):
@@ -197,6 +228,7 @@ class TokenPages(Pages[PageServices]):
             "rights": [(one.value, MEANINGS[one]) for one in Right if one in caller.rights],
             "ticked": [Right.READ.value] if ticked is None else ticked,
             "most_days": DAYS_MOST,
+            "token_user": PROJECT_NAME,
             "wrong": wrong,
             "first": bool(after),
             "next": found[PER_PAGE - 1].token_id if len(found) > PER_PAGE else None,

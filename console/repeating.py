@@ -12,7 +12,7 @@ from administration.batch_errors import version_in_words
 from administration.batches import Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from console.batch_forms import BATCHES, instant_of, key_of, shown_key
+from console.batch_forms import BATCHES, deadline_of, key_of, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
@@ -63,7 +63,7 @@ class RepeatingPages(Pages[PageServices]):
         except MusterError as error:
             return await self._form(request, batch, fields, error, None)
         if is_new:
-            told = {"clone_of": batch.batch_id, "name": values["name"]}
+            told = {"clone_of": batch.batch_id, **await self._batches.submitted(BatchId(done["batch_id"]))}
             await self._services.authenticator.note(request, "clone_batch", f"batch {done['batch_id']}", **told)
         return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
@@ -75,7 +75,8 @@ class RepeatingPages(Pages[PageServices]):
         if person.may(Role.OPERATOR):
             changes["submitter"] = fields.get("submitter")
         if fields.get("qos") == QoS.SHORT_DEADLINE:
-            changes["deadline_s"] = instant_of(fields, "deadline") - self._services.clock.now()
+            now = self._services.clock.now()
+            changes["deadline_s"] = deadline_of(fields, now) - now
         return await self._batches.values_of(batch.batch_id, changes)
 
     async def _form(

@@ -6,18 +6,18 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from administration.access.who import admit
+from administration.access.who import Person, admit
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, may_resume, restrict
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
-from domain.units import HostId
+from domain.units import BatchId, HostId
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
 from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reason_of, whole_number
-from web.rendering import RenderedPage
+from web.rendering import Crumb, RenderedPage
 
 PROJECT = "project"
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
@@ -54,13 +54,21 @@ class RestrictionPages(Pages[PageServices]):
     @post("/restrictions", "restrict", edits=True)
     async def restrict(self, request: web.Request) -> RenderedPage | web.Response:
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
-        if "target" in fields:  # of the list of work to pause: app:pi
+        if "target" in fields:  # of the list of work to pause: app:pi, or empty
             fields = {**fields, **dict(zip(("kind", "name"), fields["target"].split(":", 1), strict=False))}
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
         try:
+            if not (kind or fields.get("target", "-")):
+                raise InvalidInputError("target", "choose the project, an app or a queue", "")
             await self._admit(request, kind, name)
             why = reason_of(fields)
             if kind == PROJECT:
+                if not fields.get("sure"):
+                    crumbs = (Crumb("restrictions", "Pauses and bans"),)
+                    values: dict[str, object] = {"why": why, "back": fields.get("back", "")}
+                    return RenderedPage(
+                        "project_pause.html", "Pause the whole project?", "restrictions", crumbs, values
+                    )
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
@@ -114,6 +122,7 @@ class RestrictionPages(Pages[PageServices]):
 
     async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         catalogue, found = self._services.catalogue, await listed(self._services.store)
+        person = admit(request, Role.VIEWER)
         hosts = [HostId(int(one["name"])) for one in found if one["kind"] == Restricted.HOST]
         values: dict[str, object] = {
             "found": found,
@@ -122,7 +131,8 @@ class RestrictionPages(Pages[PageServices]):
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
             "apps": sorted(app.name for app in catalogue.apps.values()),
             "queues": sorted(queues(catalogue.settings.ordering.queues)),
-            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "may": person.may(Role.OPERATOR),
+            "resumable": await self._resumable(person),
         }
         status = 200 if wrong is None else wrong.status
         return RenderedPage(
@@ -133,6 +143,19 @@ class RestrictionPages(Pages[PageServices]):
             status=status,
             hosts=await self._services.host_names(hosts),
         )
+
+    async def _resumable(self, person: Person) -> set[str]:
+        """Return the ids of the paused batches that a user who is no operator may resume."""
+        store = self._services.store
+        pauses = {
+            BatchId(int(name)): one
+            for (kind, name), one in (await restrictions_of(store)).items()
+            if kind == Restricted.BATCH
+        }
+        if person.may(Role.OPERATOR) or not pauses:
+            return set()
+        batches = await store.views.batches_with(sorted(pauses))
+        return {str(one.batch_id) for one in batches if await may_resume(store, person, one, pauses[one.batch_id])}
 
 
 def _kind_of(text: str) -> Restricted:

@@ -194,7 +194,7 @@ PEOPLE = (  # form name, path in the scenario file, label, minimum, maximum
 )
 RULE_WORDS = {
     "muster": "the project's own",
-    "proposal": "the proposal's pseudo-code, taken literally",
+    "proposal": "its first design, without slack or retry margin",
     "fixed": "due date always at the delay bound",
     "accelerated": "the reference server's batch acceleration",
     "fixed+copies": "due date at the delay bound, with extra copies of the last jobs",

@@ -30,6 +30,7 @@ from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
 from domain.formatting import both_in_words, size_in_words
+from domain.units import BatchId
 from web.guard import MOST_FORM_BYTES
 from web.handlers import UPLOAD_PATH, Fields, Pages, PageServices, fields_of, get, post
 from web.rendering import RenderedPage
@@ -114,7 +115,7 @@ class UploadPages(Pages[PageServices]):
         except MusterError as error:
             return await self._page({}, wrong=error)
         if is_new:
-            told = {"name": values.get("name", "")}
+            told = await self._batches.submitted(BatchId(done["batch_id"]))
             await self._services.authenticator.note(request, "submit_batch", f"batch {done['batch_id']}", **told)
         return self._services.go(f"batches/{done['batch_id']}", "submitted")
 

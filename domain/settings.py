@@ -154,7 +154,8 @@ class AfapPolicy(StrEnum):
 class DeadlineSettings:
     rule: DeadlineRule = knob(
         DeadlineRule.MUSTER,
-        "rule for due dates: muster, proposal (its pseudocode), fixed (always the delay bound) or accelerated",
+        "rule for due dates: muster; for comparison: proposal (its first design, without slack or retry margin), fixed "
+        "(always the delay bound) or accelerated (the reference server's)",
     )
     p_afap: float = knob(
         0.5, "minimum percentile P of a host that gets jobs of AFAP batches with an early due date", low=0, high=1

@@ -107,9 +107,10 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
     for name in sorted(unused - placeholders(table)) if unused else ():
         fields = f"a field of a job ({', '.join(sorted(JOB_FIELDS))})"
         expected = (
-            f"a name that a text such as the command line uses as {{{name}}}, {fields}, input.OPEN_NAME or output.NAME"
+            f"{{{name}}} in a text such as the command line, which would use the column, or as the column's name "
+            f"{fields}, input.OPEN_NAME or output.NAME"
         )
-        raise InvalidInputError(_column(where, name), expected, name)
+        raise InvalidInputError(_column(where, name), expected, "a column that nothing uses")
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)
 
 

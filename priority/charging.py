@@ -63,9 +63,18 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
     queue = queues[name]
     if grant is None or grant.left_su > 0.0 or queue.rate <= 0.0:
         return queue, f"{queue.name}, charged {queue.rate:g}"
-    last = max(queues.values(), key=lambda one: (one.tier, one.name))
+    last = last_queue(queues)
     spent = f"the grant of {grant.granted_su:g} SU until {utc(grant.ends_at):%Y-%m-%d %H:%M} UTC is used up"
     return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"
+
+
+def last_queue(queues: Mapping[str, Queue] = QUEUES) -> Queue:
+    """Return the queue in which the work of an account with a spent grant continues.
+
+    >>> last_queue().name
+    'bonus'
+    """
+    return max(queues.values(), key=lambda one: (one.tier, one.name))
 
 
 # ---- the settings ordering.queues and ordering.usage_weights

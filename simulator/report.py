@@ -122,8 +122,8 @@ LINES: tuple[Line, ...] = (  # most important first
 Spoken = Callable[[float], str]
 TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoken], ...] = (
     ("tail (last 10 % of the jobs), {}", lambda f: f.tail_s, hours),
-    ("wait of jobs that use {} processors", lambda f: f.wait_s, hours),
-    ("wait of jobs of at least {} flop", lambda f: f.wait_by_length_s, hours),
+    ("wait of jobs, processors per job: {}", lambda f: f.wait_s, hours),
+    ("wait of jobs of at least {} Gflop", lambda f: f.wait_by_length_s, hours),
     ("error of the expected end (q50) at {} % of the jobs", lambda f: f.forecast_error, number),
     ("expected (q50) / actual time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
     ("batches that ended by the q90 at {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
@@ -139,11 +139,20 @@ def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
     for name, table_of, spoken in TABLES:
         tables = [table_of(figures) or {} for figures in every]
         keys = sorted({key for table in tables for key in table}, key=_by_number)
-        rows.extend((name.format(key), [shown(table.get(key), spoken) for table in tables]) for key in keys)
+        rows.extend((_label(name, key), [shown(table.get(key), spoken) for table in tables]) for key in keys)
     bound = comparison.rules.get(CLAIRVOYANT)
     if bound is not None and bound.afap_makespan_s:
         spans.insert(1, ("AFAP makespan over the bound", [quotient(figures, bound) for figures in every]))
     return [(name, cells) for name, cells in (*spans, *rows) if any(cells)]
+
+
+def _label(name: str, key: str) -> str:
+    """Return the label of a row; sizes have keys in flop.
+
+    >>> _label("at least {} Gflop", "1e+12"), _label("processors per job: {}", "1")
+    ('at least 1000 Gflop', 'processors per job: 1')
+    """
+    return name.format(f"{float(key) / 1e9:g}" if name.endswith("Gflop") else key)
 
 
 def kinds_of(every: Sequence[Figures]) -> list[str]:

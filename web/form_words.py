@@ -11,20 +11,33 @@ LABELS = {  # field of a form or of the API -> its label in forms
     "batch": "Batch",
     "count": "Jobs",
     "deadline": "Deadline (UTC)",
+    "days": "Days until it expires",
     "deadline_at": "New deadline (UTC)",
+    "deadline_s": "Deadline",
     "delay_bound_h": "Delay bound (h)",
     "delay_bound_s": "Delay bound",
     "disk_bytes": "Disk",
     "disk_mb": "Disk (MB)",
     "fpops_est": "Size",
     "gflop": "Size (Gflop)",
+    "granted_su": "Service units per period",
+    "hard": "Hard limit",
     "max_jobs": "Jobs in progress per host",
     "memory_bytes": "Memory",
     "memory_mb": "Memory (MB)",
+    "minutes": "At most one message per",
+    "new_name": "Name",
     "output_mb": "Maximum output size (MB)",
+    "parent": "Below the account",
+    "period_days": "Length of a period (days)",
+    "period_s": "Length of a period",
     "qos": "Quality of service",
+    "soft": "Soft limit",
+    "target": "What",
     "why": "Reason",
 }
+
+CHOOSE = "choose "  # begins what is expected if a form asks for a choice
 
 
 def label_of(field: str) -> str:
@@ -54,10 +67,15 @@ def at_field(error: InvalidInputError) -> str:
     'required: a date and time'
     >>> at_field(InvalidInputError("count", "a whole number from 1 to 9", "x"))
     "expected a whole number from 1 to 9, got 'x'"
+    >>> at_field(InvalidInputError("soft", "at most the hard limit of 2", 5.0))
+    'expected at most the hard limit of 2, got 5'
     """
+    if error.got == "" and error.expected.startswith(CHOOSE):
+        return error.expected
     if error.got in ("", None):
         return f"required: {error.expected}"
-    return f"expected {error.expected}, got {error.got!r:.100}"
+    got = f"{error.got:.12g}" if isinstance(error.got, float) else repr(error.got)
+    return f"expected {error.expected}, got {got:.100}"
 
 
 def in_form(error: MusterError) -> str:
@@ -65,10 +83,14 @@ def in_form(error: MusterError) -> str:
 
     >>> in_form(InvalidInputError("deadline", "a date and time", ""))
     'Deadline (UTC) is required: a date and time'
+    >>> in_form(InvalidInputError("batch", "choose at least one batch", ""))
+    'Choose at least one batch'
     >>> in_form(InvalidInputError("jobs.count", "a whole number from 1 to 9", 0))
     'Jobs: expected a whole number from 1 to 9, got 0'
     """
     if not isinstance(error, InvalidInputError):
         return str(error).rstrip(".")
+    if error.got == "" and error.expected.startswith(CHOOSE):
+        return error.expected[:1].upper() + error.expected[1:]
     joint = " is " if error.got in ("", None) else ": "
     return f"{label_of(error.field)}{joint}{at_field(error)}"

@@ -224,7 +224,8 @@ def number_of(fields: Fields, name: str, *, low: float | None = None, high: floa
     except ValueError:
         value = float("nan")
     if not least <= value <= most or value in (float("inf"), -float("inf")):
-        expected = "a number" if low is None or high is None else f"a number from {low:g} to {high:g}"
+        bounds = "" if low is None else f" of {low:g} or more" if high is None else f" from {low:g} to {high:g}"
+        expected = f"a number{bounds}"
         raise InvalidInputError(name, expected, text)
     return value
 

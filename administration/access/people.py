@@ -103,7 +103,7 @@ class PeopleAdmin:
         if submitter is not None:
             return (await self._submitters.submitter(checked_name(submitter, "submitter"))).submitter_id
         if role is Role.SUBMITTER:
-            raise InvalidInputError("submitter", "the submitter whose batches the person owns", "nothing")
+            raise InvalidInputError("submitter", "the submitter whose batches the user manages", "")
         return None
 
 
@@ -161,7 +161,7 @@ class TokenAdmin:
         wanted = frozenset(record.role.rights if rights is None else rights)
         if not wanted or not wanted <= record.role.rights:
             known = ", ".join(one.value for one in Right if one in record.role.rights)
-            raise InvalidInputError("scopes", f"any of {known}", ", ".join(sorted(wanted)) or "none")
+            raise InvalidInputError("scopes", f"any of {known}", ", ".join(sorted(wanted)))
         if days is not None and not 1 <= days <= DAYS_MOST:
             raise InvalidInputError("days", f"a whole number from 1 to {DAYS_MOST}", days)
         now, value = self._clock.now(), PREFIX + secrets.token_urlsafe(32)
@@ -193,7 +193,7 @@ class TokenAdmin:
         if whose != caller.name and not caller.may(Role.OPERATOR):
             raise NotAllowedError(f"{caller.name} may create tokens only for {caller.name}")
         if caller.person_id is None and owner is None:
-            raise InvalidInputError("person", "the owner of the token", "nothing")
+            raise InvalidInputError("person", "the owner of the token", "")
         if whose == caller.name:
             rights = caller.rights if rights is None else frozenset(rights)
             if not rights <= caller.rights:

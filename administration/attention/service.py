@@ -49,6 +49,7 @@ class Attention:
     items: Sequence[Item]
     left_out: int
     unschedulable: Mapping[BatchId, RefusedByAll]
+    backup_at: Instant | None = None  # the last recorded backup
 
     def of(self, submitter_id: SubmitterId) -> Attention:
         """Return the items about the batches of one submitter."""
@@ -120,7 +121,9 @@ class AttentionViews:
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
         )
-        return Attention(now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused))
+        return Attention(
+            now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused), facts.upkeep.backup_at
+        )
 
     async def shown(self, person: Person) -> shapes.AttentionShown:
         """Return it as JSON, with the remedies that the user may apply."""

@@ -195,6 +195,19 @@ def risk_in_words(risk: Document, state: str = ForecastState.SHOWN) -> str:
     return f"{likelihood(risk['probability'])} likely to miss its deadline; ends at the latest {late} after it"
 
 
+def risk_tag(risk: Document) -> str:
+    """Return the risk of a deadline (`RiskShown`) in two or three words.
+
+    >>> risk_tag({"late_by_s": 840.0, "probability": 1.0, "missed": True})
+    'missed by 14 min'
+    >>> risk_tag({"late_by_s": 9000.0, "probability": 0.3, "missed": False})
+    'at risk, 30 %'
+    """
+    return (
+        f"missed by {roughly(risk['late_by_s'])}" if risk["missed"] else f"at risk, {likelihood(risk['probability'])}"
+    )
+
+
 def warning_of(risk: Document, state: str = ForecastState.SHOWN) -> str:
     """Return the line with which commands warn of a deadline."""
     return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk, state)}"

@@ -70,7 +70,8 @@ class Subscriptions:
             raise InvalidInputError("project_wide", f"true, because {owner.name} has no submitter", False)
         mail, now = self._settings().mail, self._clock.now()
         if channel is Channel.EMAIL and not (mail.server and mail.sender):
-            raise ConflictError("the project sends no mail: an operator has to set mail.server and mail.sender")
+            who = "" if by.may(Role.OPERATOR) else "an operator has to "
+            raise ConflictError(f"the project sends no mail: {who}set mail.server and mail.sender")
         is_email = channel is Channel.EMAIL
         checked = checked_email(address) if is_email else self._webhooks.checked_url(address)
         kinds, interval_s = _checked_kinds(KINDS if kinds is None else kinds), _checked_interval(interval_s)
@@ -156,7 +157,7 @@ class Subscriptions:
         if person is not None and person != by.name and not by.may(Role.OPERATOR):
             raise NotAllowedError(f"{by.name} may subscribe only {by.name}")
         if person is None and by.person_id is None:
-            raise InvalidInputError("person", "the owner of the subscription", "nothing")
+            raise InvalidInputError("person", "the owner of the subscription", "")
         return await self._people.person(by.name if person is None else person)
 
     async def _found(self, by: Person, subscription_id: int) -> Subscription:

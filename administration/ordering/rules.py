@@ -10,10 +10,15 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant
+from domain.settings import Settings
 from domain.units import AccountId, Seconds
+from priority.charging import queues
 from store.postgres import PostgresStore
 
 QUANTITIES = {one.name.lower(): one for one in Quantity if one is not Quantity.IDLE_JOBS}  # by name
+
+
+MOST_NAMED = 20  # existing names that a refusal lists
 
 
 class Rules:
@@ -74,7 +79,9 @@ class Rules:
         soft: float | None = None,
         hard: float | None = None,
     ) -> Limit:
-        """Set or replace a limit; without a name, it applies to all. Raises InvalidInputError."""
+        """Set or replace a limit; without a name, it applies to all. Raises InvalidInputError, also for a name that
+        does not exist.
+        """
         made = Limit(
             chosen(Scope, scope, "scope"), _quantity(quantity), name if name is None else checked_name(name), soft, hard
         )
@@ -82,11 +89,37 @@ class Rules:
             if bound is not None:
                 in_bounds(field, bound)
         if soft is None and hard is None:
-            raise InvalidInputError("limit", "a soft or a hard bound", "neither")
+            raise InvalidInputError("soft", "a soft limit, a hard limit, or both", "")
         if soft is not None and hard is not None and soft > hard:
-            raise InvalidInputError("soft", f"at most the hard bound of {hard:g}", soft)
+            raise InvalidInputError("soft", f"at most the hard limit of {hard:g}", soft)
+        if name is not None and name not in (known := await self._names(made.scope)):
+            some = f" ({', '.join(sorted(known)[:MOST_NAMED])})" if len(known) <= MOST_NAMED else ""
+            raise InvalidInputError("name", f"the name of an existing {scope}{some}", name)
         await self._store.ordering_rules.put_limit(made)
         return made
+
+    async def former_limit(self, scope: str, quantity: str, name: str | None) -> dict[str, object]:
+        """Return the bounds of a limit before a change, for the audit trail; none if there is no such limit."""
+        known = {(str(one.scope), one.quantity.name.lower(), one.name): one for one in await self.limits()}
+        found = known.get((scope, quantity, name))
+        return {} if found is None else {"soft": found.soft, "hard": found.hard}
+
+    async def former_grant(self, account: str) -> dict[str, object]:
+        """Return the grant of an account before a change, for the audit trail; empty without one."""
+        found = (await self.grants()).get(account)
+        return {} if found is None else {"granted_su": found.granted_su, "period_s": found.period_s}
+
+    async def _names(self, scope: Scope) -> set[str]:
+        match scope:
+            case Scope.SUBMITTER:
+                return {one.name for one in await self._store.people.submitters()}
+            case Scope.ACCOUNT:
+                return set(await self._account_ids())
+            case Scope.APP:
+                return {one.name for one in await self._store.applications.apps()}
+            case _:
+                settings, _ = Settings.from_stored(await self._store.settings.settings())
+                return set(queues(settings.ordering.queues))
 
     async def lift(self, scope: str, quantity: str, *, name: str | None = None) -> None:
         """Remove a limit. Raises InvalidInputError, NotFoundError."""

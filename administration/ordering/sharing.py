@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from administration.names import checked_shares, chosen
 from administration.show import shown
-from domain.batches import Account
+from domain.batches import Account, TreeKind
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.ordered_work import Member, OrderingView, Permission
@@ -99,6 +99,21 @@ class Sharing:
         if new_name is not None:
             await self._store.people.rename("submitter", name, new_name)
         return await self.set_submitter(new_name or name, shares=shares, account=account, permissions=permissions)
+
+    async def former(self, kind: str, name: str, account: str | None = None) -> dict[str, object]:
+        """Return the values of an account or submitter before a change, for the audit trail.
+
+        With `account`: a submitter's shares there; none before the submitter may use it.
+        """
+        for row in await self._store.people.tree():
+            if row.name != name or (row.kind is TreeKind.ACCOUNT) != (kind == "account"):
+                continue
+            if kind == "account":
+                return {"shares": row.shares, "parent": row.parent, "permissions": list(row.permissions)}
+            if account in (None, row.parent):
+                own = {} if account else {"permissions": list(row.permissions)}
+                return {"shares": row.shares, **own}
+        return {}
 
     async def set_account(
         self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None

@@ -189,7 +189,7 @@ EFFECTS = {
     ),
     "deadline.rule": Effect(
         "name",
-        "muster: the rule described above; proposal: the original pseudo-code, without slack",
+        "muster: the rule described above; proposal: its first design, without slack or retry margin",
         "fixed: always the delay bound, no gates; accelerated: the reference server's batch acceleration",
     ),
 }

@@ -56,4 +56,4 @@ async def test_people_and_tokens_lifecycle(server: LiveServer) -> None:
 
     done = await asyncio.to_thread(muster.run, "operator", "add", "tom", "--role", "submitter")
     assert done.exit_code == 1
-    assert done.stderr.startswith("muster: submitter: expected ") and done.stderr.endswith(", got 'nothing'\n")
+    assert done.stderr.startswith("muster: submitter: expected ") and done.stderr.endswith(", got ''\n")

@@ -145,7 +145,7 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
             assert found == (422, field)
         await grace.post("/accounts/grant", {"name": "default", "granted_su": "50", "period_days": "30"}, form=own)
         _, page = await grace.get("/accounts")
-        assert "50.0 of 50.0 SU" in page
+        assert "50.0 of 50.0 <abbr" in page
         [(name, grant)] = (await grants(server)).items()
         assert (name, grant) == ("default", (50.0, 30 * 86400.0))
         await grace.post("/accounts/grant", {"name": "default", "do": "drop"}, form=own)
@@ -154,7 +154,7 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
 
         limit = {"scope": "account", "quantity": "jobs", "name": "default"}
         for fields, field in (
-            ({}, ""),
+            ({}, "soft"),
             ({"soft": "2", "hard": "1"}, "soft"),
             ({"soft": "x"}, "soft"),
             ({"hard": "-1"}, "hard"),
@@ -173,7 +173,7 @@ async def test_grants_limits_and_usage_are_changed(server: LiveServer) -> None:
 
         assert await refused_at(grace, "/accounts/reset", {"kind": "account", "name": "default", "why": ""}, own) == (
             422,
-            "",
+            "why",
         )
         for kind, name in (("account", "default"), ("submitter", "default"), ("", "")):
             form = {"kind": kind, "name": name, "why": "a new year"}

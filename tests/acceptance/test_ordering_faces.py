@@ -122,6 +122,42 @@ async def test_shares_are_shown_and_changed(pi: LiveServer) -> None:
             await client.set_shares("account", "adas", -1.0)
 
 
+async def test_edits_over_the_api_record_the_former_values(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        await client.set_shares("account", "adas", 2.0)
+        await client.set_shares("submitter", "ada", 3.0)
+        await client.permit("submitter", "ada", ["raise"])
+        await client.set_grant("adas", granted_su=10.0, period_s=100.0)
+        await client.set_grant("adas", granted_su=20.0, period_s=100.0)
+        await client.set_limit("submitter", "jobs", name="ada", soft=1.0)
+        await client.set_limit("submitter", "jobs", name="ada", hard=2.0)
+        await client.take_grant("adas")
+        for scope in ("submitter", "account", "app", "queue"):
+            with states(ApiError, "name:", "'zoe'", scope):
+                await client.set_limit(scope, "jobs", name="zoe", hard=1.0)
+        assert [one["name"] for one in await client.limits()] == ["ada"]
+    acts = [(one.what, one.detail.get("was")) for one in reversed(await pi.store.access.acts(limit=8))]
+    assert acts == [
+        ("set_shares", {"shares": 1.0, "parent": "", "permissions": []}),
+        ("set_shares", {"shares": 1.0, "permissions": []}),
+        ("permit", {"shares": 3.0, "permissions": []}),
+        ("set_grant", {}),
+        ("set_grant", {"granted_su": 10.0, "period_s": 100.0}),
+        ("set_limit", {}),
+        ("set_limit", {"soft": 1.0, "hard": None}),
+        ("take_grant", {"granted_su": 20.0, "period_s": 100.0}),
+    ]
+
+
+async def test_the_audit_trail_describes_submissions(pi: LiveServer) -> None:
+    first = await pi.submit(name="sweep", submitter="ada", jobs={"count": 5})
+    await pi.create("POST", f"/batches/{first}/clone", json={"submitter": "bob"})
+    clone, submission = await pi.store.access.acts(limit=2)
+    assert submission.detail == {"name": "sweep", "app": "pi", "submitter": "ada", "jobs": 5}
+    named = {key: clone.detail[key] for key in ("app", "submitter", "jobs", "clone_of")}
+    assert named == {"app": "pi", "submitter": "bob", "jobs": 5, "clone_of": first}
+
+
 async def test_submitters_need_permissions_and_operators_none(pi: LiveServer) -> None:
     first, _ = await two_batches(pi)
     await a_person(pi, "ann", Role.SUBMITTER, "ada")
@@ -172,7 +208,7 @@ async def test_limits_are_set_listed_removed_and_block_batches(pi: LiveServer) -
     set_one = await json_of(pi, "limit", "set", "submitter", "jobs", "ada", "--soft", "1", "--hard", "2")
     assert (set_one["name"], set_one["soft"], set_one["hard"]) == ("ada", 1.0, 2.0)
     wrong = await command(pi, "limit", "set", "submitter", "jobs", "--soft", "3", "--hard", "2")
-    assert (wrong.exit_code, missing(wrong.stderr, "soft:", "at most the hard bound")) == (1, [])
+    assert (wrong.exit_code, missing(wrong.stderr, "soft:", "at most the hard limit")) == (1, [])
     async with client_of(pi) as client:
         await client.set_limit("submitter", "jobs", hard=0.0)
         assert len(await client.limits()) == 2

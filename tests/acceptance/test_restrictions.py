@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from administration.restrictions import key_of
 from domain.access import Role
 from domain.apps import VersionState
+from domain.errors import InvalidInputError
 from domain.restrictions import Restricted, Restriction
 from domain.units import VolunteerId
 from tests.acceptance.server import LiveServer
@@ -96,7 +98,7 @@ async def test_every_page_says_that_the_project_is_paused(server: LiveServer) ->
     pages = ("/", "/attention", "/batches", batch, "/hosts", "/restrictions")
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         assert "restricted" not in (await vera.get("/"))[1]
-        await grace.post("/restrictions", {"kind": "project", "why": "disk swap"})
+        await grace.post("/restrictions", {"kind": "project", "why": "disk swap", "sure": "yes"})
         for path in pages:
             for browser, resumes in ((grace, True), (vera, False)):
                 banner = re.findall(r'id="pause".*', (await browser.get(path))[1])[0]
@@ -127,12 +129,25 @@ async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> 
     assert [one.state for one in (await server.jobs(batch_id))[0].instances] == ["aborted", "in_progress"]
 
 
+async def test_a_host_is_banned_by_a_name_that_is_its_own(server: LiveServer) -> None:
+    one, other = await server.add_host("ada"), await server.add_host("basil-143")
+    twin = await server.add_host("bob", domain_name="ada")
+    for host in (one, twin, other):
+        await host.call()
+    banned = await server.create("PUT", "/restrictions/host/BASIL-143", json={"why": "errors"})
+    assert banned["name"] == str(other.host_id)
+    assert (await server.create("DELETE", "/restrictions/host/basil-143"))["lifted"] is True
+    with pytest.raises(InvalidInputError) as ambiguous:
+        await key_of(server.store, Restricted.HOST, "ada")
+    assert not missing(str(ambiguous.value), f"{one.host_id}", f"{twin.host_id}")
+
+
 async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
     await add_operator(server)
     await (await server.add_host()).ask(1)
     refused = {
         ("host", "99", "x", "0"): (404, "ban", "name"),
-        ("host", "seven", "x", "0"): (422, "ban", "name"),
+        ("host", "seven", "x", "0"): (404, "ban", "name"),
         ("volunteer", "1", " ", "0"): (422, "ban", "why"),
         ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
         ("queue", "none", "x", "0"): (422, "pause", "target"),
@@ -240,11 +255,13 @@ async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> No
         assert (await sue.post("/restrictions", {**pause(own), "why": " "}, form=page))[0] == 422
         for lifts in (sue, tom):
             assert f"{page}?said=paused" in (await sue.post("/restrictions", pause(own), form=page))[1]
+            assert "/restrictions/lift" in (await lifts.get("/restrictions"))[1]
             assert f"{page}?said=resumed" in (await lifts.post("/restrictions/lift", pause(own), form=page))[1]
 
         await grace.post("/restrictions", pause(own), form=page)
         for path in ("/restrictions", "/restrictions/lift"):
             assert (await sue.post(path, pause(own), form=page))[0] == 403
+        assert "/restrictions/lift" not in (await sue.get("/restrictions"))[1]
         _, shown = await sue.get(page)
         assert ("wrong input" in shown, "/restrictions/lift" in shown) == (True, False)
         assert "/restrictions/lift" in (await grace.get(page))[1]
@@ -280,8 +297,12 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
     host = await server.add_host()
     await server.submit(jobs={"count": 4})
     async with a_browser(server, OPERATOR) as grace:
+        status, _, asked = await grace.post("/restrictions", {"target": "project:", "why": "full disk"})
+        assert (status, 'name="sure"' in asked, await server.store.settings.project_pause()) == (200, True, None)
+        status, _, unchosen = await grace.post("/restrictions", {"target": "", "why": "full disk"})
+        assert (status, '<select name="target" required class="wrong"' in unchosen) == (422, True)
         for fields in ({"kind": "project"}, {"kind": "batch", "name": "1"}):
-            await grace.post("/restrictions", {**fields, "why": "full disk"})
+            await grace.post("/restrictions", {**fields, "why": "full disk", "sure": "yes"})
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/batches/1")
@@ -307,7 +328,7 @@ async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:
         status, _, page = await grace.post("/restrictions", {"target": "app:pi", "why": " "})
         assert (status, 'value="app:pi" selected' in page) == (422, True)
         for target in targets:
-            assert (await grace.post("/restrictions", {"target": target, "why": "full disk"}))[0] == 200
+            assert (await grace.post("/restrictions", {"target": target, "why": "full disk", "sure": "yes"}))[0] == 200
 
     paused = {f"{one.kind}:{'pi' if one.kind == 'app' else one.name}" for one in await restricted(server)}
     assert {"project:", *paused} == set(targets)

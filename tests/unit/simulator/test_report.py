@@ -95,5 +95,5 @@ def test_rows_of_waits_are_in_the_order_of_their_sizes() -> None:
     waits = Figures(wait_s={"16": 60.0, "2": 60.0}, wait_by_length_s={"1e+13": 60.0, "1e+09": 60.0})
 
     names = [name for name, _ in rows_of(RuleComparison("small", 1, {"muster": waits}))]
-    facts = ("use 2 processors", "use 16 processors", "at least 1e+09 flop", "at least 1e+13 flop")
+    facts = ("per job: 2", "per job: 16", "at least 1 Gflop", "at least 10000 Gflop")
     assert [missing(name, "wait", fact) for name, fact in zip(names, facts, strict=True)] == [[]] * 4
