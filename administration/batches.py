@@ -424,7 +424,7 @@ class Batches:
             return {}
         since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
         short = await self._store.insight.short(active, active_since=since)
-        return {**short, **await unschedulable_batches(self._store.process_reports, self._clock)}
+        return {**short, **await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

@@ -257,7 +257,7 @@ class BatchPages(Pages[PageServices]):
         batch = await store.views.batch(batch_id)
         able = can_run(batch, self._services.catalogue)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, able=able)
-        refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
+        stuck = await unschedulable_batches(store.process_reports, store.views, self._services.clock)
         restrictions = await restrictions_of(store)
         paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
         halted = "none while paused" if paused else ""
@@ -296,7 +296,7 @@ class BatchPages(Pages[PageServices]):
             "shown": shown,
             "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
-            "refused": refused,
+            "refused": stuck.get(batch_id),
             "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),

@@ -129,7 +129,8 @@ class ForecastViews:
         last = (await self._store.forecasts.last([batch_id])).get(batch_id)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
         app = await self._store.views.app_name(batch.app_id)
-        never = not able or batch_id in await unschedulable_batches(self._store.process_reports, self._clock)
+        stuck = await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)
+        never = not able or batch_id in stuck
         return forecasts_as_json(batch, records, last, accuracy, app=app, now=self._clock.now(), unschedulable=never)
 
     async def health(self) -> list[shapes.AppForecastsShown]:
