@@ -148,12 +148,13 @@ class GroupShown(TypedDict):
 
 
 class HostCondition(TypedDict):
-    """How many groups of jobs one check refuses this host, and one refusal."""
+    """How many groups of jobs one check refuses this host, and why most of them. `help`: what would help, or empty."""
 
     code: str
     groups: int
     why: str
     suggestion: SuggestionShown | None
+    help: str
 
 
 class HostExplained(TypedDict):
@@ -221,13 +222,14 @@ class SuggestionShown(TypedDict):
 class HeldBack(TypedDict):
     """How many sampled hosts have this as their first reason for refusal, and one host's message.
 
-    `suggestion` is None if no single value would change the outcome.
+    `suggestion` is None if no single value would change the outcome. `help`: what would help, or empty.
     """
 
     code: str
     of_hosts: str
     hosts: int
     suggestion: SuggestionShown | None
+    help: str
     calls_per_hour: float
     example: str
     example_host_id: int
