@@ -16,10 +16,11 @@ from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
-from console.places import moves
+from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import ConflictError, InvalidInputError, MusterError
@@ -280,9 +281,11 @@ class SelectedBatches(Pages[PageServices]):
     async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
         """Return the page with the positions of changed batches, now and after the next ordering."""
         ids = [batch.batch_id for batch in batches]
-        places, then = await self._services.store.ordering_rules.places(ids), await self._priorities.foreseen(ids)
-        every_s = self._services.catalogue.settings.ordering.interval_s
-        moved = {one: moves(places.get(one), then.get(one), every_s) for one in ids}
+        store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
+        urgent = await sent_first(store, catalogue, now)
+        found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
+        every_s = catalogue.settings.ordering.interval_s
+        moved = {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
         return _page(f"{plural(len(ids), 'batch', 'batches')} changed", batches, {}, moved)
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> None:

@@ -15,11 +15,11 @@ from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.explain.batch import turns_of
 from administration.forecasts.service import BatchEnd, can_run, end_of
 from administration.forecasts.words import likelihood, not_shown, risk_in_words
 from administration.names import chosen
 from administration.ordering.importance import effects_of, levels_of
+from administration.ordering.places import sent_first
 from administration.unschedulable import RefusedByAll
 from console.charts import Bar, bar_of_batch
 from console.places import PlaceShown, because, standings, when_sent
@@ -196,8 +196,8 @@ class BatchListPage(Pages[PageServices]):
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        standing = await standings(store.ordering_rules, [one.batch_id for one in active])
-        turns = await turns_of(store, active, self._services.catalogue, now)
+        urgent = await sent_first(store, self._services.catalogue, now) if active else {}
+        standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         able = partial(can_run, catalogue=self._services.catalogue)
@@ -211,7 +211,7 @@ class BatchListPage(Pages[PageServices]):
             "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now, able),
             "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: when_sent(row.standing, row.batch.counts, *turns[row.batch.batch_id]),
+            "turn": lambda row: when_sent(row.standing, row.batch.counts, None),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

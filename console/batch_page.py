@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import SentFirst, turn_of
+from administration.explain.batch import turn_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -23,6 +23,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import choices_of
+from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -32,7 +33,7 @@ from administration.unschedulable import unschedulable_batches
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import first_sent, moves, sentence, standings, when_sent
+from console.places import beside, first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -268,7 +269,8 @@ class BatchPages(Pages[PageServices]):
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
-        before_order, ahead = await turn_of(store, batch, self._services.catalogue, now)
+        urgent = await sent_first(store, self._services.catalogue, now)
+        _, ahead = await turn_of(store, batch, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -280,7 +282,7 @@ class BatchPages(Pages[PageServices]):
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await self._first_instances(batch_id)
-        standing = (await standings(store.ordering_rules, [batch_id]))[batch_id]
+        standing = (await standings(store, [batch], urgent))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
@@ -314,9 +316,9 @@ class BatchPages(Pages[PageServices]):
             "flag": flag_of(shown),
             "submitter": submitter,
             "account": account,
-            "turn": when_sent(standing, batch.counts, before_order, ahead),
+            "turn": when_sent(standing, batch.counts, ahead),
             "standing": standing,
-            "stands": sentence(standing, now),
+            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
@@ -342,7 +344,8 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
-                values["moved"] = f"{words}: {moves(standing.at, then, self._settings.ordering.interval_s)}"
+                pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
+                values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -376,20 +379,19 @@ class BatchPages(Pages[PageServices]):
         """Show dry runs for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
         shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
-        standing = (await standings(self._services.store.ordering_rules, [batch_id]))[batch_id]
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
-        stands = sentence(standing, self._services.clock.now())
-        catalogue, batch = self._services.catalogue, await self._services.store.views.batch(batch_id)
+        store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
+        batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
+        standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
-        first = order["sent_first"] and SentFirst(order["sent_first"], order["first_place"], order["first_of"])
         values: dict[str, Any] = {
             "shown": shown,
             "name": name,
             "standing": standing,
-            "stands": stands,
-            "turn": when_sent(standing, batch.counts, first, ahead),
+            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
+            "turn": when_sent(standing, batch.counts, ahead),
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),

@@ -14,6 +14,8 @@ from administration.access.who import admit, present
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
+from administration.explain.verdict import titled
+from administration.explain.words import NOT_REACHED, marks_of
 from administration.hosts import (
     FAILED_WITHIN_S,
     SELECTED,
@@ -25,6 +27,7 @@ from administration.hosts import (
 )
 from administration.names import checked_text, chosen
 from administration.thresholds.in_force import lowered_gates
+from console.places import first_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.catalogue import Catalogue
@@ -160,8 +163,17 @@ class HostPages(Pages[PageServices]):
         asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
         gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
         lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
-        crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {host_id}"))
-        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, {"shown": shown, "lowered": lowered})
+        title = titled(host_id, shown["host"]["domain_name"])
+        crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {title}"))
+        values = {
+            "shown": shown,
+            "lowered": lowered,
+            "title": title,
+            "first_sent": first_sent(self._services.catalogue.settings),
+            "marks_of": marks_of,
+            "not_reached": NOT_REACHED,
+        }
+        return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)
 
 
 PER_READ = 500  # rows of a CSV file that are read at once

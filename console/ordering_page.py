@@ -6,7 +6,7 @@ setting that another user has changed since is not overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from urllib.parse import urlencode
 
@@ -14,8 +14,8 @@ from aiohttp import web
 
 from administration.access.who import admit, present
 from administration.changes import Changes, subject_of
-from administration.explain.batch import turns_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
+from administration.ordering.places import Urgent, sent_first
 from administration.ordering.priorities import (
     KEYS,
     SECTION,
@@ -27,16 +27,18 @@ from administration.ordering.sharing import Sharing
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, RowPlot
 from console.places import (
+    RANKED,
     because,
     first_sent,
     instant_of,
+    name_of,
     rule_of,
+    short,
     standings,
     term,
     tier_of,
     total,
     total_name,
-    turn,
     weightiest,
 )
 from domain.access import Role
@@ -45,13 +47,13 @@ from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
-from domain.units import BatchId
+from domain.units import HOUR_S, BatchId
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
 from priority.policies import POLICIES
 from web.csv_export import is_csv
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, post, reason_of, typed, whole_number
-from web.moments import number, plural, relative, span_unit, stamp
+from web.moments import number, plural, span_unit
 from web.rendering import Crumb, RenderedPage
 
 ONE_OF = "one of "
@@ -72,7 +74,7 @@ SAID = {
     "multifactor": "points = sum of weight × factor; factors range from 0 to 1, user priority from -1 to 1",
     "components": "points = sum of weight × value, with Moab's names and Maui's formulas",
     "equal_access": "the submitter with the least work in progress goes first",
-    "logical_time": "earliest logical end first",
+    "logical_time": "smallest rank value first",
     "queues": "values count in sums; under equal_access their tiers count",
     "fair-share": "definition and decay of usage",
 }
@@ -201,6 +203,7 @@ REPORT = ("by", "first_day", "last_day", "account", "submitter")  # the query of
 BY = ("account", "submitter", "account,submitter", *UNITS, *(f"{unit},account" for unit in UNITS))
 MOST_SHOWN = 1000  # rows of a report; all are in the CSV
 SHOWN = 30
+LIVE_S = 10
 NEIGHBOURS = 7
 PREVIEWED = 100
 OWN = "ordering.policy"
@@ -212,7 +215,9 @@ def _rows(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: Ax
     )
 
 
-def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> Chart | None:
+def contributions_chart(
+    breakdowns: Sequence[Breakdown], names: Mapping[int, str], first: Collection[int] = ()
+) -> Chart | None:
     """Return the chart of each term's contribution per batch, stacked; None if no policy gives points."""
     shown = [one for one in breakdowns if instant_of(one) is None and any(part.points for part in one.components)]
     terms = list(dict.fromkeys(part.name for one in shown for part in one.components if part.points))
@@ -222,7 +227,7 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
     return Chart(
         "contributions",
         "Contribution of each term",
-        f"{plural(len(shown), 'batch', 'batches').capitalize()} in order, next one at the top; points by term.",
+        f"{_head(shown, first)}; points by term.",
         ("batch", *terms, "total"),
         [
             (label, *(number(_points(one, term), 1) for term in terms), number(one.total, 1))
@@ -232,28 +237,44 @@ def contributions_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str
     )
 
 
-def instants_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of the times by which batches are ordered, or None if the policy gives points."""
+def instants_chart(
+    breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float, first: Collection[int] = ()
+) -> Chart | None:
+    """Return the chart of the rank values or submissions that order batches, or None if the policy gives points."""
     timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
     if not timed:
         return None
     shown = [one for one, _ in timed]
     labels, what = _labels(shown, names), total_name(shown)
-    unit, unit_s = span_unit(max(abs(at - now) for _, at in timed))
-    away = [(at - now) / unit_s for _, at in timed]
+    is_rank = shown[0].policy == RANKED
+    unit, unit_s = ("", float(HOUR_S)) if is_rank else span_unit(max(abs(at - now) for _, at in timed))
+    from_at, axis = now, f"{unit} since the submission"
+    if is_rank:
+        from_at, axis = min(at for _, at in timed), "above the smallest shown"
+    away = [abs(at - from_at) / unit_s for _, at in timed]
     return Chart(
         "contributions",
         what,
-        f"{plural(len(shown), 'batch', 'batches').capitalize()} in order, next one at the top.",
-        ("batch", what.lower(), "instant"),
-        [(label, relative(at, now), stamp(at)) for label, (_, at) in zip(labels, timed, strict=True)],
-        _rows(labels, {what.lower(): away}, Axis(f"{unit} from now")),
+        f"{_head(shown, first)}.",
+        ("batch", what.lower()),
+        [(label, total(one, now).striptags()) for label, (one, _) in zip(labels, timed, strict=True)],
+        _rows(labels, {what.lower(): away}, Axis(axis)),
     )
 
 
-def order_chart(breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float) -> Chart | None:
-    """Return the chart of the points or times by which batches are ordered; None without batches to show."""
-    return contributions_chart(breakdowns, names) or instants_chart(breakdowns, names, now)
+def order_chart(
+    breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float, first: Collection[int] = ()
+) -> Chart | None:
+    """Return the chart of what batches are ordered by, None without batches. `first`: those sent before the order."""
+    return contributions_chart(breakdowns, names, first) or instants_chart(breakdowns, names, now, first)
+
+
+def _head(shown: Sequence[Breakdown], first: Collection[int]) -> str:
+    urgent = sum(one.batch_id in first for one in shown)
+    marked = f"; the first {urgent} {'is' if urgent == 1 else 'are'} sent before the order" if urgent else ""
+    return (
+        f"{plural(len(shown), 'batch', 'batches').capitalize()}, the one that most requests take first on top{marked}"
+    )
 
 
 def _labels(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> list[str]:
@@ -311,14 +332,14 @@ class OrderingPages(Pages[PageServices]):
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
         store, now = self._services.store, self._services.clock.now()
-        rows = await self._neighbours(batch_id)
-        places = await standings(store.ordering_rules, [row.batch.batch_id for row in rows])
+        first = await sent_first(store, self._services.catalogue, now)
+        rows = await self._neighbours(batch_id, first)
+        places = await standings(store, [row.batch for row in rows], first)
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
-        names = {int(row.batch.batch_id): f"{row.batch.name} #{row.batch.batch_id}".lstrip() for row in rows}
+        names = {int(row.batch.batch_id): name_of(row.batch) for row in rows}
         tree = await self._sharing.show()
         settings = await self._priorities.settings()
-        turns = await turns_of(store, [row.batch for row in rows], self._services.catalogue, now)
-        order = order_chart(breakdowns, names, now)
+        order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "rows": rows,
@@ -327,8 +348,7 @@ class OrderingPages(Pages[PageServices]):
             "names": names,
             "every_s": settings.ordering.interval_s,
             "first_sent": first_sent(settings),
-            "hurried": {batch_id: first for batch_id, (first, _) in turns.items() if first is not None},
-            "turn": turn,
+            "short": short,
             "may": lambda batch: present(request).may(Role.SUBMITTER) and present(request).owns(batch.submitter_id),
             "tier_of": tier_of,
             "tree": tree,
@@ -346,22 +366,28 @@ class OrderingPages(Pages[PageServices]):
             **_form(settings.as_mapping(), {}),
             "trail": [change for change in await store.settings.setting_changes(200) if change.key in KEYS][:10],
         }
-        return RenderedPage("ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()))
+        return RenderedPage(
+            "ordering.html", "Ordering", "ordering", values=values, charts=any(charts.values()), every_s=LIVE_S
+        )
 
-    async def _neighbours(self, batch_id: BatchId | None) -> Sequence[ListedBatch]:
-        """Return the first active batches in order, or an active batch with NEIGHBOURS on both sides."""
+    async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> Sequence[ListedBatch]:
+        """Return the batches that requests take first, or an active batch with NEIGHBOURS on both sides."""
         store, active = self._services.store, BatchChoice(state=BatchState.ACTIVE)
-        after, limit = None, SHOWN
-        if batch_id is not None:
-            batch = await store.views.batch(batch_id)
-            if batch.state is BatchState.ACTIVE:
-                down = BatchSort.ORDER_DOWN
-                before = await store.listings.batches(
-                    active, down, after=BatchPlace.of(batch, down), limit=NEIGHBOURS + 1
-                )
-                after = BatchPlace.of(before[-1].batch, BatchSort.ORDER) if len(before) > NEIGHBOURS else None
-                limit = 2 * NEIGHBOURS + 1
-        return await store.listings.batches(active, BatchSort.ORDER, after=after, limit=limit)
+        after, most, urgent = None, SHOWN, list[ListedBatch]()
+        batch = None if batch_id is None else await store.views.batch(batch_id)
+        if first and (batch is None or batch_id in first):
+            chosen = replace(active, ids=tuple(first))
+            urgent = list(await store.listings.batches(chosen, BatchSort.ORDER, after=None, limit=len(first)))
+            urgent = urgent[max(0, first[batch_id].ahead.batches - NEIGHBOURS) if batch_id else 0 :]
+        elif batch is not None and batch.state is BatchState.ACTIVE:
+            down, most = BatchSort.ORDER_DOWN, 2 * NEIGHBOURS + 1
+            before = await store.listings.batches(
+                active, down, after=BatchPlace.of(batch, down), limit=NEIGHBOURS + 1 + len(first)
+            )
+            before = [one for one in before if one.batch.batch_id not in first]
+            after = BatchPlace.of(before[NEIGHBOURS].batch, BatchSort.ORDER) if len(before) > NEIGHBOURS else None
+        rest = await store.listings.batches(active, BatchSort.ORDER, after=after, limit=most + len(first))
+        return [*urgent, *(one for one in rest if one.batch.batch_id not in first)][:most]
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:

@@ -7,23 +7,26 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from administration.explain.batch import SentFirst
 from administration.explain.verdict import start_in_words
+from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
-from domain.batches import Batch, BatchCounts
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
-from domain.units import BatchId, Instant
+from domain.units import HOUR_S, BatchId, Instant
+from domain.views import BatchChoice, BatchPlace, BatchSort
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
-from store.ordering import PostgresOrderingRules
+from store.postgres import PostgresStore
 from web.moments import DASH, length, moment, number, percent
 
+RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
-    "logical_time": "the batch with the earliest logical end goes first, which is when it would end if all hosts "
-    "worked only on it after its submitter's earlier batches",
+    RANKED: "the batch with the smallest rank value goes first. A later submission, more earlier work of the same "
+    "submitter, a larger batch and a smaller share of the project raise the value, the opposite lowers it; it is set "
+    "at submission and predicts no end",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
@@ -35,12 +38,14 @@ MOST_POINTS = "the batch with the most points goes first"
 class PlaceShown:
     """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
 
-    `record` is the stored breakdown with the importance on which the place rests.
+    `because`: why most requests take it before the order, "" if they do not. `record` is the stored breakdown with the
+    importance on which the place rests.
     """
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
     record: Mapping[str, object] = field(default_factory=dict)
+    because: str = ""
 
     def is_pending(self, batch: Batch) -> bool:
         """Return whether the batch's importance has changed since the place was computed."""
@@ -48,15 +53,45 @@ class PlaceShown:
         return any(self.record.get(name, value) != value for name, value in present.items())
 
 
-async def standings(rules: PostgresOrderingRules, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceShown]:
-    """Return batches' places and breakdowns."""
-    if not batch_ids:
+async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgent) -> Mapping[BatchId, PlaceShown]:
+    """Return batches' positions and breakdowns. `first`: the batches that are sent first."""
+    if not batches:
         return {}
-    places, records = await rules.places(batch_ids), await rules.breakdowns(batch_ids)
-    return {
-        one: PlaceShown(places.get(one), breakdown_of(records[one]) if one in records else None, records.get(one, {}))
-        for one in batch_ids
-    }
+    rules, ids = store.ordering_rules, [one.batch_id for one in batches]
+    places, records, found = await rules.places(ids), await rules.breakdowns(ids), dict[BatchId, PlaceShown]()
+    for batch in batches:
+        one, at = batch.batch_id, places.get(batch.batch_id)
+        found[one] = PlaceShown(
+            None if at is None else position(batch, at, first),
+            breakdown_of(records[one]) if one in records else None,
+            records.get(one, {}),
+            first[one].because if one in first else "",
+        )
+    return found
+
+
+async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> tuple[str, str]:
+    """Return the names of the active batches directly before and after a batch in the sequence, "" if there is none."""
+    urgent = [one.batch for one in first.values()]
+    if batch.batch_id in first:
+        at = first[batch.batch_id].ahead.batches
+        before, after = urgent[:at], urgent[at + 1 :] or await _others(store, None, BatchSort.ORDER, first)
+    else:
+        before = list(reversed(await _others(store, batch, BatchSort.ORDER_DOWN, first))) or urgent
+        after = await _others(store, batch, BatchSort.ORDER, first)
+    return name_of(before[-1]) if before else "", name_of(after[0]) if after else ""
+
+
+async def _others(store: PostgresStore, batch: Batch | None, sort: BatchSort, first: Urgent) -> list[Batch]:
+    """Return an active batch that is not sent first and follows a batch, or else comes first of all, or none."""
+    after, limit = None if batch is None else BatchPlace.of(batch, sort), len(first) + 1
+    found = await store.listings.batches(BatchChoice(state=BatchState.ACTIVE), sort, after=after, limit=limit)
+    return [one.batch for one in found if one.batch.batch_id not in first][:1]
+
+
+def name_of(batch: Batch) -> str:
+    """Return a batch's name with its number."""
+    return f"{batch.name} #{batch.batch_id}".lstrip()
 
 
 def rule_of(policy: str) -> str:
@@ -83,7 +118,7 @@ def first_sent(settings: Settings) -> str:
         return f"{words}."
     factor = settings.deadline.first_factor
     due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
-    return f"{words}. {percent(share)} of requests take afap batches{due} before the others."
+    return f"{words}. {percent(share)} of requests take afap batches{due} before the others, and positions show that."
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
@@ -107,12 +142,14 @@ def total_name(breakdowns: Sequence[Breakdown]) -> str:
     'Points'
     """
     named = {one.components[0].name for one in breakdowns if instant_of(one) is not None}
-    return _short(named.pop()).capitalize() if len(named) == 1 else "Points"
+    return short(named.pop()).capitalize() if len(named) == 1 else "Points"
 
 
 def total(breakdown: Breakdown, now: float) -> Markup:
-    """Return the value by which a batch is ordered: a time, or points."""
+    """Return the value by which a batch is ordered: a rank value, the time of its submission, or points."""
     at = instant_of(breakdown)
+    if breakdown.policy == RANKED and at is not None:
+        return Markup("{}").format(number(at / HOUR_S, 3))  # no time: it orders batches, and predicts nothing
     return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
 
 
@@ -129,7 +166,7 @@ def because(breakdown: Breakdown | None, now: float) -> Markup:
         return Markup("not ordered yet")
     at = instant_of(breakdown)
     if at is not None:
-        return Markup("{} {}").format(_short(breakdown.components[0].name), moment(at, now))
+        return Markup("{} {}").format(short(breakdown.components[0].name), total(breakdown, now))
     said = weightiest(breakdown)
     rest = f": {said}" if said else ", no term contributes"
     return Markup("{} points{}").format(number(breakdown.result, 1), rest)
@@ -142,58 +179,45 @@ def weightiest(breakdown: Breakdown) -> str:
     return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
-def sentence(standing: PlaceShown, now: float) -> Markup:
-    """Explain a batch's place in a full sentence."""
-    found = standing.breakdown
+def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")) -> Markup:
+    """Explain a batch's place in full sentences. `between`: the batches before and after it, "" if there is none."""
+    found, (before, after) = standing.breakdown, between
+    beside = " and ".join(filter(None, (before and f"behind {before}", after and f"before {after}")))
+    beside = f"It is {beside}. " if beside else ""
     if found is None:
-        return Markup("Not ordered yet; the next ordering follows within a minute.")
-    words, tier, at = because(found, now), tier_of(found.tier), instant_of(found)
+        return Markup("{}Not ordered yet; the next ordering follows within a minute.").format(beside)
+    words, tier = because(found, now), tier_of(found.tier)
     first = f" Before all else: {tier}." if tier else ""
-    if found.policy == "logical_time" and at is not None:
-        would = "would have ended" if at < now else "would end"
-        return Markup(
-            "If all hosts worked only on it after its submitter's earlier batches, it {} {}. The batch for which this "
-            "time (its logical end) is earliest goes first.{}"
-        ).format(would, moment(at, now), first)
-    return Markup("{}{}; {}.{}").format(words[:1].upper(), words[1:], rule_of(found.policy), first)
+    return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
 
 
-def turn(at: PlaceInOrder | None, first: SentFirst | None, ahead: WorkAhead | None, unsent: int) -> tuple[str, str]:
-    """Say when a batch is sent, and below that what comes first (`ahead`, None: not said), with its position in the
-    order, if that does not decide it.
+def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) -> tuple[str, str]:
+    """Return a batch's position, and below that why it is sent first and the work before it.
 
-    >>> turn(PlaceInOrder(10, 11), None, None, 5)
+    `ahead`: None if it is not known.
+
+    >>> some, found = BatchCounts(unsent=5), Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ())
+    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), some, None)
     ('10 of 11', '')
-    >>> turn(PlaceInOrder(4, 12), None, None, 0)
-    ('all sent', '4 of 12 in the order, for retries')
-    >>> turn(PlaceInOrder(10, 11), SentFirst("its deadline is near", 2, 3), WorkAhead(1, 7), 5)[0]
-    'sent first, 2 of 3'
-    """
-    if at is None:
-        return DASH, ""
-    place = f"{number(at.place)} of {number(at.of)}"
-    if not unsent:
-        return "all sent", f"{place} in the order, for retries"
-    start = "" if ahead is None else start_in_words(ahead, sent_first=first is not None)
-    if first is not None:
-        words = f"{place} in the order, which most requests skip for it, because {first.because}"
-        return f"sent first, {number(first.place)} of {number(first.of)}", f"{words}{start and '; '}{start}"
-    return place, start
-
-
-def when_sent(
-    standing: PlaceShown, counts: BatchCounts, first: SentFirst | None, ahead: WorkAhead | None
-) -> tuple[str, str]:
-    """Say when a batch is sent, as `turn` does, unless it has no place yet or nothing to send.
-
-    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None, None)[0]
+    >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
+    ('all sent', '4 of 12, for retries')
+    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
+    ('2 of 11', 'sent first, because its deadline is near')
+    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
     'not ordered yet'
     """
-    if standing.at is not None and standing.breakdown is None:
+    if standing.at is None:
+        return DASH, ""
+    if standing.breakdown is None:
         return "not ordered yet", ""
-    if standing.at is not None and counts.jobs_open and not counts.unsent and not counts.in_progress:
+    if counts.jobs_open and not counts.unsent and not counts.in_progress:
         return "nothing to send", "the open jobs wait for validation, or for new instances"
-    return turn(standing.at, first, ahead, counts.unsent)
+    place = f"{number(standing.at.place)} of {number(standing.at.of)}"
+    if not counts.unsent:
+        return "all sent", f"{place}, for retries"
+    why = f"sent first, because {standing.because}" if standing.because else ""
+    before = "" if ahead is None else start_in_words(ahead, sent_first=bool(standing.because))
+    return place, "; ".join(filter(None, (why, before)))
 
 
 def tier_of(tier: int) -> str:
@@ -212,22 +236,21 @@ def tier_of(tier: int) -> str:
     return f"tier {tier}, lower ones go first" if tier else ""
 
 
-def moves(present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float) -> str:
-    """Say where the next ordering puts a batch.
+def moves(present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float, *, pending: bool) -> str:
+    """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
 
-    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0)
+    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'position 1 of 12 from the next ordering on, within 60 s; now 11 of 12'
-    >>> moves(PlaceInOrder(11, 12), PlaceInOrder(11, 12), 60.0)
-    'the position stays 11 of 12'
+    >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
+    ['the position stays 1 of 9', 'in force, position 1 of 9']
     """
     if then is None:
         return "it has ended"
+    place = f"{number(then.place)} of {number(then.of)}"
     if present == then:
-        return f"the position stays {number(then.place)} of {number(then.of)}"
+        return f"the position stays {place}" if pending else f"in force, position {place}"
     was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
-    return (
-        f"position {number(then.place)} of {number(then.of)} from the next ordering on, within {length(every_s)}{was}"
-    )
+    return f"position {place} from the next ordering on, within {length(every_s)}{was}"
 
 
 def term(part: Contribution) -> str:
@@ -254,10 +277,10 @@ def _brief(value: float) -> str:
     return number(value, 0) if whole else f"{value:.3g}"
 
 
-def _short(name: str) -> str:
-    """Shorten the name of a term for use before a time.
+def short(name: str) -> str:
+    """Return the name of a term that orders batches alone, for use before its value.
 
-    >>> _short("logical end time"), _short("submitted at")
-    ('logical end', 'submitted')
+    >>> short("logical end time"), short("submitted at")
+    ('rank value', 'submitted')
     """
-    return name.removesuffix(" time").removesuffix(" at")
+    return "rank value" if name == "logical end time" else name.removesuffix(" at")

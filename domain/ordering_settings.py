@@ -70,7 +70,7 @@ class OrderingSettings:
     )
     let_rule: str = one_of(
         "design",
-        "logical end of a batch: its logical start plus its work (design), or plus its work / share (wfq)",
+        "rank value: earlier work / share + this batch (design), or (earlier work + this batch) / share (wfq)",
         "design",
         "wfq",
     )

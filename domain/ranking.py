@@ -26,8 +26,10 @@ MET_PER_MISSED = 9.0  # due dates are 90 % quantiles, so meeting nine out of ten
 LEAST_KNOWN_SAMPLES = 1e-6  # of relaxed turnarounds; below this, the samples have decayed too far
 FORGIVEN_VALID = 3  # valid results required since its last failure before a row is forgiven
 FORGIVEN = 2**30  # consecutive valid results assumed for a forgiven row
+NEWCOMER = (
+    "newcomer: {:.2f} effective results, a rank needs {:g} (ranking.min_samples); old results count less, errors not"
+)
 STALE_INTERVALS = 2.0  # docs/formulas.md#percentiles
-NEWCOMER = "newcomer: too few valid or timed-out results to be ranked (ranking.min_samples); errors do not count"
 SCORE_DECIMALS = 9  # scores are rounded to this many decimals, so that a row has the same score wherever it is computed
 
 
@@ -107,9 +109,12 @@ class Percentile:
         """Return, in words, how P was determined.
 
         >>> Percentile(0.25, 0.25, 0.5).because
-        'turnaround 0.250, consecutive valid 0.500'
+        'faster than 25.0 % of hosts; valid results in a row: more than 50.0 % of hosts have'
         """
-        return self.reason if self.x is None else f"turnaround {self.x:.3f}, consecutive valid {self.y:.3f}"
+        if self.x is None or self.y is None:
+            return self.reason
+        valid = "more than 10" if self.y > 1.0 else f"more than {100.0 * self.y:.1f} % of hosts have"
+        return f"faster than {100.0 * self.x:.1f} % of hosts; valid results in a row: {valid}"
 
     def passes(self, threshold: float) -> bool:
         """Return whether P reaches the gate's `threshold`, that is, P >= threshold.
@@ -217,11 +222,12 @@ def percentile(
     Bootstrap rule (fewer than `min_rows` rows): a host without a failure, or a newcomer, has P = 0.5; the fastest
     quarter of rows with `min_samples` samples has P = 0.9. With at least `min_rows` rows, a newcomer has no P.
     """
-    enough = row is not None and samples(row, now) >= settings.min_samples
+    known = 0.0 if row is None else samples(row, now)
+    enough = known >= settings.min_samples
     if cuts is None or cuts.n < settings.min_rows:
         return _bootstrap(row, cuts, enough=enough, now=now)
     if row is None or not enough:
-        return Percentile(None, reason=NEWCOMER)
+        return Percentile(None, reason=NEWCOMER.format(known, settings.min_samples))
     x = share_slower(turnaround_score(row, now, cuts.score_mean), cuts)
     y = share_less_valid(valid_in_a_row(row, now, settings), cuts)
     return Percentile(min(x, y), x, y)

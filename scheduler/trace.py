@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
@@ -17,7 +17,7 @@ from scheduler.context import SchedulingContext
 from scheduler.evaluation import ClassEvaluator
 from scheduler.ports import SlotGroup, SlotSource
 from scheduler.selection import Later, Trace, choose
-from scheduler.stages import Stage
+from scheduler.stages import Stage, groups_of, stages_of
 from scheduler.versions import Best
 
 
@@ -56,6 +56,23 @@ def traced(context: SchedulingContext, array: SlotSource) -> DecisionTrace:
     groups, recorder = array.groups(), _Recorder()
     choice = choose(context, array, recorder)
     return DecisionTrace(choice, groups, tuple(recorder.steps), tuple(recorder.cut))
+
+
+def stages_by_group(context: SchedulingContext, found: DecisionTrace) -> Mapping[int, Sequence[Stage]]:
+    """Return the stages in which the request searches each group, by its index, in the sequence of the request.
+
+    The GATED stage counts only for those from which it sends jobs.
+    """
+    evaluator, groups, by_group = ClassEvaluator(context), found.groups, dict[int, list[Stage]]()
+    gated = {step.place for step in found.steps if step.stage is Stage.GATED and step.given}
+    for want in context.wants:
+        for stage in (Stage.LEASED, *stages_of(context, groups)):
+            for place, _ in groups_of(stage, groups, context, evaluator, want.processor_type):
+                if stage is not Stage.GATED or place in gated:
+                    by_group.setdefault(place, []).append(stage)
+    for place in range(len(groups)):  # those that no stage sends to this host
+        by_group.setdefault(place, [])
+    return {place: tuple(dict.fromkeys(stages)) for place, stages in by_group.items()}
 
 
 def bests_of(context: SchedulingContext) -> tuple[tuple[AppId, ProcessorType, Best | Refusal], ...]:

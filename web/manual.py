@@ -65,15 +65,16 @@ class Manual:
     `stylesheet` returns an address relative to the console's root.
     """
 
-    def __init__(self, stylesheet: Callable[[], str]) -> None:
+    def __init__(self, stylesheet: Callable[[], str], *, site: Path = SITE) -> None:
         self._stylesheet = stylesheet
+        self._site = site
 
     def routes(self) -> list[web.RouteDef]:
         return [web.get(f"/{PLACE}/{{page:.+}}", self.serve, name="manual")]
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         name = request.match_info["page"]
-        if (built := _inside(SITE, name)) is not None:
+        if (built := _inside(self._site, name)) is not None:
             return web.FileResponse(built)
         if name.endswith(".html") and (source := _inside(DOCS, f"{name.removesuffix('.html')}.md")) is not None:
             root = "../" * (PLACE.count("/") + 1 + name.count("/"))

@@ -13,9 +13,10 @@ from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words, risk_in_words
+from administration.ordering.places import MOST_AHEAD, because_of, position, sent_first, urgent_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from domain.batches import Batch, BatchState, QoS, complete_at
+from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
@@ -28,7 +29,7 @@ from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, Instant, JobClassId, Seconds
 from domain.views import ListedInstance
-from feeder.supply import feed_mode, going_first
+from feeder.supply import feed_mode
 from muster_client import shapes
 from store.postgres import PostgresStore
 
@@ -77,7 +78,6 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
         yield f"a slot of every job array has been reserved for it for {in_words(kept['for_s'])}"
 
 
-MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
@@ -97,18 +97,21 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         _awaited(store, batch, clock),
     )
     classes = {one.job_class_id: one for one in known}
-    sample, slots, app_name, (first, ahead), records = await asyncio.gather(
+    urgent = await sent_first(store, catalogue, clock.now())
+    sample, slots, app_name, (first, ahead), records, places = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         turn_of(store, batch, catalogue, clock.now()),
         store.ordering_rules.breakdowns([batch_id]),
+        store.ordering_rules.places([batch_id]),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
     if sample is None:
         verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
@@ -140,8 +143,8 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
             sent_first=None if first is None else first.because,
-            first_place=None if first is None else first.place,
-            first_of=None if first is None else first.of,
+            place=None if at is None else at.place,
+            of=None if at is None else at.of,
         ),
         complete_at=due,
         complete_in_s=None if due is None else due - now,
@@ -198,7 +201,7 @@ async def turns_of(
     ready = {one.batch_id: one for one in read if one.counts.unsent}
     everyone = {**{one.batch_id: one for one in batches}, **ready}
     free = [one for one in everyone.values() if one.counts.unsent and hold_of(one, catalogue) is None]
-    urgent = going_first(free, catalogue, now)
+    urgent = urgent_of(free, catalogue, now)
     found: dict[BatchId, Turn] = {}
     wanted, count, unsent = {one.batch_id for one in batches}, 0, 0
     order = sorted(everyone.values(), key=lambda one: (one.batch_id not in urgent, *_place(one)))
@@ -206,8 +209,7 @@ async def turns_of(
         if one.batch_id in wanted:
             first = None
             if one.batch_id in urgent:
-                because = "it is to be done as fast as possible" if one.qos is QoS.AFAP else "its deadline is near"
-                first = SentFirst(because, place, len(urgent))
+                first = SentFirst(because_of(one), place, len(urgent))
             found[one.batch_id] = first, WorkAhead(count, unsent, is_part=len(read) == MOST_AHEAD)
         if one.batch_id in ready:
             count, unsent = count + 1, unsent + one.counts.unsent

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count as counting
 
 import feeder.ports
 import feeder.service
 from administration.explain.verdict import CallingHosts, HostAnswer, calling_hosts
+from administration.ordering.places import MOST_REQUESTS
 from domain.apps import CPU, ProcessorType, plan_of
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -21,7 +23,7 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.insight import Caller
-from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready
+from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready, draw
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from feeder.array import JobArray
@@ -190,14 +192,20 @@ def idle_instances(
 
 
 def assumed_context(view: RequestView, catalogue: Catalogue, *, now: Instant) -> SchedulingContext:
-    """Return the scheduling context of the assumed request. The view must contain a volunteer and a host."""
+    """Return the scheduling context of the assumed request. The view must contain a volunteer and a host.
+
+    If most requests take some batches first (administration/ordering/places.py), this one does, too.
+    """
     assert view.volunteer is not None and view.host is not None
     host = view.host
     catalogue = catalogue.on_host(host.ncpus)
     request = assumed_request(host, view.held, catalogue)
     admission = Admission(view.volunteer, host, HostCase.KNOWN, f"host {host.host_id}")
     wants, in_progress = wants_of(request, host), HeldReview(kept=view.held)
-    return context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, in_progress)
+    context = context_of(Contact(request, key_of(request), now, catalogue), admission, view, wants, in_progress)
+    share = catalogue.settings.scheduler.afap_first_fraction
+    likely = (seed for seed in counting(context.seed) if (draw(InstanceId(seed)) < share) is (share >= MOST_REQUESTS))
+    return replace(context, seed=next(likely))
 
 
 def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:

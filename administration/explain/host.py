@@ -9,7 +9,7 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
-from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
+from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion, titled
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
@@ -23,7 +23,8 @@ from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice, Chosen, Refused
 from scheduler.context import SchedulingContext
 from scheduler.ports import SlotGroup, SlotSource
-from scheduler.trace import DecisionTrace, TraceStep, bests_of, traced
+from scheduler.stages import Stage
+from scheduler.trace import DecisionTrace, TraceStep, bests_of, stages_by_group, traced
 from scheduler.versions import Best
 from store.postgres import PostgresStore
 
@@ -61,9 +62,9 @@ async def explain_host(
     chosen, conditions = found.choice.chosen, class_conditions(_refused_classes(found))
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
-    batches = len({one.batch.batch_id for one in chosen})
+    title, batches = titled(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
     return {
-        "verdict": host_conclusion(host_id, answer, conditions, batches=batches, groups=len(found.groups)),
+        "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
         "conditions": [shown(shapes.HostCondition, one) for one in conditions],
         "computed_at": now,
         "host": _host(view, caller.calls_per_hour(now), now),
@@ -77,8 +78,8 @@ async def explain_host(
         "would_get": [_chosen(one, now, catalogue) for one in found.choice.chosen],
         "refused_at_large": [_at_large(one, catalogue) for one in found.choice.refused_at_large],
         "groups": [
-            _group(place, group, slots[place], found, catalogue)
-            for place, group in enumerate(found.groups[:MOST_GROUPS])
+            _group(number, place, stages, slots[place], found, catalogue)
+            for number, (place, stages) in enumerate(list(stages_by_group(context, found).items())[:MOST_GROUPS], 1)
         ],
         "groups_total": len(found.groups),
     }
@@ -164,8 +165,11 @@ def _at_large(one: Refused, catalogue: Catalogue) -> shapes.RefusedAtLarge:
     return shown(shapes.RefusedAtLarge, one, one.refusal, app=name, why=one.refusal.detail)
 
 
-def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catalogue: Catalogue) -> shapes.GroupShown:
+def _group(
+    number: int, place: int, stages: Sequence[Stage], slots: int, found: DecisionTrace, catalogue: Catalogue
+) -> shapes.GroupShown:
     """Return a slot group as JSON; `slots` is the number of slots it had before the dry run."""
+    group = found.groups[place]
     steps = [step for step in found.steps if step.place == place]
     app = catalogue.apps.get(group.batch.app_id)
     return shown(
@@ -173,7 +177,8 @@ def _group(place: int, group: SlotGroup, slots: int, found: DecisionTrace, catal
         group,
         group.batch,
         group.job_class,
-        place=place + 1,
+        place=number,
+        stages=[stage.value for stage in stages],
         app=None if app is None else app.name,
         slots=slots,
         given=sum(step.given for step in steps),

@@ -283,30 +283,39 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     return Suggestion(found[0].key, has, options, words, has) if options else None
 
 
+def titled(number: int, name: str) -> str:
+    """Return a host's number with its name.
+
+    >>> titled(7, "swan"), titled(7, "")
+    ('7 (swan)', '7')
+    """
+    return f"{number} ({name})" if name else str(number)
+
+
 def host_conclusion(
-    host_id: int, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
+    host: str, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
 ) -> str:
     """Return one sentence: how many jobs of how many batches the host would get, or why it gets none.
 
-    >>> host_conclusion(7, HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
-    'Host 7 would get nothing: no job is ready to be sent.'
+    >>> host_conclusion("7 (swan)", HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
+    'Host 7 (swan) would get nothing: no job is ready to be sent.'
     """
     if answer.jobs:
         jobs, of = counted(answer.jobs, "job"), counted(batches, "batch", "batches")
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
-        return f"Host {host_id} would get {jobs} of {of} at its next request{busy}."
+        return f"Host {host} would get {jobs} of {of} at its next request{busy}."
     if answer.refusals:
         first_of_all = answer.refusals[0]
         if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
-            return f"Host {host_id} is banned: {first_of_all.terms[-1]}."
-        return f"Host {host_id} gets no work: {first_of_all.detail}."
+            return f"Host {host} is banned: {first_of_all.terms[-1]}."
+        return f"Host {host} gets no work: {first_of_all.detail}."
     if not conditions:
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
-        return f"Host {host_id} would get nothing: {why}."
+        return f"Host {host} would get nothing: {why}."
     first, of = conditions[0], f"{counted(groups, 'group')} of jobs"
     others = "with other numbers" if first.code.traits.about is About.JOBS else "likewise"
     more = f"; for {first.groups - first.alike} more, {others}" if first.alike < first.groups else ""
-    return f"Host {host_id} would get nothing; for {first.alike} of {of}: {first.why}{more}."
+    return f"Host {host} would get nothing; for {first.alike} of {of}: {first.why}{more}."
 
 
 # ------------------------------------------------------------------ hosts
@@ -417,7 +426,7 @@ def conclusion(
 ) -> str:
     """Return one sentence that says why the work waits, for work with unsent instances.
 
-    `sent_first`: why most requests take the batch before the order (administration/explain/batch.py).
+    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py).
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
@@ -454,7 +463,7 @@ def start_in_words(ahead: WorkAhead, *, sent_first: bool) -> str:
     >>> start_in_words(WorkAhead(), sent_first=True)
     'no other batch comes first: hosts that may run its jobs get them with their next requests'
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True), sent_first=False).partition(":")[0]
-    'at least 4711 unsent instances of 1000 batches come first'
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches come first'
     """
     if not ahead.unsent:
         return "no other batch comes first: hosts that may run its jobs get them with their next requests"

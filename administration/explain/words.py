@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from administration.explain.batch import kept_in_words, lease_in_words
-from administration.explain.verdict import counted
+from administration.explain.verdict import counted, titled
 from administration.thresholds.shown import stale_in_words
 from domain.formatting import in_words
 
@@ -33,7 +33,8 @@ def _host(shown: Document) -> Iterator[str]:
         helps = f" ({one['help']})" if one["help"] else ""
         yield f"  {one['code']}: {counted(one['groups'], 'group')}; {one['why']}{helps}"
     yield (
-        f"host {host['host_id']}: {host['ncpus']} CPUs of {host['flop_per_s']:.3g} flop/s, "
+        f"host {titled(host['host_id'], host['domain_name'])}: {host['ncpus']} CPUs of "
+        f"{host['flop_per_s']:.3g} flop/s, "
         f"{host['calls_per_hour']:.2f} calls an hour, last {in_words(max(0.0, host['silent_s']))} ago, "
         f"{len(host['in_progress'])} jobs in progress"
     )
@@ -67,16 +68,37 @@ def _host(shown: Document) -> Iterator[str]:
         yield f"{where or 'in general'}: {one['code']}: {one['why']}"
 
 
+NOT_REACHED = "not looked at: the host had got enough from the groups before, or gets nothing from this app (see above)"
+MARKS = {  # stage -> why its groups come before others
+    "leased": "the host is reserved for it",
+    "gated": "needs a fast and reliable host",
+    "prompt": "sent first",
+    "locality": "the host has its files",
+    "beta": "a test, for which the volunteer is willing",
+    "unpaid": "not charged, therefore last",
+}
+
+
+def marks_of(group: Document) -> list[str]:
+    """Return what decides about a group's place.
+
+    >>> marks_of({"urgent": True, "stages": ["prompt", "all"]})
+    ['retries, or other copies of jobs with a result', 'sent first']
+    """
+    first = ["retries, or other copies of jobs with a result"] if group["urgent"] else []
+    return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
+
+
 def _groups(shown: Document) -> Iterator[str]:
-    yield f"job classes in order ({shown['groups_total']}):"
+    yield f"job classes in the sequence of the request ({shown['groups_total']}):"
     for group in shown["groups"][:MOST_GROUPS]:
-        urgent = " urgent" if group["urgent"] else ""
+        urgent = "".join(f", {mark}" for mark in marks_of(group))
         yield (
             f"  {group['place']}. batch {group['batch_id']} ({group['app']}), class {group['job_class_id']}{urgent}, "
             f"{group['slots']} slots: {group['given']} assigned"
         )
         if not group["looks"]:
-            yield "       not evaluated: the request was already satisfied, or the app was refused"
+            yield f"       {NOT_REACHED}"
         for step in group["looks"]:
             yield f"       {_step(step)}"
     if shown["groups_total"] > MOST_GROUPS:
@@ -106,13 +128,13 @@ def _batch(shown: Document) -> Iterator[str]:
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
         f"{shown['unsent']} unsent, {shown['in_progress']} in progress, {shown['retries']} retries"
     )
+    place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
-        f"order: {order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
+        f"order: {place}{order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
     if order["sent_first"] is not None:
-        place = f"{order['first_place']} of {order['first_of']}"
-        yield f"sent first, {place}: most requests take it before the order, because {order['sent_first']}"
+        yield f"sent first: most requests take it before the others, because {order['sent_first']}"
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
     if order["queue_hosts"] is not None:

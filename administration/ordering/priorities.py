@@ -14,6 +14,7 @@ import msgspec
 
 from administration.catalogue import fresh_catalogue
 from administration.changes import Changes, checked_changes, with_changes, write_changes
+from administration.ordering.places import Urgent, sent_first, sequence
 from administration.show import shown
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -193,32 +194,29 @@ class Priorities:
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
         )
         changed = replace(catalogue, settings=with_ordering(catalogue.settings, changes))
-        reference = await self._reference(view, now)
+        reference, first = await self._reference(view, now), await sent_first(self._store, catalogue, now)
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
-        before, would_be = catalogue.settings.as_mapping(), _reasons(new)
+        before, would_be = catalogue.settings.as_mapping(), _reasons(new, first)
         shown: shapes.OrderPreviewed = {
             "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
             "policy": {"from": catalogue.settings.ordering.policy, "to": changed.settings.ordering.policy},
             "batches": len(old.order.places),
-            "places": _moves(old, new, limit),
+            "places": _moves(old, new, first, limit),
             "reasons": cast(list[shapes.PlaceReasonShown], [one.as_record() for one in would_be]),
         }
-        return OrderPreview(shown, _reasons(old), would_be)
+        return OrderPreview(shown, _reasons(old, first), would_be)
 
     async def foreseen(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return the places that the next ordering pass would give to batches, from the stored values."""
+        """Return the positions that batches would have after the next ordering pass, from the stored values."""
         now = self._clock.now()
         catalogue, view = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
         )
+        first = await sent_first(self._store, catalogue, now)
         reference = await self._reference(view, now)
         found = await asyncio.to_thread(order_all, view, reference=reference, catalogue=catalogue, sampled={}, now=now)
-        places = found.order.places
-        return {
-            one.batch_id: PlaceInOrder(number, len(places))
-            for number, one in enumerate(places, start=1)
-            if one.batch_id in batch_ids
-        }
+        places = _sequence(found, first)
+        return {one: PlaceInOrder(number, len(places)) for number, one in enumerate(places, 1) if one in batch_ids}
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
         return view.reference or await self._store.ordering.reference(
@@ -244,23 +242,27 @@ def _both(
     return old, new
 
 
-def _moves(old: OrderingPass, new: OrderingPass, limit: int) -> list[shapes.PlaceMoved]:
-    """Return each batch's place among all active batches (1 = first) in the old and the new order."""
-    places = {place.batch_id: number for number, place in enumerate(old.order.places, start=1)}
+def _moves(old: OrderingPass, new: OrderingPass, first: Urgent, limit: int) -> list[shapes.PlaceMoved]:
+    """Return each batch's position among all active batches (1 = first) with the old and the new order."""
+    places = {batch_id: number for number, batch_id in enumerate(_sequence(old, first), start=1)}
     return [
         {
-            "batch": one.batch_id,
-            "place": places[one.batch_id],
+            "batch": one,
+            "place": places[one],
             "would_be": number,
-            "held": old.found[one.batch_id].hold,
-            "would_be_held": new.found[one.batch_id].hold,
+            "held": old.found[one].hold,
+            "would_be_held": new.found[one].hold,
         }
-        for number, one in enumerate(new.order.places[:limit], start=1)
+        for number, one in enumerate(_sequence(new, first)[:limit], start=1)
     ]
 
 
-def _reasons(found: OrderingPass) -> list[Breakdown]:
-    return [found.order.breakdown(place.batch_id) for place in found.order.places[:REASONS]]
+def _reasons(found: OrderingPass, first: Urgent) -> list[Breakdown]:
+    return [found.order.breakdown(batch_id) for batch_id in _sequence(found, first)[:REASONS]]
+
+
+def _sequence(found: OrderingPass, first: Urgent) -> Sequence[BatchId]:
+    return sequence((one.batch_id for one in found.order.places), first)
 
 
 def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:

@@ -101,17 +101,23 @@ class Due:
 
 
 TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the delay bound is {5:length}"
-BELOW_GATE = "{0}: percentile {1:.3f} ({2}) is below the gate {3} ({4:g})"
-WITHOUT_PERCENTILE = "{0}: no percentile ({2}), the gate {3} requires {4:g}"
+BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host is {2}"
+WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
+GATED = {
+    Gate.AFAP: "batches to be done as fast as possible",
+    Gate.LATE: "jobs whose loss would delay their batch",
+    Gate.TIGHT: "jobs that this host finishes too late for their batch",
+    Gate.RETRY: "retries",
+}
 
 
 def too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: float) -> Refusal:
     return Refusal(RefusalCode.TOO_SLOW, TOO_SLOW, (before_s + own_s, before, before_s, own, own_s, bound_s))
 
 
-def below_gate(percentile: Percentile, gate: Gate, threshold: float, where: str) -> Refusal:
+def below_gate(percentile: Percentile, gate: Gate, threshold: float) -> Refusal:
     sentence = WITHOUT_PERCENTILE if percentile.p is None else BELOW_GATE
-    return Refusal(RefusalCode.BELOW_GATE, sentence, (where, percentile.p, percentile.because, gate, threshold))
+    return Refusal(RefusalCode.BELOW_GATE, sentence, (GATED[gate], percentile.p, percentile.because, gate, threshold))
 
 
 def shown_p(percentile: Percentile) -> float:

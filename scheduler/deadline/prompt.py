@@ -67,7 +67,7 @@ def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Du
     if isinstance(passed, Refusal):
         return passed
     if not percentile.passes(settings.p_retry):
-        return below_gate(percentile, Gate.RETRY, settings.p_retry, f"a retry, row {found.row.number}")
+        return below_gate(percentile, Gate.RETRY, settings.p_retry)
     stricter = found.gate is NO_GATE or settings.p_retry > found.threshold
     gate, threshold = Gate.RETRY if stricter else found.gate, max(settings.p_retry, found.threshold)
     return Due(found.due_at, found.tight, gate, threshold, found.row, found.numbers, retry=True)

@@ -25,11 +25,11 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
         if p is not None and p > settings.p_afap:
             numbers: tuple[float, ...] = (p, settings.p_afap, in_s)
             return Due(x, True, Gate.AFAP, settings.p_afap, DueRow.PROPOSAL_AFAP, numbers)
-        return below_gate(moment.percentile, Gate.AFAP, settings.p_afap, "proposal")
+        return below_gate(moment.percentile, Gate.AFAP, settings.p_afap)
     target = Instant(moment.now + job.bound_s) if job.complete_at is None else job.complete_at
     if x < target:
         return Due(target, False, Gate.NONE, 0.0, DueRow.PROPOSAL_EARLY, (in_s, target - moment.now))
     if p is not None and p > settings.p_tight:
         numbers = (target - moment.now, p, settings.p_tight, in_s)
         return Due(x, True, Gate.TIGHT, settings.p_tight, DueRow.PROPOSAL_LATE, numbers)
-    return below_gate(moment.percentile, Gate.TIGHT, settings.p_tight, "proposal")
+    return below_gate(moment.percentile, Gate.TIGHT, settings.p_tight)

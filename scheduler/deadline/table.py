@@ -83,5 +83,5 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
 def behind_gate(due: Due, percentile: Percentile) -> Due | Refusal:
     """Return the due date if the host passes the gate of its row, otherwise the refusal."""
     if due.gate is not NO_GATE and not percentile.passes(due.threshold):
-        return below_gate(percentile, due.gate, due.threshold, f"row {due.row.number}")
+        return below_gate(percentile, due.gate, due.threshold)
     return due

@@ -131,6 +131,24 @@ async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: Live
             assert refused == [], name
 
 
+async def test_a_batch_has_one_position_on_all_pages(server: LiveServer) -> None:
+    """Most requests take the last batch first."""
+    await add_operator(server)
+    await server.add_app()
+    for name in ("survey", "census"):
+        await server.submit(name=name, jobs={"count": 2})
+    await server.submit(name="rush", qos="afap", jobs={"count": 2})
+    await run_duty(server, "ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/ordering")
+        assert re.findall(r'<th scope="row"><a [^>]*>(\w+) #', page) == ["rush", "survey", "census"]
+        for batch, place in ((3, "1 of 3"), (1, "2 of 3"), (2, "3 of 3")):
+            for address in (f"/batches/{batch}", f"/batches/{batch}/why"):
+                _, page = await grace.get(address)
+                assert re.findall(r"/ordering\?batch=\d+\">([^<]*)<", page) == [place], address
+                assert ("sent first" in page.partition("Position")[2][:300]) == (batch == 3)
+
+
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
@@ -146,7 +164,8 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=unchanged" in where
         _, page = await grace.get("/ordering?batch=3")
-        rows = re.findall(r"<tr( class=\"here\")?[^>]*><td[^>]*>(\d of \d).*?#(\d)</a>(.*?)</tr>", page, re.DOTALL)
+        row = r"<tr( class=\"here\")?[^>]*><td[^>]*><span[^>]*>(\d of \d).*?#(\d)</a>(.*?)</tr>"
+        rows = re.findall(row, page, re.DOTALL)
         assert [(bool(here), place, one) for here, place, one, _ in rows] == [
             (False, "1 of 3", "1"),
             (False, "2 of 3", "2"),
@@ -159,11 +178,13 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         await run_duty(server, "ordering")
         _, page = await grace.get("/ordering")
         assert "takes effect" not in page
+        _, page = await grace.get("/batches/3?said=importance")  # the note follows the pass
+        assert "in force, position 1 of 3" in page
         await grace.post("/settings/deadline.p_tight", {"value": "0.75", "why": "trial"})
         _, page = await grace.get("/audit?what=set_setting")
         assert "0.9 → 0.75" in page and '<option value="set_importance">' in page
         _, page = await grace.get("/audit?subject=batch+3")
-        assert "normal → expedite" in page and "batch 3</a> urgent" in page
+        assert "normal → expedite" in page and "urgent" in page
     places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]

@@ -84,7 +84,7 @@ async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveSer
         await server.create("PUT", f"/restrictions/host/{host.host_id}", json={"why": "errors"})
         _, after = await grace.get("/hosts?show=failing")
 
-    assert f"host {host.host_id}" in remedy and await failing() == []
+    assert f"({host.host_id})" in remedy and await failing() == []
     assert ("10 of 10" in page, "10 of 10" in after) == (True, False)
 
 
@@ -328,7 +328,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         _, page = await grace.get(path)
         assert missing(page, "only version of pi", "4 unsent", "1 active") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version" in where and "withdrawn, jobs aborted" in page
+        assert "/apps/pi?said=version" in where and VersionState.ABORTED.words in page
         await server.feed()
         assert await host.ask(1) == []
         for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):

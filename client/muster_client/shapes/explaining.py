@@ -49,6 +49,7 @@ class ExplainedInstance(TypedDict):
 
 class ExplainedHost(TypedDict):
     host_id: int
+    domain_name: str
     volunteer_id: int
     ncpus: int
     flop_per_s: float
@@ -135,10 +136,14 @@ LookShown = TypedDict(
 
 
 class GroupShown(TypedDict):
-    """A group of equivalent slots, with its `place` in the array and each evaluation of it."""
+    """A group of equivalent slots, with its `place` in the sequence in which the request searches them, the stages that
+    search it, and each evaluation of it.
+    """
 
     place: int
+    stages: list[str]
     batch_id: int
+    name: str
     app: str | None
     job_class_id: int
     urgent: bool
@@ -253,8 +258,8 @@ class SampleShown(TypedDict):
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
-    `sent_first`: why most requests take it before the order, None if they do not; `first_place`: its place among the
-    `first_of` batches for which they do. `batches_ahead` then counts only these.
+    `place`: its position among the `of` active batches, in the sequence in which most requests take them, None if it is
+    not active; `sent_first`: why they take it before the order, None if they do not. `batches_ahead` come before it.
     """
 
     queue: str | None
@@ -266,8 +271,8 @@ class OrderShown(TypedDict):
     batches_ahead: int
     unsent_ahead: int
     sent_first: str | None
-    first_place: int | None
-    first_of: int | None
+    place: int | None
+    of: int | None
 
 
 class AwaitedShown(TypedDict):

@@ -192,25 +192,32 @@ def test_points_are_stacked_by_term() -> None:
     assert instants_chart(found, {}, NOW) is None
 
 
-def test_ordering_times_are_relative_to_now() -> None:
-    found = [ending(1, -3600.0), ending(2, 3 * 3600.0)]
+def test_rank_values_are_no_times() -> None:
+    found = [ending(1, 3 * 3600.0, tier=-1), ending(2, -3600.0)]
 
     chart = instants_chart(found, {1: "rush"}, NOW)
 
     assert chart is not None
-    assert [row[:2] for row in chart.rows] == [("rush", "1 h ago"), ("#2", "in 3 h")]
+    assert chart.rows == [("rush", "500 003.000"), ("#2", "499 999.000")]
     assert isinstance(chart.drawing, RowPlot)
-    assert (chart.drawing.series[0].values, chart.drawing.x.title) == ([-1.0, 3.0], "hours from now")
+    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([4.0, 0.0], "")
     assert contributions_chart(found, {}) is None
-    assert total_name(found) == "Logical end"
+    assert total_name(found) == "Rank value"
+
+
+def test_submissions_are_shown_by_their_age() -> None:
+    sent = Contribution("submitted at", "submitted at", NOW - 7200.0, "instant", NOW - 7200.0, None, -1.0, -NOW)
+
+    chart = instants_chart([ordered(1, "fifo", sent)], {}, NOW)
+
+    assert chart is not None
+    assert chart.rows == [("#1", "2 h ago")]
+    assert isinstance(chart.drawing, RowPlot)
+    assert chart.drawing.series[0].values == [2.0]
 
 
 def test_position_has_its_reason_and_tier() -> None:
     told = {
-        ending(
-            1, 7200.0, tier=2
-        ): "If all hosts worked only on it after its submitter's earlier batches, it would end in 2 h. The batch for "
-        "which this time (its logical end) is earliest goes first. Before all else: tier 2, lower ones go first.",
         ordered(
             1, "components", *(points(name, of) for name, of in (("a", 1.0), ("b", -9.0), ("c", 3.0)))
         ): "-5.0 points: b -9.0, c +3.0 and 1 more; the batch with the most points goes first.",
@@ -224,10 +231,11 @@ def test_position_has_its_reason_and_tier() -> None:
         assert sentence(PlaceShown(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
 
 
-def test_logical_end_may_have_passed() -> None:
-    said = sentence(PlaceShown(PlaceInOrder(1, 2), ending(1, -900.0)), NOW).striptags()
+def test_place_by_rank_value_names_its_neighbours() -> None:
+    said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "would have ended 15 min ago", "logical end")
+    assert not missing(said, "behind rush #7", "before late #9", "499 999.750", "tier 2")
+    assert not any(word in said for word in ("ago", " min", "would"))
 
 
 def test_every_setting_has_a_meaning_and_a_unit() -> None:

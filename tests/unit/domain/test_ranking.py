@@ -113,7 +113,16 @@ def test_ten_valid_results_in_a_row_are_not_more_than_ten() -> None:
 
 
 def test_the_reason_names_both_parts() -> None:
-    assert standing(TABLE_ROWS[4], TABLE_ROWS).because == "turnaround 0.500, consecutive valid 0.333"
+    assert not missing(standing(TABLE_ROWS[4], TABLE_ROWS).because, "50.0 %", "33.3 %")
+    assert "inf" not in Percentile(0.07, 0.07, math.inf).because
+
+
+def test_a_newcomer_has_its_effective_results() -> None:
+    old = a_hav(relaxed=DecayedSums(3.0, 0.0, 0.0, Instant(0.0)))
+    found = percentile(old, cuts_of([old]), now=Instant(30 * 86400.0), settings=ANY_SIZE)
+
+    assert found.p is None
+    assert not missing(found.because, f"{samples(old, Instant(30 * 86400.0)):.2f}", "needs 3")
 
 
 # ---------------------------------------------------------------- edge case 1: ties

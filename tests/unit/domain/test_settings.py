@@ -56,8 +56,10 @@ TEXTS: dict[str, st.SearchStrategy[object]] = {
         ("storage.url", "storage.read_url"),
         st.sampled_from(["", "s3://bucket/a/b", "s3://bucket?region=eu-1&endpoint=https://s3.example.org:9000"]),
     ),
-    "server.trusted_proxies": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
-    "server.metrics_networks": st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
+    **dict.fromkeys(
+        ("server.trusted_proxies", "server.metrics_networks", "notifications.private_networks"),
+        st.sampled_from(["", "10.0.0.1", "127.0.0.0/8, ::1", "2001:db8::/32,192.0.2.0/24"]),
+    ),
 }
 
 

@@ -101,7 +101,7 @@ def test_row_2_afap_without_estimate_is_due_at_safe_completion() -> None:
 def test_row_2_is_closed_below_p_afap() -> None:
     found = refusal(QoS.AFAP, p=0.499, queue_s=2 * DAY_S)
     assert found.code is RefusalCode.BELOW_GATE
-    assert not missing(found.detail, "row 2:", 0.499, "as the test says", "p_afap (0.5)")
+    assert not missing(found.detail, 0.499, "as the test says", "p_afap 0.5")
 
 
 def test_row_2_applies_to_good_hosts_with_or_without_estimate() -> None:
@@ -189,7 +189,7 @@ def test_a_wrong_forecast_does_not_extend_due_dates() -> None:
 
 def test_setting_afap_table_applies_the_table_to_afap_batches() -> None:
     table = {"afap": AfapPolicy.TABLE, "p": 0.95}
-    assert refusal(QoS.AFAP, **{**table, "p": 0.2}).detail.startswith("row 2: percentile 0.200")
+    assert refusal(QoS.AFAP, **{**table, "p": 0.2}).terms[1] == 0.2
     assert due(QoS.AFAP, **table).row.number == 2
     assert due(QoS.AFAP, complete_in_s=3 * DAY_S, **table).due_at == NOW + 2 * DAY_S
     assert due(QoS.AFAP, complete_in_s=DAY_S, **table).row.number == 4
@@ -271,7 +271,7 @@ def test_row_5_host_done_after_completion_is_due_when_done() -> None:
 
 def test_row_5_is_closed_below_p_tight() -> None:
     found = refusal(complete_in_s=4 * HOUR_S, p=0.89)
-    assert not missing(found.detail, "row 5:", "0.890", "as the test says", "p_tight (0.9)")
+    assert not missing(found.detail, "0.890", "as the test says", "p_tight 0.9")
 
 
 def test_row_5_holds_when_completion_has_passed() -> None:
@@ -314,7 +314,7 @@ def test_a_retry_asks_for_the_stricter_of_two_gates() -> None:
 
 
 def test_afap_retry_is_not_sent_to_a_newcomer() -> None:
-    assert refusal(QoS.AFAP, retry=True, p=None).terms[0] == "a retry, row 3"
+    assert refusal(QoS.AFAP, retry=True, p=None).terms[0] == "retries"
 
 
 def test_a_newcomer_passes_no_gate_even_at_zero() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from domain.units import DAY_S, AppId, Instant, Seconds, later
 from scheduler.context import SchedulingContext
 from scheduler.selection import Later, choose
 from scheduler.stages import Stage
-from scheduler.trace import bests_of, traced
+from scheduler.trace import bests_of, stages_by_group, traced
 from tests.builders import NOW, a_hav, a_ready, an_app
 from tests.facts import missing
 from tests.unit.scheduler.arrays import ListArray, ListGroup, a_catalogue, a_group, a_want, an_asking, some_cuts
@@ -104,6 +105,18 @@ def test_ungated_work_waits_for_the_stage_all() -> None:
     looks = asked(a_group(1, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 1e7)))
 
     assert looks == [(Stage.GATED, 0, 0, Later.UNGATED.value), (Stage.ALL, 0, 1, "")]
+
+
+@pytest.mark.parametrize(("share", "order"), [(1.0, [1, 0, 2, 3]), (0.0, [0, 1, 2, 3])])
+def test_groups_are_in_the_sequence_of_the_request(share: float, order: list[int]) -> None:
+    soon = a_group(2, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 5 * 86400.0))
+    groups = [a_group(1), soon, a_group(3), a_group(4, order_tier=102, unpaid=True)]
+    context = an_asking(catalogue=a_catalogue(scheduler__afap_first_fraction=share))
+
+    found = stages_by_group(context, traced(context, ListArray(groups)))
+
+    assert list(found) == order
+    assert (Stage.PROMPT in found[1], found[3]) == (share == 1.0, (Stage.UNPAID,))
 
 
 def test_unpaid_work_is_for_hosts_without_other_work() -> None:

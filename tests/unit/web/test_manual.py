@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from aiohttp import web
@@ -49,9 +50,9 @@ async def test_manual_serves_pages_below_docs_only(path: str, status: int) -> No
     ("came", "back"),
     [("/batches/upload?x=%22%3E&y", "/batches/upload?x=%22%3E&amp;y"), ("/static/manual/api.html", ""), ('//"', "")],
 )
-async def test_manual_leads_back_to_the_page_of_its_link(came: str, back: str) -> None:
+async def test_manual_leads_back_to_the_page_of_its_link(came: str, back: str, tmp_path: Path) -> None:
     application = web.Application()
-    application.add_routes(Manual(lambda: "console.css").routes())
+    application.add_routes(Manual(lambda: "console.css", site=tmp_path).routes())
 
     async with TestClient(TestServer(application)) as client:
         response = await client.get(f"/{PLACE}/console.html", headers={"Referer": f"http://muster{came}"})

@@ -102,9 +102,9 @@ def test_closest_class_of_a_host_counts() -> None:
 
 
 def test_only_the_most_frequent_gate_counts() -> None:
-    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.9, "row 5")] for p in (0.8, 0.85)]
-    late = [[below_gate(Percentile(0.3), Gate.LATE, 0.5, "row 4")]]
-    newcomer = [[below_gate(Percentile(None), Gate.TIGHT, 0.9, "row 5")]]
+    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.9)] for p in (0.8, 0.85)]
+    late = [[below_gate(Percentile(0.3), Gate.LATE, 0.5)]]
+    newcomer = [[below_gate(Percentile(None), Gate.TIGHT, 0.9)]]
 
     found = suggestion_of([*late, *tight, *newcomer])
 
@@ -113,7 +113,7 @@ def test_only_the_most_frequent_gate_counts() -> None:
 
 
 def test_lowered_gate_tells_the_value_set() -> None:
-    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.5, "row 5")] for p in (0.3, 0.35)]
+    tight = [[below_gate(Percentile(p), Gate.TIGHT, 0.5)] for p in (0.3, 0.35)]
 
     found = suggestion_of(tight, {"deadline.p_tight": 0.9})
 
@@ -122,14 +122,14 @@ def test_lowered_gate_tells_the_value_set() -> None:
 
 
 def test_gate_as_set_tells_one_value() -> None:
-    found = suggestion_of([[below_gate(Percentile(0.3), Gate.TIGHT, 0.9, "row 5")]], {"deadline.p_tight": 0.9})
+    found = suggestion_of([[below_gate(Percentile(0.3), Gate.TIGHT, 0.9)]], {"deadline.p_tight": 0.9})
 
     assert found is not None and found.asked == found.set_to == 0.9
     assert missing(found.words, "0.5")
 
 
 def test_change_that_adds_few_requests_is_not_offered() -> None:
-    slow = refused(below_gate(Percentile(0.2), Gate.TIGHT, 0.5, "row 5"), rate=3.64)
+    slow = refused(below_gate(Percentile(0.2), Gate.TIGHT, 0.5), rate=3.64)
     busy_hosts = [HostAnswer(9, rate, 2, 0.0, ()) for rate in (35.3, 30.0)]
 
     [little] = calling_hosts([slow, *busy_hosts]).held_back
@@ -147,7 +147,7 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
     }
 
     found = class_conditions(groups)
-    said = host_conclusion(220, refused(), found, batches=0, groups=9)
+    said = host_conclusion("220", refused(), found, batches=0, groups=9)
 
     assert [(one.groups, one.alike) for one in found] == [(8, 8)]
     assert not missing(said, "Host 220", "8 of 9 groups", "100 MB to 10 TB", "67 MB")

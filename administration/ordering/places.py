@@ -1,0 +1,81 @@
+"""Tells in which sequence most requests take the batches: those sent first (decision 49), then the others, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from domain.batches import Batch, QoS
+from domain.catalogue import Catalogue
+from domain.insight import WorkAhead
+from domain.ordering import PlaceInOrder
+from domain.units import BatchId, Instant
+from feeder.supply import going_first
+from store.postgres import PostgresStore
+
+MOST_REQUESTS = 0.5  # as a fraction
+MOST_AHEAD = 1000  # batches searched for those that are sent first
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSent:
+    """A batch that most requests take before all others, with the reason. `ahead` is the work of those before it."""
+
+    batch: Batch
+    because: str
+    ahead: WorkAhead
+
+
+Urgent = Mapping[BatchId, FirstSent]
+
+
+def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
+    """Return those of some free batches that most requests take before the others."""
+    if catalogue.settings.scheduler.afap_first_fraction < MOST_REQUESTS:
+        return set()
+    return going_first([one for one in batches if not one.unpaid], catalogue, now)
+
+
+def because_of(urgent: Batch) -> str:
+    """Return why most requests take a batch before the others."""
+    return "it is to be done as fast as possible" if urgent.qos is QoS.AFAP else "its deadline is near"
+
+
+async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
+    """Return the batches that most requests take before the others now, in order.
+
+    Blocked, paused and unpaid batches, and those without unsent instances, are not among them.
+    """
+    ready = await store.waiting.ready_batches(MOST_AHEAD)
+    urgent, found, unsent = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), 0
+    for batch in (one for one in ready if one.batch_id in urgent):
+        found[batch.batch_id] = FirstSent(batch, because_of(batch), WorkAhead(len(found), unsent))
+        unsent += batch.counts.unsent
+    return found
+
+
+def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
+    """Return a batch's position in the sequence in which most requests take the batches, from its place in the order.
+
+    >>> one, two = (Batch(i, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, float(i), Instant(0.0)) for i in (1, 2))
+    >>> first = {2: FirstSent(two, "its deadline is near", WorkAhead())}
+    >>> position(one, PlaceInOrder(1, 2), first), position(two, PlaceInOrder(2, 2), first)
+    (PlaceInOrder(place=2, of=2), PlaceInOrder(place=1, of=2))
+    """
+    if batch.batch_id in first:
+        return PlaceInOrder(first[batch.batch_id].ahead.batches + 1, at.of)
+    return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
+
+
+def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:
+    """Return the batches of an order in the sequence in which most requests take them."""
+    return sorted(order, key=lambda one: one not in first)
+
+
+def _overtaking(batch: Batch, first: Urgent) -> Sequence[Batch]:
+    """Return the batches that are sent before this one although they are behind it in the order."""
+    return [one.batch for one in first.values() if _key(one.batch) > _key(batch)]
+
+
+def _key(batch: Batch) -> tuple[int, float, BatchId]:
+    return batch.order_tier, batch.order_key, batch.batch_id
