@@ -20,7 +20,7 @@ import structlog
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
 from administration.catalogue import fresh_catalogue
-from administration.explain.batch import hold_of, turn_of
+from administration.explain.batch import hold_of, turn_of, unable_in_words
 from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
@@ -386,7 +386,9 @@ class Batches:
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
         if batch_id == UNNUMBERED:
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
-        return preview_as_json(preview, planned, ahead, start)
+        classes = batch.size.classes
+        unable = "" if blocked else await unable_in_words(self._store, self._clock, placed, classes, catalogue)
+        return preview_as_json(preview, planned, ahead, start, unable)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""

@@ -373,6 +373,12 @@ class CallingHosts:
     free_s: float | None
     held_back: tuple[Condition, ...]
 
+    @property
+    def able(self) -> bool:
+        """Return whether one of the hosts could run the work: now, later, or once nothing reserves it for others."""
+        traits = [one.code.traits for one in self.held_back]
+        return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
+
 
 def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None) -> CallingHosts:
     """Return the figures of a sample, its conditions most frequent first. `settings` has the stored values."""

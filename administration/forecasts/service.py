@@ -95,20 +95,27 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
     )
 
 
-def preview_as_json(preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast. `start`: when its jobs are sent, in words."""
+def preview_as_json(
+    preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str, unable: str = ""
+) -> shapes.PreviewShown:
+    """Return a preview as JSON, with the keys of a forecast, but no end if hosts are `unable` to run its jobs.
+
+    `start`, `unable`: when its jobs are sent, and why no host can run them, in words.
+    """
     forecast = preview.forecast
+    quantiles = quantiles_as_json(forecast)
     return shown(
         shapes.PreviewShown,
         preview,
         planned,
         forecast,
         computed_at=forecast.now,
-        forecast_state=preview.state.value,
+        forecast_state=ForecastState.UNSCHEDULABLE if unable else preview.state.value,
+        unable=unable,
         method_because=forecast.because,
         unsent_ahead=ahead.unsent,
         start=start,
-        **quantiles_as_json(forecast),
+        **(dict.fromkeys(quantiles) if unable else quantiles),
     )
 
 

@@ -261,3 +261,33 @@ async def test_withdrawn_version_is_the_verdict(pi: LiveServer) -> None:
         for place in ("/unschedulable", "/batches/1"):
             page = (await browser.get(place))[1]
             assert "withdr" in page and "have no processor" not in page
+
+
+async def test_preview_of_jobs_that_no_host_can_run_has_no_end(pi: LiveServer) -> None:
+    for number in range(3):
+        await called(pi, f"ordinary{number}")
+    await called(pi, "large", ram_bytes=32e9)
+    jobs = {"count": 5, "fpops_est": 1e12}
+    table, fits = (
+        {"app": "pi", "qos": "throughput", "jobs": {**jobs, "memory_bytes": memory}} for memory in (1e11, 3e10)
+    )
+
+    told = [await pi.create("POST", "/batches", params={"preview": "true"}, json=one) for one in (table, fits)]
+    unable, able = [one["forecast"] for one in told]
+
+    assert (unable["forecast_state"], unable["q50_at"]) == ("unschedulable", None)
+    assert not missing(unable["unable"], "None of 4 hosts", "100 GB", "32 GB", "memory_bytes")
+    assert not able["unable"] and able["forecast_state"] != "unschedulable"
+    await add_operator(pi)
+    await pi.feed()
+    async with a_browser(pi, OPERATOR) as browser:
+        form = {
+            "app": "pi",
+            "qos": "throughput",
+            "count": "5",
+            "gflop": "1000",
+            "memory_mb": "100000",
+            "what": "preview",
+        }
+        page = (await browser.post("/batches/new", form))[2]
+    assert not missing(page, "None of 4 hosts", "32 GB") and "Expected end" not in page
