@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import turn_of
+from administration.explain.batch import fails_in_words, turn_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -314,6 +314,7 @@ class BatchPages(Pages[PageServices]):
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
             "flag": flag_of(shown),
+            "fails": await fails_in_words(store, batch, shown["app"], now),
             "submitter": submitter,
             "account": account,
             "turn": when_sent(standing, batch.counts, ahead),

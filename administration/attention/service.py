@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
-    FAILURES,
     HALF,
     HOST_RESULTS,
     AttentionFacts,
@@ -144,7 +143,7 @@ class AttentionViews:
             since = later(now, -self._settings().ranking.active_s)
             kept = self._slow = _Slow(
                 now,
-                await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
+                await failing_versions(store.attention, now),
                 await failing_hosts(store, now),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -114,8 +114,9 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
+    fails = await fails_in_words(store, batch, app_name, now)
     if sample is None:
-        verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
+        verdict = " ".join(filter(None, (late_in_words(risk, ""), fails, *_nothing_waits(batch, awaited, now))))
     else:
         cause = ""  # if no host takes its jobs, the conclusion says why
         if risk is not None and last is not None and sample.takers and not hold:
@@ -124,12 +125,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
-        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=sample.able), said)))
+        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=sample.able), fails, said)))
     return shown(
         shapes.BatchExplained,
         batch,
         batch.counts,
         verdict=verdict,
+        fails=fails,
         at_risk=risk,
         awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
         computed_at=now,
@@ -157,6 +159,17 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
+
+
+async def fails_in_words(store: PostgresStore, batch: Batch, app: str, now: Instant) -> str:
+    """Return which version of an active batch's app fails, as Needs attention does; "" for none, or before the first
+    failure of the batch.
+    """
+    if batch.state is not BatchState.ACTIVE or not batch.counts.retries:
+        return ""
+    found = [one for one in await failing_versions(store.attention, now) if one.app == app]
+    worst = max(found, key=lambda one: one.failures, default=None)
+    return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
 
 def _nothing_waits(batch: Batch, awaited: Awaited | None, now: Instant) -> Sequence[str]:

@@ -292,10 +292,11 @@ class AwaitedShown(TypedDict):
 
 class BatchExplained(TypedDict):
     """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs. `awaited` is None
-    unless it waits only for instances in progress.
+    unless it waits only for instances in progress. `fails`: which version of its app fails; empty for none.
     """
 
     verdict: str
+    fails: str
     at_risk: RiskShown | None
     awaited: AwaitedShown | None
     computed_at: float

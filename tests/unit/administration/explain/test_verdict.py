@@ -156,10 +156,12 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
 
 def test_groups_of_other_apps_are_no_other_numbers() -> None:
     sentence = "app {0} has versions for {1}; the client reported {2}"
-    apps = {app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64"))] for app in ("pi", "sieve")}
+    apps: dict[Hashable, list[Refusal]] = {
+        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64"))] for app in ("pi", "sieve")
+    }
 
-    [found] = class_conditions(dict(apps))
-    said = host_conclusion(7, refused(), [found], batches=0, groups=2)
+    [found] = class_conditions(apps)
+    said = host_conclusion("7", refused(), [found], batches=0, groups=2)
 
     assert "numbers" not in said and not missing(said, "1 of 2 groups", "1 more")
     assert not missing(found.help, "pi", "sieve", "windows_x86_64")
