@@ -282,19 +282,22 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="The available jobs need more memory than your client is allowed to use.",
         of_hosts="have too little memory",
         remedy="Allow the client to use more memory, or wait for smaller jobs.",
-        advice="Jobs need more memory than hosts offer; request less.",
+        advice="Jobs need more memory than hosts offer: submit them again with less, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.DISK: RefusalTraits(
         meaning="The available jobs need more disk space than your client is allowed to use.",
         of_hosts="have too little disk space",
         remedy="Allow the client to use more disk space, or wait for smaller jobs.",
-        advice="Jobs need more disk space than hosts offer; request less.",
+        advice="Jobs need more disk space than hosts offer: submit them again with less, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.CPUS: RefusalTraits(
         meaning="The available jobs need more CPUs than this computer may use for one job.",
         of_hosts="have too few CPUs",
         remedy="Wait for smaller jobs, or check the maximum CPUs per job in your preferences.",
-        advice="Jobs need more CPUs than hosts have; request fewer.",
+        advice="Jobs need more CPUs than hosts have: submit them again with fewer, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
         meaning="This computer could not finish the available jobs in time.",

@@ -176,8 +176,10 @@ def size_of(spec: BatchSpec) -> BatchSize:
     if jobs == 0:
         raise InvalidInputError("jobs_csv" if spec.jobs_csv else "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
-    seen = tuple(inputs), request, tuple(classes.values())
-    return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, *seen)
+    kinds = tuple(classes.values())
+    return BatchSize(
+        jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request, classes=kinds
+    )
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

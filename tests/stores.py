@@ -150,6 +150,10 @@ class Repeating(BatchJobs, Protocol):
 
     async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
 
+    async def failures_of_version(
+        self, app_version_id: AppVersionId, *, since: Instant, limit: int, stderr_chars: int
+    ) -> Sequence[FailedInstance]: ...
+
 
 class AnySubmissions(Submissions, Protocol):
     async def submitted_before(self, key: SubmissionKey, *, now: Instant) -> SubmittedBefore | None:

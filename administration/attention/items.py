@@ -293,7 +293,10 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
         return [
             Remedy(
-                f"label hosts so that they meet {one.queue_needs}", "hosts", Right.OPERATE, "muster host set ID --label"
+                f"label hosts, each on its page, so that they meet {one.queue_needs}",
+                "hosts",
+                Right.OPERATE,
+                "muster host set ID --label",
             ),
             Remedy(
                 "move it to another queue", f"{link}#h-act", Right.SUBMIT, f"muster batch set {one.batch_id} --queue"
@@ -302,7 +305,7 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     traits, advice = traits_of(one.codes[0][0]) if one.codes else None, one.advice.rstrip(".")
     if traits is None or not advice:
         return []
-    at = ("apps", Right.OPERATE) if traits.about is About.HOST else ("batches/upload", Right.SUBMIT)
+    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (f"{link}/why", Right.SUBMIT)
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 
