@@ -89,17 +89,17 @@ async def restrict(
     return restriction_as_json(made, await _apps(store) if kind is Restricted.APP else {})
 
 
-async def lift(store: PostgresStore, kind: Restricted, name: str) -> str:
+async def lift(store: PostgresStore, kind: Restricted, name: str, *, now: Instant) -> str:
     """Lift a restriction and return the id of its object, or the name of the app or queue.
 
     The object need not exist any more. Raises InvalidInputError, NotFoundError.
     """
     if kind is not Restricted.APP:  # the key of an app is its id, which may be another app's name
         with suppress(NotFoundError):
-            await store.restrictions.lift(kind, name)
+            await store.restrictions.lift(kind, name, now=now)
             return name
     key = await key_of(store, kind, name)
-    await store.restrictions.lift(kind, key)
+    await store.restrictions.lift(kind, key, now=now)
     return name if kind is Restricted.APP else key
 
 

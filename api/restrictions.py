@@ -96,6 +96,6 @@ class RestrictionsApi:
     )
     async def lift_restriction(self, ask: Ask[RestrictionParams, None]) -> shapes.RestrictionLifted:
         await admit_restrictor(ask.request, self._store, ask.params.kind, ask.params.name)
-        lifted = await lift(self._store, ask.params.kind, ask.params.name)
+        lifted = await lift(self._store, ask.params.kind, ask.params.name, now=self._clock.now())
         ask.request[SUBJECT] = f"{ask.params.kind} {lifted}"
         return {"kind": ask.params.kind.value, "name": ask.params.name, "lifted": True}

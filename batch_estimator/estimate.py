@@ -16,7 +16,7 @@ from batch_estimator.fit import Fit, fitted, outstanding_of
 from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, answered_by, merged, open_slots, prospects
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
-from batch_estimator.sending import SendingRate, sending_of
+from batch_estimator.sending import SendingRate, is_waiting, sending_of
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
@@ -254,6 +254,7 @@ def _terms(
         retries_expected=_retries_expected(work, rules),
         median_turnaround_s=Seconds(_turnaround_s(fit)),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
+        assumed_rate=is_waiting(snapshot),
     )
 
 

@@ -54,6 +54,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
         terms.active_processors,
         _tail(tables, settings),
+        terms.moved_at,
     )
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.snapshot import AppQueue, BatchSnapshot, Floats, InstanceStanding
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
+from domain.forecasting import NEVER_MOVED
 
 RECENT_S = 14 * 86400.0  # window for the peak number of instances in progress
 POINTS = 57  # number of samples in the window, one every 6 h
@@ -32,8 +33,18 @@ class Capacity:
 
 
 def is_waiting(snapshot: BatchSnapshot) -> bool:
-    """Return True if no instance of the batch has been sent yet, or if a limit blocks the batch."""
-    return snapshot.queue.held or not bool(np.any(snapshot.instances.standing != InstanceStanding.UNSENT))
+    """Return True if a limit blocks the batch, or nothing of it was sent yet: since its move, no first instance."""
+    rows = snapshot.instances
+    sent = rows.standing != InstanceStanding.UNSENT
+    if snapshot.moved_at > NEVER_MOVED:
+        sent &= ~is_urgent(snapshot) & (rows.sent_at >= snapshot.moved_at)
+    return snapshot.queue.held or not bool(np.any(sent))
+
+
+def is_urgent(snapshot: BatchSnapshot) -> Bools:
+    """Return which instances are retries or copies. They are sent before others at any place in the order."""
+    urgent: Bools = snapshot.instances.created_at > snapshot.submitted_at + URGENT_AFTER_S
+    return urgent
 
 
 def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
@@ -139,24 +150,28 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     """Return the sending rate for `to_send` unsent first instances of jobs that take `turnaround_s`.
 
     Before the first dispatch, the app's capacity determines the rate; afterwards, the batch's own dispatches do, with
-    the capacity counted as three dispatches.
+    the capacity counted as three dispatches. A move starts both again.
     """
-    rows = snapshot.instances
-    urgent = rows.created_at > snapshot.submitted_at + URGENT_AFTER_S
+    rows, urgent = snapshot.instances, is_urgent(snapshot)
     sent = rows.standing != InstanceStanding.UNSENT
     wait = (rows.sent_at - rows.created_at)[urgent & sent]
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
+    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
+    elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     if is_waiting(snapshot):
         starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
         room = max(0.0, capacity.room - snapshot.queue.ahead)
         least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
+        if snapshot.moved_at > NEVER_MOVED and len(ages):  # its turn past, it is sent at least as fast as before
+            least_per_s = max(least_per_s, rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)[0])
         return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
-    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
-    elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
-    rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
+    if (moved_s := snapshot.now - snapshot.moved_at) < np.inf:
+        rate, log_sd = rate_of(ages[ages <= moved_s], moved_s, to_send, capacity.rate_per_s, is_moved=True)
+    else:
+        rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
     return SendingRate(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
 
 
@@ -169,13 +184,16 @@ def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
     return snapshot.submitted_at + (waited_s if len(ages_s) and waited_s > LEAST_WINDOW_S else 0.0)
 
 
-def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float) -> tuple[float, float]:
+def rate_of(
+    ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float, *, is_moved: bool = False
+) -> tuple[float, float]:
     """Return the dispatch rate per second, and the standard deviation of its logarithm.
 
     The window w is as long as the remaining sending time, to_send / rate: at least 6 h, at most the time since
     submission minus a warm-up of min(25 %, 6 h). With k dispatches in the window, rate = (k + usual v) / (w + v), where
     v is the time for 3 dispatches at the usual rate, at most max(w / 4, 90 min); and sd^2 = 0.3^2 + 1/(k + 1) + min(1,
-    overdispersion) / 4, with overdispersion measured over 8 parts of the window.
+    overdispersion) / 4, with overdispersion measured over 8 parts of the window. `is_moved`: `elapsed_s` began with a
+    move while the hosts were busy, so there is no warm-up, and v is at most w / 4.
 
     One instance per hour for two days with 24 left: the last day counts.
 
@@ -183,20 +201,21 @@ def rate_of(ages_s: Floats, elapsed_s: float, to_send: float, usual_per_s: float
     >>> round(rate * 3600.0, 2), round(sd, 2)
     (1.0, 0.36)
     """
-    longest = elapsed_s - min(WARM_UP_FRACTION * elapsed_s, WARM_UP_S)
+    longest = elapsed_s if is_moved else elapsed_s - min(WARM_UP_FRACTION * elapsed_s, WARM_UP_S)
+    least_s = 0.0 if is_moved else LEAST_WINDOW_S
     window, rate, k = min(longest, LEAST_WINDOW_S), 0.0, 0.0
     for _ in range(ROUNDS):
         k = float(np.sum(ages_s < window))
-        rate = _with_usual(k, window, usual_per_s)
+        rate = _with_usual(k, window, usual_per_s, least_s)
         window = min(longest, max(LEAST_WINDOW_S, to_send / rate))
     k = float(np.sum(ages_s < window))
-    rate = _with_usual(k, window, usual_per_s)
+    rate = _with_usual(k, window, usual_per_s, least_s)
     counts, _ = np.histogram(ages_s, bins=SUB_WINDOWS, range=(0.0, window))
     mean = float(np.mean(counts))
     beyond = max(0.0, (float(np.var(counts)) - mean) / mean**2) if mean > 0 else 1.0
     return rate, float(np.sqrt(0.09 + 1.0 / (k + 1.0) + min(1.0, beyond) / 4.0))
 
 
-def _with_usual(k: float, window_s: float, usual_per_s: float) -> float:
-    usual_s = min(USUAL_WEIGHT / usual_per_s, max(window_s, LEAST_WINDOW_S) / 4.0)
+def _with_usual(k: float, window_s: float, usual_per_s: float, least_s: float) -> float:
+    usual_s = min(USUAL_WEIGHT / usual_per_s, max(window_s, least_s) / 4.0)
     return (k + usual_per_s * usual_s) / (window_s + usual_s)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from domain.batches import QoS
 from domain.errors import InvalidInputError
+from domain.forecasting import NEVER_MOVED
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.units import Instant, Seconds
 
@@ -119,7 +120,7 @@ class BatchSnapshot:
     `delay_bound_s` is a new instance's time from sending to timeout. `mean_ln_fpops` is the mean over the jobs behind
     `havs`, NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights
     each host by its on fraction. Each row of `sent` represents `sent_weight` instances, NaN if unknown. `tail` is None
-    if no copies are made.
+    if no copies are made. Dispatches before `moved_at` do not show the sending rate at the batch's new place.
     """
 
     now: Instant
@@ -136,6 +137,7 @@ class BatchSnapshot:
     sent_weight: float = float("nan")
     active_processors: float = float("nan")
     tail: Tail | None = None
+    moved_at: Instant = NEVER_MOVED
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):

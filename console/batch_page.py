@@ -42,6 +42,7 @@ from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, 
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
+from domain.ordering import PlaceInOrder
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -171,11 +172,19 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
-def age_of(last: shapes.ForecastShown, batch: Batch) -> ForecastAge:
+def age_of(last: shapes.ForecastShown, batch: Batch, place: PlaceInOrder | None) -> ForecastAge:
     """Return the age of a batch's last forecast."""
     counts, over_then = batch.counts, last["jobs_validated"] + last["jobs_failed"]
     over = counts.jobs_validated + counts.jobs_failed
-    return ForecastAge(batch.batch_id, Instant(last["made_at"]), batch.completion_at, over_then, over)
+    return ForecastAge(
+        batch.batch_id,
+        Instant(last["made_at"]),
+        batch.completion_at,
+        over_then,
+        over,
+        counts.jobs_total,
+        None if place is None else place.moved_at,
+    )
 
 
 def _over(counts: Document) -> float:
@@ -312,7 +321,7 @@ class BatchPages(Pages[PageServices]):
             "halted": halted,
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
-            "renewed": "" if last is None else next_forecast(age_of(last, batch), now, estimator),
+            "renewed": "" if last is None else next_forecast(age_of(last, batch, standing.at), now, estimator),
             "flag": flag_of(shown),
             "fails": await fails_in_words(store, batch, shown["app"], now),
             "submitter": submitter,

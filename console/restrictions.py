@@ -93,7 +93,7 @@ class RestrictionPages(Pages[PageServices]):
             await self._set_down(person.name, "resumed", down=False)
             await self._note(request, "resume_project")
         else:
-            lifted = await lift(self._services.store, _kind_of(kind), name)
+            lifted = await lift(self._services.store, _kind_of(kind), name, now=self._services.clock.now())
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         is_work = kind == PROJECT or _kind_of(kind).is_work
         return self._services.go_back(fields, "restrictions", "resumed" if is_work else "lifted")

@@ -5,6 +5,7 @@ No field is null: NaN is an instant that has not happened, -1 an unknown host or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -13,7 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds
+from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, later
 
 OTHERS_MOST = 5_000  # maximum number of (host, app version) rows of hosts without an instance of the batch
 SENT_MOST = 2_000  # maximum number of instances of other batches, sent within
@@ -101,6 +102,18 @@ def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
 SendPlace: TypeAlias = tuple[int, int, float]  # send_rank, tier and key in the order
 FIRST_PLACE: SendPlace = (-1, 0, 0.0)  # before every batch
 
+NEVER_MOVED = Instant(-math.inf)
+MOVED_S = 30.0  # dispatches are counted for this long before a forecast uses a batch's new place
+
+
+def counted_since(moved_at: Instant | None, now: Instant) -> Instant:
+    """Return since when dispatches show a batch's sending rate: its last move, unless that is less than MOVED_S ago.
+
+    >>> [counted_since(at, Instant(1000.0)) for at in (None, Instant(990.0), Instant(970.0))]
+    [-inf, -inf, 970.0]
+    """
+    return NEVER_MOVED if moved_at is None or later(moved_at, MOVED_S) > now else moved_at
+
 
 class CountedAs(IntEnum):
     """The sums in a (host, app version) row that an instance may count towards."""
@@ -133,7 +146,8 @@ class BatchTerms:
     `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is the median over the processors of active
     hosts, NaN without any; `active_processors` is the average number of those available. `ahead` unsent instances of
     the app and `ahead_of_others` of other apps precede the batch's own (`send_rank`); both counts are 0 if some of its
-    jobs were sent and nothing blocks it. `held`: a limit blocks the batch.
+    jobs were sent, nothing blocks it and it was never moved. `held`: a limit blocks the batch. `moved_at`: the last
+    move that counts (`counted_since`).
     """
 
     batch_id: BatchId
@@ -147,6 +161,7 @@ class BatchTerms:
     ahead: int = 0
     ahead_of_others: int = 0
     held: bool = False
+    moved_at: Instant = NEVER_MOVED
 
 
 @dataclass(frozen=True, slots=True)

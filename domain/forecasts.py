@@ -10,13 +10,14 @@ from statistics import NormalDist
 from typing import Protocol
 
 from domain.batches import Batch
+from domain.forecasting import MOVED_S
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 
 THIN_AFTER_S = DAY_S  # all forecasts of an active batch are kept for this long;
 PART_S = Seconds(6 * HOUR_S)  # after that, changes, checkpoints and the first forecast in each interval of this length
 FAR_BOUNDS = 10.0  # forecasts this many delay bounds ahead are not shown
-REMAINING_FRACTION = 0.01  # share of the remaining time spent collecting validations
+COLLECTED_FRACTION = 0.01  # of the remaining time, or of all jobs: for how long ended jobs are collected
 FIRST_JOBS = 64  # while fewer jobs have ended, each doubling of their number is forecast at once
 ENDED_PARTS = 100  # an ended batch keeps one forecast per this fraction of its life, if that is longer than PART_S
 
@@ -86,6 +87,7 @@ class Terms:
     retries_expected: float  # number of all instances in progress that do not succeed before their timeouts
     median_turnaround_s: Seconds  # of a first instance of this batch
     shift: float  # ln of the ratio of this batch's job durations to those of the app's other jobs
+    assumed_rate: bool = False  # sending_s is the wait for the batch's turn and the app's usual rate, not its own rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,7 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
 class ForecastAge:
     """When an active batch was last forecast, if ever, and how many jobs have finished since.
 
-    `completion_at` is the published C(B).
+    `completion_at` is the published C(B). The batch got its place at `moved_at`, None if it was never moved.
     """
 
     batch_id: BatchId
@@ -256,44 +258,58 @@ class ForecastAge:
     completion_at: Instant | None
     jobs_over_then: int
     jobs_over: int  # validated or failed
+    jobs_total: int
+    moved_at: Instant | None = None
 
     @property
     def dirty(self) -> bool:
         return self.jobs_over != self.jobs_over_then
 
+    @property
+    def jobs_to_come(self) -> int:
+        """Return how many more jobs must end for a forecast after `pause_s`: 1 % of all since the last one."""
+        return max(1, math.ceil(COLLECTED_FRACTION * self.jobs_total)) - (self.jobs_over - self.jobs_over_then)
+
     def wait_s(self, settings: EstimatorSettings) -> Seconds:
         """Return the maximum time after the last forecast during which validations are collected before the next one.
 
-        max(`pause_s`, 1 % of the remaining time), but at most `timer_s`. None for the first results: they change a
-        forecast that rests on estimates alone from days to minutes.
+        `pause_s` once 1 % of the jobs have ended, before that max(`pause_s`, 1 % of the remaining time), at most
+        `timer_s`. None for the first results, which change a forecast based on estimates alone from days to minutes.
 
-        >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 4, 5).wait_s(EstimatorSettings())
-        200.0
-        >>> ForecastAge(BatchId(1), Instant(1000.0), Instant(21000.0), 0, 1).wait_s(EstimatorSettings())
-        0.0
+        >>> then = Instant(1000.0), Instant(21000.0)
+        >>> [ForecastAge(1, *then, *over, 150).wait_s(EstimatorSettings()) for over in ((4, 5), (4, 6), (0, 1))]
+        [200.0, 60.0, 0.0]
         """
         if self.jobs_over_then < FIRST_JOBS and self.jobs_over >= max(1, 2 * self.jobs_over_then):
             return Seconds(0.0)
+        if self.jobs_to_come <= 0:
+            return Seconds(min(settings.timer_s, settings.pause_s))
         left_s = (
             self.completion_at - self.made_at if self.completion_at is not None and self.made_at is not None else 0.0
         )
-        return Seconds(min(settings.timer_s, max(settings.pause_s, REMAINING_FRACTION * left_s)))
+        return Seconds(min(settings.timer_s, max(settings.pause_s, COLLECTED_FRACTION * left_s)))
 
     def due_at(self, now: Instant, settings: EstimatorSettings) -> Instant:
-        """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
+        """Return when a forecast is due: immediately if there is none, otherwise after validations, `MOVED_S` after a
+        move, or by the timer.
 
         No batch waits longer than `timer_s`, 15 minutes.
 
-        >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=4, jobs_over=5)
+        >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), 4, jobs_over=5, jobs_total=150)
         >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
         1200.0
-        >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), jobs_over_then=5, jobs_over=5)
+        >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), 5, jobs_over=5, jobs_total=150)
         >>> nothing_new.due_at(Instant(1100.0), EstimatorSettings())
         1900.0
+        >>> moved = ForecastAge(1, Instant(1000.0), Instant(21000.0), 5, 5, 150, moved_at=Instant(1090.0))
+        >>> moved.due_at(Instant(1100.0), EstimatorSettings())
+        1120.0
         """
         if self.made_at is None:
             return now
-        return later(self.made_at, self.wait_s(settings) if self.dirty else settings.timer_s)
+        at = later(self.made_at, self.wait_s(settings) if self.dirty else settings.timer_s)
+        counts_at = at if self.moved_at is None else later(self.moved_at, MOVED_S)
+        return min(at, counts_at) if counts_at > self.made_at else at
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from domain.forecasting import (
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
     JOB_FIELDS,
+    NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
     SENT_FIELDS,
@@ -33,6 +34,7 @@ from domain.forecasting import (
     BatchTables,
     BatchTerms,
     SendPlace,
+    counted_since,
     send_rank,
 )
 from domain.units import AppId, BatchId, Instant
@@ -203,8 +205,9 @@ class _BatchReader:
         instances = await self._instances(jobs)
         sent, sent_weight = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
-        begun = not row["held"] and bool((instances["host_id"] >= 0).any())
-        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead())
+        moved_at = counted_since(row["moved_at"], self._now)
+        begun = not row["held"] and moved_at == NEVER_MOVED and bool((instances["host_id"] >= 0).any())
+        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead(moved_at), moved_at)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId, place: SendPlace) -> AppTables[Table] | None:
@@ -246,9 +249,10 @@ class _BatchReader:
             "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
 
-    async def _ahead(self) -> Ahead:
-        """Return the work ahead of the batch in the order."""
-        if not self._known.places.serves(self._batch_id, self._now):
+    async def _ahead(self, moved_at: Instant) -> Ahead:
+        """Return the work ahead of the batch in the order since its last move."""
+        known = self._known.places
+        if known.taken_at < moved_at or not known.serves(self._batch_id, self._now):
             rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
             self._known.places = places((_place(row) for row in rows), self._now)
         return self._known.places.of(self._batch_id)
@@ -294,7 +298,9 @@ class _BatchReader:
         return await copied(self._connection, fields, query, *arguments)
 
 
-def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead) -> BatchTerms:
+def _terms(
+    batch_id: BatchId, row: asyncpg.Record, population: Population, ahead: Ahead, moved_at: Instant
+) -> BatchTerms:
     return BatchTerms(
         batch_id,
         row["app_id"],
@@ -306,6 +312,7 @@ def _terms(batch_id: BatchId, row: asyncpg.Record, population: Population, ahead
         population.active_processors,
         *ahead,
         row["held"],
+        moved_at,
     )
 
 

@@ -8,10 +8,11 @@ from contextlib import AbstractAsyncContextManager
 
 import msgspec
 
+from domain.forecasting import MOVED_S
 from domain.forecasts import (
+    COLLECTED_FRACTION,
     FIRST_JOBS,
     PART_S,
-    REMAINING_FRACTION,
     THIN_AFTER_S,
     Accuracy,
     AppAccuracy,
@@ -46,7 +47,7 @@ class PostgresForecasts(OnDatabase):
         self._claims = BatchClaims(database.dsn)
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
-        waits = (settings.pause_s, settings.timer_s, REMAINING_FRACTION, FIRST_JOBS)
+        waits = (settings.pause_s, settings.timer_s, COLLECTED_FRACTION, FIRST_JOBS, MOVED_S)
         return [_age(row) for row in await self._database.fetch("forecast_ages", now, *waits)]
 
     def claim(self, batch_id: BatchId) -> AbstractAsyncContextManager[bool]:
@@ -178,7 +179,15 @@ _health = mapper(ForecastHealth, accuracy=lambda row: None if row["scored_at"] i
 def _standing(row: rows.Row) -> ForecastStanding:
     batch = rows.batch(row)
     over = batch.counts.jobs_validated + batch.counts.jobs_failed
-    made = ForecastAge(batch.batch_id, row["made_at"], batch.completion_at, row["jobs_over_then"] or 0, over)
+    made = ForecastAge(
+        batch.batch_id,
+        row["made_at"],
+        batch.completion_at,
+        row["jobs_over_then"] or 0,
+        over,
+        batch.counts.jobs_total,
+        row["moved_at"],
+    )
     spread = 1.0 if row["spread"] is None else row["spread"]
     return ForecastStanding(
         batch, made, row["delay_bound_s"], row["least_spare_instances"], spread, row["checkpoint_fraction"]

@@ -8,7 +8,7 @@ from domain.dispatch import InstanceStep
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
-from domain.units import BatchId, VolunteerId
+from domain.units import BatchId, Instant, VolunteerId
 from domain.volunteers import ListedVolunteer
 from lifecycle.states import Event, advance
 from store.counters import CountChanges, StatisticsChanges, count_steps, step_columns
@@ -35,9 +35,9 @@ class PostgresRestrictions(OnDatabase):
     async def put(self, restriction: Restriction) -> None:
         await self._database.fetch("put_restriction", *_values(restriction))
 
-    async def lift(self, kind: Restricted, name: str) -> None:
+    async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         """Raises NotFoundError."""
-        if await self._database.fetch_one("drop_restriction", kind, name) is None:
+        if await self._database.fetch_one("lift_restriction", kind, name, now) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:

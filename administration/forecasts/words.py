@@ -212,16 +212,26 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -
     """Return when an active batch gets its next forecast, or that it is late.
 
     >>> at, settings = Instant(0.0), EstimatorSettings()
-    >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5)
+    >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5, jobs_total=9)
     >>> next_forecast(quiet, Instant(480.0), settings), next_forecast(quiet, Instant(1380.0), settings)
     ('the next one after a job ends, at the latest in 7 min', 'the next one is 8 min late: see Periodic tasks')
+    >>> next_forecast(ForecastAge(7, at, Instant(60000.0), 100, 120, 9000), Instant(480.0), settings)
+    'the next one after 70 more jobs end, at the latest in 2 min'
     """
     left_s = age.due_at(now, settings) - now
     if left_s < -patience_s(settings.look_s):
         return f"the next one is {roughly(-left_s)} late: see Periodic tasks"
     if left_s <= 0.0:
         return "the next one is due now"
-    return f"the next one {'' if age.dirty else 'after a job ends, at the latest '}in {roughly(left_s)}"
+    if not age.dirty:
+        return f"the next one after a job ends, at the latest in {roughly(left_s)}"
+    jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
+    sooner = (
+        f"after {jobs} more job{'s end' if jobs > 1 else ' ends'}, at the latest "
+        if jobs > 0 and left_s > pauses_s
+        else ""
+    )
+    return f"the next one {sooner}in {roughly(left_s)}"
 
 
 def forecasts_in_words(shown: Document) -> str:
@@ -349,12 +359,11 @@ def cause_in_words(last: Document, *, left_s: float) -> str:
 
 
 def _sending(last: Document) -> str:
-    """Say how long sending takes. Before the first dispatch, the forecast assumes a rate."""
+    """Say how long sending takes. Before the first dispatch at the batch's place, the forecast assumes a rate."""
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
-    started = last["jobs_validated"] or last["jobs_failed"] or last["terms"]["jobs_with_success"]
-    if started or any(hold["kind"] != HoldKind.NOT_SENT for hold in last["holds"]):
-        return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours"
-    return f"{takes} by the forecast, which assumed the app's usual rate because none had been sent"
+    if last["terms"]["assumed_rate"]:
+        return f"{takes} by the latest forecast, which assumed the wait for the batch's turn and the app's usual rate"
+    return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours or since a move"
 
 
 def terms_in_words(last: Document) -> Iterator[str]:
@@ -364,8 +373,8 @@ def terms_in_words(last: Document) -> Iterator[str]:
         return
     yield "Model inputs:"
     lacking = terms["jobs_with_success"]
-    quorum = f"; {lacking} of them have a result but no quorum yet" if lacking else ""
-    yield f"  {terms['jobs_open']} jobs are open{quorum}"
+    quorum = f"; {lacking} of them had a result but no quorum" if lacking else ""
+    yield f"  {terms['jobs_open']} jobs were open at the forecast{quorum}"
     if terms["sending_s"] > 0:
         yield f"  {_sending(last)}"
     yield f"  median turnaround {in_words(terms['median_turnaround_s'])}"

@@ -17,7 +17,7 @@ from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.settings import Settings
-from domain.units import AccountId, BatchId, Instant
+from domain.units import AccountId, BatchId, Instant, later
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from priority.charging import queues
@@ -146,7 +146,8 @@ async def set_importance(
         raise InvalidInputError("batch", expected, "none of them")
     _check_priority(asked.user_priority)
     level = None if asked.level is None else chosen(ServiceLevel, asked.level, "level")
-    known = queues(Settings.from_stored(await store.settings.settings())[0].ordering.queues)
+    ordering = Settings.from_stored(await store.settings.settings())[0].ordering
+    known, by_at = queues(ordering.queues), later(now, ordering.interval_s)
     if asked.queue is not None and asked.queue not in known:
         raise InvalidInputError("queue", "one of " + ", ".join(known), asked.queue)
     batch = await store.views.batch(batch_id)
@@ -160,9 +161,9 @@ async def set_importance(
     if deadline_at is not None:
         await rules.set_deadline(batch_id, deadline_at)
     if level is not None or asked.queue is not None:
-        await rules.set_service(batch_id, level=level, queue=asked.queue)
+        await rules.set_service(batch_id, level=level, queue=asked.queue, by_at=by_at)
     if asked.user_priority is not None:
-        await rules.set_user_priority(batch_id, asked.user_priority)
+        await rules.set_user_priority(batch_id, asked.user_priority, by_at=by_at)
     if asked.release:
         await rules.release(batch_id)
 

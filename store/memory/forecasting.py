@@ -11,6 +11,7 @@ from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
+    NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
     SENT_FIELDS,
@@ -21,6 +22,7 @@ from domain.forecasting import (
     BatchTables,
     BatchTerms,
     SendPlace,
+    counted_since,
     send_rank,
 )
 from domain.hosts import HostAppVersion
@@ -87,8 +89,8 @@ class MemoryForecasting(OnTables):
         return active.size, median, float(np.sum(active["ncpus"] * active["cpu_fraction"]))
 
     def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
-        held = batch.hold is not None
-        is_served = begun and not held
+        held, moved_at = batch.hold is not None, counted_since(batch.moved_at, now)
+        is_served = begun and not held and moved_at == NEVER_MOVED
         ahead = [] if is_served else self._ahead_of(batch)
         return BatchTerms(
             batch.batch_id,
@@ -99,6 +101,7 @@ class MemoryForecasting(OnTables):
             *self._active(now),
             *_ahead(ahead, batch.new.app_id),
             held,
+            moved_at,
         )
 
     def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:

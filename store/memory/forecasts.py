@@ -41,13 +41,19 @@ class MemoryForecasts(OnTables):
 
     async def ages(self, *, now: Instant, settings: EstimatorSettings) -> Sequence[ForecastAge]:
         active = (self._age(batch) for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE)
-        due = [age for age in active if age.made_at is None or age.made_at <= now - age.wait_s(settings)]
+        due = [
+            age
+            for age in active
+            if age.made_at is None or age.made_at <= now - age.wait_s(settings) or age.due_at(now, settings) <= now
+        ]
         return sorted(due, key=lambda age: (-math.inf if age.made_at is None else age.made_at, age.batch_id))
 
     def _age(self, batch: StoredBatch) -> ForecastAge:
         made_at, over_then = self._last.get(batch.batch_id, (None, 0))
         over = batch.counts.jobs_validated + batch.counts.jobs_failed
-        return ForecastAge(batch.batch_id, made_at, batch.completion_at, over_then, over)
+        return ForecastAge(
+            batch.batch_id, made_at, batch.completion_at, over_then, over, batch.counts.jobs_total, batch.moved_at
+        )
 
     @asynccontextmanager
     async def claim(self, batch_id: BatchId) -> AsyncIterator[bool]:

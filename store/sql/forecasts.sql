@@ -56,12 +56,14 @@ ORDER BY batch_with_counts.batch_id;
 -- name: forecast_ages
 -- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, oldest
 --   forecast first.
--- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time for which validations are collected,
---   $5 the number of ended jobs up to which each doubling is due at once.
--- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over.
+-- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time, or of the batch's jobs, for which
+--   validations are collected, $5 the number of ended jobs up to which each doubling is due at once, $6 the seconds after
+--   a move in which dispatches are counted.
+-- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over, jobs_total, moved_at (null when
+--   never).
 SELECT
     batch.batch_id, last.made_at, batch.completion_at, coalesce(last.jobs_over, 0) AS jobs_over_then,
-    total.jobs_over
+    total.jobs_over, batch.jobs_total, batch.moved_at
 FROM batch
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch.batch_id
 CROSS JOIN LATERAL (
@@ -75,6 +77,11 @@ WHERE batch.state = 'active' AND (
         $2::double precision, $4::double precision * coalesce(batch.completion_at - last.made_at, 0)
     ))
     OR (last.jobs_over < $5::int AND total.jobs_over >= greatest(1, 2 * last.jobs_over))
+    OR (
+        last.made_at <= $1::double precision - least($3::double precision, $2::double precision)
+        AND total.jobs_over - last.jobs_over >= $4::double precision * batch.jobs_total
+    )
+    OR (last.made_at < batch.moved_at + $6::double precision AND batch.moved_at + $6::double precision <= $1)
 )
 ORDER BY last.made_at NULLS FIRST, batch.batch_id;
 
@@ -107,10 +114,10 @@ WHERE app.app_id = $1;
 -- name: forecast_batch
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
--- Result: app_id, qos, created_at, delay_bound_s, held (by a limit or pause), app_version_ids; in pages: hav_pages, host_pages, sent_pages
+-- Result: app_id, qos, created_at, moved_at, delay_bound_s, held (by a limit or pause), app_version_ids; in pages: hav_pages, host_pages, sent_pages
 --   (instances, and the months of the history). No row unless the batch is active.
 SELECT
-    batch.app_id, batch.qos, batch.created_at, class.delay_bound_s, version.ids AS app_version_ids,
+    batch.app_id, batch.qos, batch.created_at, batch.moved_at, class.delay_bound_s, version.ids AS app_version_ids,
     batch.hold IS NOT NULL OR EXISTS (
         SELECT FROM restriction
         WHERE (kind, name) IN (('batch', $1::bigint::text), ('app', batch.app_id::text), ('queue', batch.queue))
@@ -375,12 +382,13 @@ JOIN job_class ON job_class.job_class_id = sent.job_class_id
 -- Purpose: return the state of an active batch at the start of a forecast.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts with made_at and jobs_over_then of its last forecast (nulls when there is none),
---   delay_bound_s, least_spare_instances, spread (null while its app has none) and
+--   moved_at, delay_bound_s, least_spare_instances, spread (null while its app has none) and
 --   checkpoint_fraction (the last one of a forecast that is scored, null when there is none). No row unless the batch is active.
 SELECT
-    batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, class.delay_bound_s, class.least_spare_instances,
-    app_forecast.spread, checkpoint.checkpoint_fraction
+    batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, batch.moved_at, class.delay_bound_s,
+    class.least_spare_instances, app_forecast.spread, checkpoint.checkpoint_fraction
 FROM batch_with_counts
+JOIN batch ON batch.batch_id = batch_with_counts.batch_id
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch_with_counts.batch_id
 LEFT JOIN app_forecast ON app_forecast.app_id = batch_with_counts.app_id
 CROSS JOIN LATERAL (

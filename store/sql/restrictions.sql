@@ -1,5 +1,5 @@
 -- name: drop_restriction
--- Purpose: lift a restriction.
+-- Purpose: lift the restriction of what has ended.
 -- Arguments: $1 kind, $2 name.
 -- Result: name; no row when there is none.
 DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING name;
@@ -36,6 +36,19 @@ WHERE state = 'in_progress'
 ORDER BY instance_id
 LIMIT $3
 FOR UPDATE;
+
+
+-- name: lift_restriction
+-- Purpose: lift a restriction. A batch that was paused is sent again from then on.
+-- Arguments: $1 kind, $2 name, $3 now.
+-- Result: name; no row when there is none.
+WITH lifted AS (DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING kind, name),
+resumed AS (
+    UPDATE batch SET moved_at = $3
+    FROM lifted
+    WHERE batch.batch_id = CASE WHEN lifted.kind = 'batch' THEN lifted.name::bigint END AND batch.ended_at IS NULL
+)
+SELECT name FROM lifted;
 
 
 -- name: list_restrictions

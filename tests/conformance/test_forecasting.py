@@ -9,9 +9,10 @@ import pytest
 
 from batch_estimator import filling
 from batch_estimator.estimate import estimate
+from batch_estimator.sending import is_waiting
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from domain.batches import QoS
-from domain.forecasting import FIRST_PLACE, SendPlace, send_rank
+from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace, send_rank
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
@@ -234,6 +235,20 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
 
     assert waiting == AppQueue(ahead=5, ahead_of_others=3)
     assert begun == AppQueue()
+
+
+async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
+    await a_submitted_batch(store, jobs=5)
+    batch = await a_submitted_batch(store, jobs=3)
+    await a_sent_instance(store, batch.batch_id, await a_host(store))
+    await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 60.0))
+
+    before, after = [
+        await snapshot_of(store, batch.batch_id, later(NOW, 59.0 + MOVED_S + later_s)) for later_s in (0.0, 1.0)
+    ]
+
+    assert (before.moved_at, before.queue.ahead, is_waiting(before)) == (NEVER_MOVED, 0, False)
+    assert (after.moved_at, after.queue.ahead, is_waiting(after)) == (NOW + 60.0, 5, True)
 
 
 async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:

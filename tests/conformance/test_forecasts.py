@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from domain.batches import Batch
+from domain.forecasting import MOVED_S
 from domain.forecasts import (
     Accuracy,
     AppAccuracy,
@@ -24,6 +25,7 @@ from domain.forecasts import (
     Trigger,
 )
 from domain.history import month_of
+from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_job_class, an_app
@@ -219,6 +221,48 @@ async def test_only_batches_whose_pause_or_timer_is_over_are_looked_at(store: St
 
     assert (len(early), len(due)) == (0, 1)
     assert due[0].wait_s(EstimatorSettings()) == waits_s
+
+
+async def due_after(store: Store, after_s: float) -> list[BatchId]:
+    now, settings = later(NOW, after_s), EstimatorSettings()
+    return [
+        age.batch_id
+        for age in await store.forecasts.ages(now=now, settings=settings)
+        if age.due_at(now, settings) <= now
+    ]
+
+
+async def test_one_percent_of_the_jobs_is_due_after_the_pause(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=150)
+    for _ in range(5):
+        await validate_one(store, batch)
+    await store.forecasts.publish(a_record(batch, jobs_validated=5, completion_at=later(NOW, DAY_S)))
+
+    await validate_one(store, batch)
+    assert (await due_after(store, 800.0), await due_after(store, 864.0)) == ([], [batch.batch_id])
+    await validate_one(store, batch)
+    assert (await due_after(store, 59.0), await due_after(store, 60.0)) == ([], [batch.batch_id])
+
+
+async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S)))
+    await store.ordering_rules.set_user_priority(batch.batch_id, 0, by_at=NOW)  # as before
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.NORMAL, queue=None, by_at=NOW)
+
+    assert await due_after(store, 800.0) == []
+    await store.ordering_rules.set_service(
+        batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=later(NOW, 60.0)
+    )
+    assert (await due_after(store, 59.0 + MOVED_S), await due_after(store, 60.0 + MOVED_S)) == ([], [batch.batch_id])
+    standing = await store.forecasts.standing(batch.batch_id)
+    assert standing is not None and standing.age.moved_at == NOW + 60.0
+    await store.forecasts.publish(a_record(batch, NOW + 60.0 + MOVED_S, completion_at=later(NOW, DAY_S)))
+    assert await due_after(store, 800.0) == []
+    await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 200.0))
+    assert await due_after(store, 200.0 + MOVED_S) == [batch.batch_id]
+    places = await store.ordering_rules.places([batch.batch_id])
+    assert places[batch.batch_id].moved_at == NOW + 200.0
 
 
 async def test_of_two_forecasts_from_one_standing_first_stays(store: Store) -> None:

@@ -30,10 +30,10 @@ async def test_the_catalogue_has_restrictions_until_they_are_lifted(store: Store
     assert list(await store.restrictions.restrictions()) == [second, stricter]
     known = (await store.applications.load_catalogue()).restrictions
     assert dict(known) == {(Restricted.HOST, "7"): stricter, (Restricted.QUEUE, "bonus"): second}
-    await store.restrictions.lift(Restricted.HOST, "7")
+    await store.restrictions.lift(Restricted.HOST, "7", now=NOW)
     assert list((await store.applications.load_catalogue()).restrictions) == [(Restricted.QUEUE, "bonus")]
     with pytest.raises(NotFoundError):
-        await store.restrictions.lift(Restricted.HOST, "7")
+        await store.restrictions.lift(Restricted.HOST, "7", now=NOW)
 
 
 @pytest.mark.parametrize("kind", [Restricted.APP, Restricted.QUEUE, Restricted.BATCH])
@@ -45,7 +45,7 @@ async def test_paused_work_is_not_ready(store: Store, kind: Restricted) -> None:
     await store.restrictions.put(a_restriction(kind, names[kind]))
 
     assert list(await store.waiting.ready_batches(1)) == [other]
-    await store.restrictions.lift(kind, str(names[kind]))
+    await store.restrictions.lift(kind, str(names[kind]), now=NOW)
     assert list(await store.waiting.ready_batches(2)) == [paused, other]
 
 
@@ -67,10 +67,19 @@ async def test_a_pause_ends_with_its_batch(store: Store, how: str) -> None:
     left = {(Restricted.BATCH, str(other.batch_id)), (Restricted.HOST, str(facts.batch_id))}
     assert set((await store.applications.load_catalogue()).restrictions) == left
     with pytest.raises(NotFoundError):
-        await store.restrictions.lift(Restricted.BATCH, str(facts.batch_id))
+        await store.restrictions.lift(Restricted.BATCH, str(facts.batch_id), now=NOW)
     await store.restrictions.put(a_restriction(Restricted.BATCH, facts.batch_id))  # by a request that saw it active
     assert {(one.kind, one.name) for one in await store.restrictions.restrictions()} == left
     assert set((await store.applications.load_catalogue()).restrictions) == left
+
+
+async def test_resumed_batch_starts_a_new_rate(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.restrictions.put(a_restriction(Restricted.BATCH, batch.batch_id))
+
+    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, 9.0))
+
+    assert (await store.ordering_rules.places([batch.batch_id]))[batch.batch_id].moved_at == NOW + 9.0
 
 
 @pytest.mark.parametrize("kind", [Restricted.HOST, Restricted.VOLUNTEER])

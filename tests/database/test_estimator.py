@@ -74,7 +74,9 @@ async def test_validation_is_in_forecast_after_debounce(store: PostgresStore) ->
 
     at, third = await validated()
 
-    debounce_s = ForecastAge(batch.batch_id, made.made_at, made.completion_at, 2, 3).wait_s(SETTINGS)
+    debounce_s = ForecastAge(batch.batch_id, made.made_at, made.completion_at, 2, 3, batch.counts.jobs_total).wait_s(
+        SETTINGS
+    )
     assert SETTINGS.pause_s <= debounce_s < SETTINGS.timer_s
     assert at < made.made_at + debounce_s <= third.made_at < made.made_at + debounce_s + 2 * SETTINGS.look_s
     await locks.close()
@@ -133,7 +135,9 @@ async def test_a_restarted_process_goes_on_where_it_was(store: PostgresStore) ->
     made = await the_last(store, batch.batch_id)
     await validate_one(store, batch.batch_id, clock)
 
-    pause_s = ForecastAge(batch.batch_id, made.made_at, made.completion_at, 2, 3).wait_s(SETTINGS)
+    pause_s = ForecastAge(batch.batch_id, made.made_at, made.completion_at, 2, 3, batch.counts.jobs_total).wait_s(
+        SETTINGS
+    )
     clock.time = later(made.made_at, pause_s - 1.0)
     assert (await an_estimator(store, clock).run_once()).done == ()
     clock.time = later(clock.time, 1.0)

@@ -30,7 +30,7 @@ from domain.jobs import InstanceState
 from domain.ordered_work import Permission
 from domain.participation import Participation
 from domain.restrictions import Restricted, Restriction
-from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
+from domain.units import AccountId, BatchId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import ListedVolunteer, Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
@@ -247,9 +247,11 @@ class MemoryRestrictions(OnTables):
     async def put(self, restriction: Restriction) -> None:
         self._registry.restrictions[restriction.kind, restriction.name] = restriction
 
-    async def lift(self, kind: Restricted, name: str) -> None:
+    async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         if self._registry.restrictions.pop((kind, name), None) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
+        if kind is Restricted.BATCH and (batch := self._work.batches.get(BatchId(int(name)))):
+            batch.moved_at = now
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:
         stored = self._work.hosts.values()

@@ -6,8 +6,9 @@ from typing import TypedDict
 
 
 class TermsShown(TypedDict):
-    """The terms of a forecast. `sending_s` is the time until the last first instance is sent at the current rate;
-    `retries_expected` is the number of all instances in progress that are expected to be lost or to fail.
+    """The terms of a forecast. `sending_s` is the time until the last first instance is sent: at the batch's own rate
+    or, with `assumed_rate`, after the wait for its turn at the app's usual rate. `retries_expected` is the number of
+    all instances in progress that are expected to be lost or to fail.
     """
 
     jobs_open: int
@@ -18,6 +19,7 @@ class TermsShown(TypedDict):
     retries_expected: float
     median_turnaround_s: float
     shift: float
+    assumed_rate: bool
 
 
 class HoldShown(TypedDict):

@@ -56,6 +56,8 @@ async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStor
 
     assert await account_of(store, batch_id) == "institute"
     assert (await store.views.batch(batch_id)).user_priority == -7
+    interval_s = OrderingSettings().interval_s
+    assert (await store.ordering_rules.places([batch_id]))[batch_id].moved_at == later(NOW, interval_s)
     with states(InvalidInputError, "account:", "submitter ada", "(institute, lab)", "'elsewhere'"):
         await set_importance(as_postgres(store), batch_id, ImportanceBody(account="elsewhere"), now=NOW)
 

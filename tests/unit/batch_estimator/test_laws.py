@@ -11,12 +11,13 @@ from batch_estimator.chain import FreshLaw, RetryRules, retry_chain
 from batch_estimator.estimate import estimate
 from batch_estimator.loss import bound_of, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding, merged, served_by
-from batch_estimator.sending import rate_of
+from batch_estimator.sending import is_waiting, rate_of, sending_of
 from batch_estimator.snapshot import BatchSnapshot, InstanceStanding
 from batch_estimator.survival import SurvivalData, thinned
 from batch_estimator.turnaround import censored_normal, posterior, whole_levels
-from domain.units import HOUR_S
-from tests.unit.batch_estimator.snapshots import BOUND_S, Sent, a_snapshot, hosts
+from domain.forecasting import NEVER_MOVED
+from domain.units import HOUR_S, MINUTE_S, Instant, later
+from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Sent, a_snapshot, hosts
 
 RULES = RetryRules(bound_s=BOUND_S, wait_s=600.0, error_fraction=0.05, error_s=0.1 * BOUND_S)
 LAW = FreshLaw(
@@ -160,6 +161,52 @@ def test_bursts_make_the_rate_unsure() -> None:
     assert (
         rate_of(bursts, 60 * HOUR_S, 480.0, 10 / HOUR_S)[1] > rate_of(steady, 60 * HOUR_S, 480.0, 10 / HOUR_S)[1] + 0.1
     )
+
+
+MOVED_S = 2 * MINUTE_S  # since the move, in which two of 1,000 instances were sent per second
+
+
+def a_moved_batch(*, since_move: int, moved_at: Instant) -> BatchSnapshot:
+    """A batch of 1,000 jobs, of which ten were sent in the two hours before its move to the first place."""
+    running, unsent = InstanceStanding.IN_PROGRESS, InstanceStanding.UNSENT
+    sent = [Sent(job, running, job + 1, sent_h=0.1 + 0.19 * job, created_h=2.0) for job in range(10)]
+    quick = [MOVED_S / HOUR_S * (1 + step) / (since_move + 1) for step in range(since_move)]
+    sent += [Sent(10 + at, running, 10 + at % 50, sent_h=ago_h, created_h=2.0) for at, ago_h in enumerate(quick)]
+    rest = [Sent(job, unsent, created_h=2.0) for job in range(10 + since_move, 1000)]
+    return a_snapshot([*sent, *rest], hosts(50), submitted_at=later(NOW, -2 * HOUR_S), moved_at=moved_at)
+
+
+def test_moved_batch_is_sent_at_its_rate_since_the_move() -> None:
+    moved_at = later(NOW, -MOVED_S)
+    moved = a_moved_batch(since_move=240, moved_at=moved_at)
+    unmoved = replace(moved, moved_at=NEVER_MOVED)
+
+    new, old = [sending_of(one, 750.0, 8 * HOUR_S, 9 * HOUR_S).rate_per_s for one in (moved, unmoved)]
+
+    assert new == pytest.approx(240 / MOVED_S, rel=0.25)
+    assert old < 240 / HOUR_S
+    assert (
+        estimate(moved).q90_at
+        < estimate(unmoved).q90_at
+        < estimate(a_moved_batch(since_move=0, moved_at=NEVER_MOVED)).q90_at
+    )
+
+
+def test_moved_batch_waits_until_a_first_instance_is_sent() -> None:
+    """A retry is sent first at any place, and shows nothing about the new one."""
+    moved = a_moved_batch(since_move=0, moved_at=later(NOW, -MOVED_S))
+    retry = Sent(0, InstanceStanding.IN_PROGRESS, 9, sent_h=0.01, created_h=0.5)
+    rows = [Sent(0, InstanceStanding.ERROR, 1, sent_h=1.0, back_h=0.6, created_h=2.0), retry]
+    retried = a_snapshot(rows, submitted_at=later(NOW, -2 * HOUR_S), moved_at=moved.moved_at)
+
+    assert (is_waiting(moved), is_waiting(retried), is_waiting(replace(retried, moved_at=NEVER_MOVED))) == (
+        True,
+        True,
+        False,
+    )
+    assert estimate(moved).q50_at <= estimate(replace(moved, moved_at=NEVER_MOVED)).q50_at
+    terms = estimate(moved).terms
+    assert terms is not None and terms.assumed_rate
 
 
 def test_thinning_keeps_the_same_instances_in_any_order() -> None:

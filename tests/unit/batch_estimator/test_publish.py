@@ -151,7 +151,7 @@ def a_standing(
     batch: Batch, *, checkpoint: float | None = None, bound_days: float = 7.0, limit: int = 8
 ) -> ForecastStanding:
     over = batch.counts.jobs_validated + batch.counts.jobs_failed
-    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, 0, over)
+    age = ForecastAge(batch.batch_id, NOW, batch.completion_at, 0, over, batch.counts.jobs_total)
     return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25, checkpoint_fraction=checkpoint)
 
 

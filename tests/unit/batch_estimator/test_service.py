@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -10,7 +12,9 @@ from batch_estimator.selfcheck import TRY_AGAIN_S
 from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
+from domain.forecasting import MOVED_S
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
+from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
 from tests.builders import NOW
@@ -19,7 +23,7 @@ from tests.memory import MemoryStore
 from tests.stores import Store
 from tests.unit.batch_estimator.projects import FailingForecasts, FailingTables, an_estimator, validate_one
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_registered_host, a_submitted_batch
+from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
 
 
 async def the_last(store: Store, batch_id: BatchId) -> ForecastRecord:
@@ -72,10 +76,38 @@ async def test_first_results_bring_the_first_shown_forecast() -> None:
     assert batch_state(shown, made) is ForecastState.SHOWN
 
 
+async def test_forecast_falls_soon_after_a_move() -> None:
+    """Ten of 300 jobs are sent in two hours; then the batch is moved to the first place, and one is sent per second."""
+    store, clock = MemoryStore(), HandClock()
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(30)]
+    batch = await a_submitted_batch(store, jobs=300)
+    estimator = an_estimator(store, clock)
+    for number in range(10):
+        clock.time = later(clock.time, 720.0)
+        await a_sent_instance(store, batch.batch_id, hosts[number], sent_at=clock.time)
+        await estimator.run_once()
+    before, effective_at = await the_last(store, batch.batch_id), later(clock.time, MINUTE_S)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=effective_at)
+
+    made = []
+    for second in range(150):
+        clock.time = later(clock.time, 1.0)
+        if second >= 60:
+            await a_sent_instance(store, batch.batch_id, hosts[second % 30], sent_at=clock.time)
+        made += [one.record for one in (await estimator.run_once()).done if one.record is not None]
+
+    after = made[0]
+    assert after.made_at == effective_at + MOVED_S
+    assert before.terms is not None and after.terms is not None
+    assert after.terms.sending_s < 600.0 < HOUR_S < before.terms.sending_s
+    assert after.q50_at - after.made_at < before.q50_at - before.made_at
+    assert len(made) == 1
+
+
 async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
     store, clock = MemoryStore(), HandClock()
     await hosts_that_ask(store)
-    batch = await a_submitted_batch(store, jobs=5)
+    batch = await a_submitted_batch(store, jobs=250)
     estimator = an_estimator(store, clock, settings=EstimatorSettings(timer_s=Seconds(30 * DAY_S)))
     for _ in range(2):
         await validate_one(store, batch.batch_id, clock)
@@ -416,7 +448,7 @@ SETTINGS = EstimatorSettings()
 
 
 def an_age(*, left_s: float = HOUR_S, dirty: bool) -> ForecastAge:
-    return ForecastAge(BatchId(1), NOW, Instant(NOW + left_s), 5, 6 if dirty else 5)
+    return ForecastAge(BatchId(1), NOW, Instant(NOW + left_s), 5, 6 if dirty else 5, 1000)
 
 
 def due_s(*, left_s: float, dirty: bool, settings: EstimatorSettings = SETTINGS) -> float:
@@ -424,12 +456,12 @@ def due_s(*, left_s: float, dirty: bool, settings: EstimatorSettings = SETTINGS)
 
 
 def test_a_batch_never_estimated_is_due_at_once() -> None:
-    assert ForecastAge(BatchId(1), None, None, 0, 0).due_at(NOW, SETTINGS) == NOW
+    assert ForecastAge(BatchId(1), None, None, 0, 0, 1).due_at(NOW, SETTINGS) == NOW
 
 
 def test_each_doubling_of_the_first_results_is_due_at_once() -> None:
     def wait_s(before: int, after: int) -> float:
-        return ForecastAge(BatchId(1), NOW, Instant(NOW + HOUR_S), before, after).due_at(NOW, SETTINGS) - NOW
+        return ForecastAge(BatchId(1), NOW, Instant(NOW + HOUR_S), before, after, 1000).due_at(NOW, SETTINGS) - NOW
 
     assert [wait_s(*ended) for ended in ((0, 1), (1, 2), (5, 9), (5, 10), (63, 126), (64, 128))] == [
         0.0,
@@ -449,6 +481,23 @@ def test_long_batch_waits_for_one_percent_validations() -> None:
     assert due_s(left_s=10 * HOUR_S, dirty=True) == 360.0
 
 
+def test_one_percent_of_the_jobs_is_forecast_after_a_minute() -> None:
+    def wait_s(ended: int, jobs: int) -> float:
+        return (
+            ForecastAge(BatchId(1), NOW, Instant(NOW + 30 * HOUR_S), 100, 100 + ended, jobs).due_at(NOW, SETTINGS) - NOW
+        )
+
+    assert [wait_s(*one) for one in ((89, 9000), (90, 9000), (1, 50))] == [15 * MINUTE_S, MINUTE_S, MINUTE_S]
+
+
+def test_moved_batch_is_forecast_once_at_its_new_place() -> None:
+    moved_at = later(NOW, 60.0)
+    before = ForecastAge(BatchId(1), NOW, Instant(NOW + 30 * HOUR_S), 5, 5, 9000, moved_at)
+
+    assert before.due_at(NOW, SETTINGS) == moved_at + MOVED_S
+    assert replace(before, made_at=later(moved_at, MOVED_S)).due_at(NOW, SETTINGS) == moved_at + MOVED_S + 15 * MINUTE_S
+
+
 def test_no_batch_waits_longer_than_a_quarter_of_an_hour() -> None:
     assert due_s(left_s=30 * DAY_S, dirty=True) == 15 * MINUTE_S
     assert due_s(left_s=HOUR_S, dirty=False) == 15 * MINUTE_S
@@ -466,6 +515,6 @@ def test_the_pause_and_the_timer_are_settings() -> None:
 
 
 def test_a_forecast_says_what_it_was_made_by() -> None:
-    assert trigger_of(ForecastAge(BatchId(1), None, None, 0, 0)) is Trigger.SUBMISSION
+    assert trigger_of(ForecastAge(BatchId(1), None, None, 0, 0, 1)) is Trigger.SUBMISSION
     assert trigger_of(an_age(dirty=True)) is Trigger.VALIDATION
     assert trigger_of(an_age(dirty=False)) is Trigger.TIMER

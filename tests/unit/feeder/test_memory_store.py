@@ -70,7 +70,7 @@ async def test_a_pause_takes_effect_at_the_next_full_refill() -> None:
 
     done = await feeder.refill_once()
     held = feeder.array.batches()
-    await store.restrictions.lift(pause.kind, pause.name)
+    await store.restrictions.lift(pause.kind, pause.name, now=clock.now())
     clock.pass_s(1.0)
 
     assert (done.slots, done.dropped, set(held)) == (20, 30, {other.batch_id})
