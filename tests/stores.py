@@ -15,7 +15,7 @@ from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, Li
 from domain.jobs import InstanceState
 from domain.ranking import StoredPercentile
 from domain.submission import SubmissionKey, SubmittedBefore
-from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveCounts,
     ActiveTotal,
