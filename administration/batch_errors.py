@@ -50,6 +50,18 @@ class _Group:
 
 def grouped(batch_id: int, failed: Sequence[FailedInstance], *, more: bool) -> shapes.BatchErrors:
     """Return the groups, the largest first. `more`: the batch has further errors, which were not read."""
+    found = groups_of(failed)
+    return {
+        "batch_id": batch_id,
+        "looked_at": len(failed),
+        "more": more,
+        "groups": found[:MOST_GROUPS],
+        "groups_left_out": max(0, len(found) - MOST_GROUPS),
+    }
+
+
+def groups_of(failed: Sequence[FailedInstance]) -> list[shapes.ErrorGroup]:
+    """Return the groups, the largest first."""
     groups: dict[tuple[str, int | None, str], _Group] = {}
     for one in failed:
         key = (one.state.value, one.exit_status, alike(one.stderr) or alike(one.reason))
@@ -59,13 +71,7 @@ def grouped(batch_id: int, failed: Sequence[FailedInstance], *, more: bool) -> s
         group.hosts.add(one.host_id)
         group.versions[one.platform, one.version_num, one.plan_class] += 1
     found = sorted(groups.items(), key=lambda item: (-item[1].instances, item[0][0], item[1].example.instance_id))
-    return {
-        "batch_id": batch_id,
-        "looked_at": len(failed),
-        "more": more,
-        "groups": [_shown(*item) for item in found[:MOST_GROUPS]],
-        "groups_left_out": max(0, len(found) - MOST_GROUPS),
-    }
+    return [_shown(*item) for item in found]
 
 
 def _shown(key: tuple[str, int | None, str], group: _Group) -> shapes.ErrorGroup:

@@ -20,7 +20,7 @@ import structlog
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
 from administration.catalogue import fresh_catalogue
-from administration.explain.batch import hold_of, turn_of
+from administration.explain.batch import hold_of, turn_of, unable_in_words
 from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
@@ -393,7 +393,9 @@ class Batches:
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
         if batch_id == UNNUMBERED:
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
-        return preview_as_json(preview, planned, ahead, start)
+        classes = batch.size.classes
+        unable = "" if blocked else await unable_in_words(self._store, self._clock, placed, classes, catalogue)
+        return preview_as_json(preview, planned, ahead, start, unable)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
@@ -431,7 +433,7 @@ class Batches:
             return {}
         since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
         short = await self._store.insight.short(active, active_since=since)
-        return {**short, **await unschedulable_batches(self._store.process_reports, self._clock)}
+        return {**short, **await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

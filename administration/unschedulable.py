@@ -8,19 +8,21 @@ be busy with other batches and never look at them. The background process judges
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from administration.explain.verdict import counted
 from administration.heartbeats import SILENT_S
 from administration.show import shown
+from domain.batches import Batch
 from domain.clock import Clock
 from domain.refusals import About, RefusalCode, traits_of
 from domain.units import BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
 from store.process_reports import PostgresProcessReports
+from store.views import PostgresViews
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -39,7 +41,8 @@ class RefusedByAll:
     workers reported and not all listed the hosts.
 
     `active_hosts`: None until the group is judged, at `judged_at`; then `hosts` and `codes` count the judged ones of
-    these hosts, none of which can run the jobs. `queue_needs`: the condition of its queue, if hosts do not meet it.
+    these hosts, none of which can run the jobs. `queue` is the batch's queue then, and `queue_needs` its condition, if
+    hosts do not meet it. `lost`: why no version of the app gets jobs, "" if one does.
     """
 
     batch_id: BatchId
@@ -56,6 +59,8 @@ class RefusedByAll:
     active_hosts: int | None = None
     queue_needs: str = ""
     judged_at: Instant | None = None
+    queue: str = ""
+    lost: str = ""
 
     @property
     def key(self) -> GroupKey:
@@ -81,7 +86,9 @@ class RefusedByAll:
 
     @property
     def reasons(self) -> str:
-        """Return the number of hosts by reason, in words."""
+        """Return the number of hosts by reason, in words; if no host can have a version, why."""
+        if self.lost:
+            return self.lost
         whys = ((count, traits_of(code), code) for code, count in self.codes)
         return ", ".join(f"{count} {code if traits is None else traits.of(count)}" for count, traits, code in whys)
 
@@ -89,13 +96,16 @@ class RefusedByAll:
     def verdict(self) -> str:
         """Return one sentence: how many hosts refuse how many instances, by reason."""
         start = f"None of {self.judged} can run" if self.is_certain else f"So far, all {self.judged} refused"
-        return f"{start} {counted(self.waiting, 'waiting instance')}{f': {self.reasons}' if self.codes else ''}."
+        reasons = f": {self.reasons}" if self.codes or self.lost else ""
+        return f"{start} {counted(self.waiting, 'waiting instance')}{reasons}."
 
     @property
     def advice(self) -> str:
         """Return what to do about the most specific reason; nothing while other hosts may take the work."""
         if not self.is_certain:
             return "Nothing yet: the active hosts that have not asked may take it."
+        if self.lost:
+            return "Offer a version of the app again, or add one."
         if self.queue_needs and self.codes and self.codes[0][0] == RefusalCode.QUEUE:
             return (
                 f"No active host that could run the app meets {self.queue_needs}, which the queue needs: label such "
@@ -226,7 +236,7 @@ def unschedulable_of(processes: Sequence[ProcessReport]) -> list[RefusedByAll]:
         RefusedByAll(
             **{name: row[name] for name in JUDGED},
             codes=most_specific_first(row["codes"]),
-            judged_at=row.get("judged_at"),  # a process of an older version has none
+            **{name: row[name] for name in ("judged_at", "queue", "lost") if name in row},  # older versions have none
         )
         for row in rows
     ]
@@ -278,9 +288,11 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     batches = counted(len({one.batch_id for one in refused}), "batch", "batches")
     found = f"{counted(sum(one.waiting for one in refused), 'instance')} of {batches} find no host"
     traits = traits_of(largest.codes[0][0]) if largest.codes else None
-    if traits is None:
+    if traits is None and not largest.lost:
         return f"{found}."
     most = "" if len(refused) == 1 else f"; for most of them, batch {largest.batch_id}"
+    if largest.lost or traits is None:
+        return f"{found}{most}: {largest.lost}."
     return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."
 
 
@@ -289,12 +301,38 @@ def refused_as_json(one: RefusedByAll) -> shapes.RefusedShown:
     return shown(shapes.RefusedShown, one, codes=dict(one.codes))
 
 
-async def refused_lately(reports: PostgresProcessReports, clock: Clock) -> list[shapes.RefusedShown]:
-    """Return the unschedulable groups, and those refused so far, as JSON."""
-    processes = await reports.since(later(clock.now(), -SILENT_S))
-    return [refused_as_json(one) for one in all_refused_of(processes, now=clock.now())]
+def waits_since(batch: Batch) -> Instant:
+    """Return when the first instance of a job was last sent, or else when the batch was submitted."""
+    return batch.created_at if batch.last_first_dispatch_at is None else batch.last_first_dispatch_at
 
 
-async def unschedulable_batches(reports: PostgresProcessReports, clock: Clock) -> Mapping[BatchId, RefusedByAll]:
+def about(refused: Sequence[RefusedByAll], batches: Iterable[Batch]) -> list[RefusedByAll]:
+    """Return the groups without those whose batch has ended or moved to another queue since, longest waiting first.
+
+    Workers know how long a group waits only since they started, the database since the batch was submitted.
+    """
+    known, found = {one.batch_id: one for one in batches}, []
+    for one in refused:
+        batch = known.get(one.batch_id)
+        if batch is None or batch.ended_at is not None or one.queue not in ("", batch.queue):
+            continue
+        found.append(one if one.urgent else replace(one, since_at=min(one.since_at, waits_since(batch))))
+    return sorted(found, key=lambda one: (one.since_at, one.key))
+
+
+async def refused_lately(
+    reports: PostgresProcessReports, views: PostgresViews, clock: Clock
+) -> tuple[Sequence[RefusedByAll], Mapping[BatchId, Batch]]:
+    """Return the unschedulable groups, and those refused so far, with their batches."""
+    refused = all_refused_of(await reports.since(later(clock.now(), -SILENT_S)), now=clock.now())
+    batches = await views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
+    return about(refused, batches), {one.batch_id: one for one in batches}
+
+
+async def unschedulable_batches(
+    reports: PostgresProcessReports, views: PostgresViews, clock: Clock
+) -> Mapping[BatchId, RefusedByAll]:
     """Return the batches with unschedulable work, each with its largest group."""
-    return by_batch(unschedulable_of(await reports.since(later(clock.now(), -SILENT_S), kind="background")))
+    refused = unschedulable_of(await reports.since(later(clock.now(), -SILENT_S), kind="background"))
+    batches = await views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
+    return by_batch(about(refused, batches))

@@ -11,7 +11,7 @@ from administration.explain.service import Explain
 from administration.restrictions import paused
 from administration.samples import samples_shown
 from administration.show import shown
-from administration.unschedulable import refused_lately
+from administration.unschedulable import refused_as_json, refused_lately
 from api.paging import Page, page_of_all
 from api.table import Ask, NoParams, operation
 from domain.clock import Clock
@@ -114,4 +114,5 @@ class ArrayApi:
 
     @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons, and paused work.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
-        return {"refused": await refused_lately(self._reports, self._clock), "paused": await paused(self._store)}
+        refused, _ = await refused_lately(self._reports, self._store.views, self._clock)
+        return {"refused": [refused_as_json(one) for one in refused], "paused": await paused(self._store)}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.apps import MOST_COPIES, change_app
+from administration.apps import MOST_COPIES, change_app, failing_versions
+from administration.batch_errors import TAIL_CHARS, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
@@ -17,10 +18,11 @@ from domain.catalogue import Catalogue, current_versions
 from domain.errors import NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
-from domain.units import AppVersionId, Instant, later
+from domain.units import AppVersionId, HostId, Instant, later
 from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
 
+MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, and groups of them shown
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
 ACTIONS = {  # state -> label of its button
     VersionState.OFFERED: "Offer again",
@@ -106,7 +108,13 @@ class AppPages(Pages[PageServices]):
         """Show a version with its files, and the forms that change its state."""
         name, version, catalogue = await self._known(request)
         others = {number: one for number, one in catalogue.versions.items() if one is not version}
-        work = [one for one in await self._services.store.listings.totals() if one.app == name]
+        store, now = self._services.store, self._services.clock.now()
+        work = [one for one in await store.listings.totals() if one.app == name]
+        failed = await store.repeating.failures_of_version(
+            version.app_version_id, since=later(now, -FAILED_WITHIN_S), limit=MOST_ERRORS, stderr_chars=TAIL_CHARS
+        )
+        errors = groups_of(failed)[:MOST_GROUPS]
+        failing = {one.app_version_id: one.words for one in await failing_versions(store.attention, now)}
         values: dict[str, object] = {
             "name": name,
             "version": version,
@@ -116,9 +124,15 @@ class AppPages(Pages[PageServices]):
             "batches": sum(one.batches for one in work),
             "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "fails": failing.get(version.app_version_id, ""),
+            "errors": errors,
+            "errors_read": len(failed),
+            "most_errors": MOST_ERRORS,
+            "version_in_words": version_in_words,
         }
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
-        return RenderedPage("app_version.html", version.title, "apps", crumbs, values)
+        hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in errors)
+        return RenderedPage("app_version.html", version.title, "apps", crumbs, values, hosts=hosts)
 
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> web.Response:

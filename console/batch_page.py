@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import turn_of
+from administration.explain.batch import fails_in_words, turn_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -269,7 +269,7 @@ class BatchPages(Pages[PageServices]):
         batch = await store.views.batch(batch_id)
         able = can_run(batch, self._services.catalogue)
         shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, able=able)
-        refused = (await unschedulable_batches(store.process_reports, self._services.clock)).get(batch_id)
+        stuck = await unschedulable_batches(store.process_reports, store.views, self._services.clock)
         restrictions = await restrictions_of(store)
         paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
         halted = "none while paused" if paused else ""
@@ -311,7 +311,7 @@ class BatchPages(Pages[PageServices]):
             "tag": risk_tag(risk) if risk else "",
             "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
             "stuck": short.reason if short is not None else "",
-            "refused": refused,
+            "refused": stuck.get(batch_id),
             "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
@@ -327,6 +327,7 @@ class BatchPages(Pages[PageServices]):
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if last is None else next_forecast(age_of(last, batch, standing.at), now, estimator),
             "flag": flag_of(shown),
+            "fails": await fails_in_words(store, batch, shown["app"], now),
             "submitter": submitter,
             "account": account,
             "turn": when_sent(standing, batch.counts, ahead),

@@ -19,7 +19,7 @@ from administration.restrictions import paused
 from administration.results import Results, sees_results
 from administration.show import shown
 from administration.thresholds.in_force import lowered_gates
-from administration.unschedulable import all_refused_of, conclusion_of
+from administration.unschedulable import conclusion_of, refused_lately
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate
@@ -134,15 +134,14 @@ class UnschedulablePage(Pages[PageServices]):
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
-        refused = all_refused_of(processes, now=now)
-        found = await store.views.batches_with(sorted({one.batch_id for one in refused}))
+        refused, batches = await refused_lately(store.process_reports, store.views, self._services.clock)
         catalogue = self._services.catalogue
         values: dict[str, object] = {
-            "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in found})),
+            "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in batches.values()})),
             "paused": await paused(store),
             "refused": refused,
             "verdict": conclusion_of(refused) if workers else "",
-            "batches": {batch.batch_id: batch for batch in found},
+            "batches": batches,
             "feeder": catalogue.settings.feeder,
             "workers": len(workers),
             "started_at": [one.report["started_at"] for one in workers],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
+FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,21 @@ class FailingVersion:
     failures: int
     hosts: int
     failing: int
+
+    @property
+    def is_failing(self) -> bool:
+        return self.failing >= max(FAILING_HOSTS, FAILING_FRACTION * self.hosts)
+
+    @property
+    def title(self) -> str:
+        return f"{self.app} {self.version_num / 100:.2f} {self.platform} {self.plan_class}".rstrip()
+
+    @property
+    def words(self) -> str:
+        return (
+            f"the latest result of {self.failing} of the {self.hosts} hosts that used it in the last day failed; "
+            f"{self.failures} failures in all"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ and behaviour of a code; sets of codes used elsewhere are derived from it (`code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum, auto
 from typing import Any
@@ -84,10 +84,33 @@ class Refusal:
     sizes: bool = False  # the terms are two sizes in bytes
 
     @property
+    def is_span(self) -> bool:
+        """Return whether it compares a need of the job, the first term, with what the host has, the second."""
+        return self.sentence.startswith("job needs {0")
+
+    @property
     def detail(self) -> str:
         if self.sizes:
             return self.sentence.format(*both_in_words(*self.terms))
         return told(self.sentence, *self.terms) if self.terms else self.sentence
+
+
+def spanned(refusals: Sequence[Refusal]) -> str:
+    """Return one sentence for refusals with the same code: that of the first one, with the smallest to the largest need
+    if they compare needs with what the host has.
+
+    >>> needs = [Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (n, 2)) for n in (64.0, 4.0, 8.0)]
+    >>> spanned(needs), spanned(needs[:1])
+    ('jobs need 4 to 64 CPUs, host has 2', 'job needs 64 CPUs, host has 2')
+    """
+    first = refusals[0]
+    alike = [one for one in refusals if one.is_span and one.sentence == first.sentence]
+    least, most = (kind(alike, key=lambda one: one.terms[0], default=first) for kind in (min, max))
+    if not alike or least.terms[0] == most.terms[0]:
+        return first.detail
+    needs, rest = least.detail.removeprefix("job needs "), most.detail.removeprefix("job needs ")
+    unit = first.sentence.removeprefix("job needs {0:g}").removeprefix("job needs {0}").partition("{")[0]
+    return f"jobs need {needs.partition(unit)[0]} to {rest}"
 
 
 class About(Enum):
@@ -259,19 +282,22 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="The available jobs need more memory than your client is allowed to use.",
         of_hosts="have too little memory",
         remedy="Allow the client to use more memory, or wait for smaller jobs.",
-        advice="Jobs need more memory than hosts offer; request less.",
+        advice="Jobs need more memory than hosts offer: submit them again with less, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.DISK: RefusalTraits(
         meaning="The available jobs need more disk space than your client is allowed to use.",
         of_hosts="have too little disk space",
         remedy="Allow the client to use more disk space, or wait for smaller jobs.",
-        advice="Jobs need more disk space than hosts offer; request less.",
+        advice="Jobs need more disk space than hosts offer: submit them again with less, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.CPUS: RefusalTraits(
         meaning="The available jobs need more CPUs than this computer may use for one job.",
         of_hosts="have too few CPUs",
         remedy="Wait for smaller jobs, or check the maximum CPUs per job in your preferences.",
-        advice="Jobs need more CPUs than hosts have; request fewer.",
+        advice="Jobs need more CPUs than hosts have: submit them again with fewer, and end "
+        "this batch: submitted jobs cannot be changed.",
     ),
     RefusalCode.TOO_SLOW: RefusalTraits(
         meaning="This computer could not finish the available jobs in time.",

@@ -76,12 +76,16 @@ class BatchSpec:
     defaults: Mapping[str, object] | None = None  # the [jobs] table, for rows of a CSV file
 
 
+MOST_CLASSES = 100
+
+
 @dataclass(frozen=True, slots=True)
 class BatchSize:
     """The totals of a batch: its jobs, the work of all instances that its quorums need, and its input files.
 
     `delay_bound_s`, `quorum` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound;
-    `jobs_of_flop` is the number of jobs of each size; `nbytes` is the approximate size in the database.
+    `jobs_of_flop` is the number of jobs of each size; `nbytes` is the approximate size in the database. `classes` are
+    the first MOST_CLASSES that hosts may treat differently.
     """
 
     jobs: int
@@ -93,6 +97,7 @@ class BatchSize:
     nbytes: int = 0
     inputs: tuple[InputSpec, ...] = ()  # without duplicates
     request: Request = field(default=Request())
+    classes: tuple[JobClass, ...] = ()
 
     @property
     def job_flop(self) -> Flop:
@@ -150,8 +155,13 @@ def size_of(spec: BatchSpec) -> BatchSize:
     request = Request(0.0)
     inputs: dict[InputSpec, None] = {}
     stored = StoredSize()
+    classes: dict[tuple[float, ...], JobClass] = {}
     for job in spec.jobs:
         stored.add(job)
+        if len(classes) < MOST_CLASSES:
+            one = job.job_class
+            needs = one.fpops_est_flop, one.memory_bytes, one.disk_bytes, one.ncpus, one.delay_bound_s
+            classes.setdefault(needs, one)
         jobs += job.count
         of_flop = job.job_class.fpops_est_flop
         jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
@@ -166,7 +176,10 @@ def size_of(spec: BatchSpec) -> BatchSize:
     if jobs == 0:
         raise InvalidInputError("jobs_csv" if spec.jobs_csv else "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
-    return BatchSize(jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request)
+    kinds = tuple(classes.values())
+    return BatchSize(
+        jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request, classes=kinds
+    )
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

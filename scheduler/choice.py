@@ -11,7 +11,7 @@ from domain.dispatch import Assignment
 from domain.due_terms import DueTerms
 from domain.jobs import JobClass, Ready
 from domain.quick import quick_dataclass
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Refusal, RefusalCode, spanned
 from domain.reservations import Lease
 from domain.settings import DeadlineRule
 from domain.units import AppId, BatchId, FlopPerSecond, JobClassId, Seconds
@@ -79,10 +79,11 @@ class Choice:
         return (*self.refused_at_large, *map(_spelled_out, self.not_given))
 
     def reasons(self) -> Mapping[RefusalCode, tuple[int, str]]:
-        """Return, for each code, the count and the first sentence, for the message to the volunteer."""
-        refusals = self._refusals()
-        firsts = {refusal.code: refusal for refusal in reversed(refusals)}
-        return {code: (count, firsts[code].detail) for code, count in _counted(refusals).items()}
+        """Return, for each code, the count and one sentence (`spanned`), for the message to the volunteer."""
+        by_code: dict[RefusalCode, list[Refusal]] = {}
+        for refusal in self._refusals():
+            by_code.setdefault(refusal.code, []).append(refusal)
+        return {code: (len(found), spanned(found)) for code, found in by_code.items()}
 
     def counts(self) -> dict[RefusalCode, int]:
         """Return the count per code, in order of first occurrence."""

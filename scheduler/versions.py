@@ -263,6 +263,5 @@ def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> 
     if not platforms:
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
     reported = ", ".join(context.host.platforms) or "none"
-    return Refusal(
-        RefusalCode.PLATFORM, f"app {app.name} has versions for {', '.join(platforms)}; the client reported {reported}"
-    )
+    has = "app {0} has versions for {1}; the client reported {2}"
+    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), reported))

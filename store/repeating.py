@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final
 
+from domain.attention import LOOKED_AT
 from domain.batches import BatchState
 from domain.errors import ConflictError, NotFoundError
 from domain.jobs import JobState
 from domain.submission import JobTemplate, NewJob
-from domain.units import BatchId, Instant, JobClassId, JobId
+from domain.units import AppVersionId, BatchId, Instant, JobClassId, JobId
 from domain.views import FailedInstance
 from lifecycle.states import JOB_ERRORS
 from priority.logical_time import notes_of_reopened
@@ -49,6 +50,13 @@ class PostgresRepeating(OnDatabase):
         """Return instances with an error, the most retried first: at most `limit` in each state."""
         asked = (batch_id, sorted(JOB_ERRORS), limit, stderr_chars)
         return [_failed(row) for row in await self._database.fetch("failures_of_batch", *asked)]
+
+    async def failures_of_version(
+        self, app_version_id: AppVersionId, *, since: Instant, limit: int, stderr_chars: int
+    ) -> Sequence[FailedInstance]:
+        """Return the latest errors of a version since an instant, among the last LOOKED_AT failures of all apps."""
+        asked = (app_version_id, since, LOOKED_AT, stderr_chars, limit)
+        return [_failed(row) for row in await self._database.fetch("failures_of_version", *asked)]
 
     async def class_counts(self, batch_id: BatchId) -> Mapping[JobClassId, int]:
         return {row["job_class_id"]: row["jobs"] for row in await self._database.fetch("class_counts", batch_id)}

@@ -15,7 +15,7 @@ from domain.host_lists import HostChoice, HostInstances, HostList, HostPlace, Li
 from domain.jobs import InstanceState
 from domain.ranking import StoredPercentile
 from domain.submission import SubmissionKey, SubmittedBefore
-from domain.units import BatchId, HostId, InstanceId, Instant, VolunteerId
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, VolunteerId
 from domain.views import (
     ActiveCounts,
     ActiveTotal,
@@ -149,6 +149,10 @@ class Repeating(BatchJobs, Protocol):
     async def retry_failed(self, batch_id: BatchId, *, now: Instant) -> int: ...
 
     async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]: ...
+
+    async def failures_of_version(
+        self, app_version_id: AppVersionId, *, since: Instant, limit: int, stderr_chars: int
+    ) -> Sequence[FailedInstance]: ...
 
 
 class AnySubmissions(Submissions, Protocol):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from domain.formatting import in_words
+from domain.formatting import in_words, size_in_words
 from domain.units import Instant, utc
 
 DASH = "–"
@@ -140,6 +140,8 @@ def quantity(value: float | None, unit: str) -> str:
     """
     if value is None:
         return DASH
+    if unit == "B":
+        return size_in_words(value)
     step = 0
     while abs(value) >= 1000.0 and step < len(UNITS) - 1:
         value, step = value / 1000.0, step + 1

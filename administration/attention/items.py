@@ -30,7 +30,6 @@ from muster_client import shapes
 Document = Mapping[str, Any]  # Any: a JSON document
 
 FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
-FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
 HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
 SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
@@ -134,7 +133,7 @@ def items_of(facts: AttentionFacts) -> list[Item]:
         *_batches(facts),
         *_stuck(facts),
         *_unschedulable(facts),
-        *map(_version, filter(_is_failing, facts.versions)),
+        *(_version(one) for one in facts.versions if one.is_failing),
         *_tasks(facts),
         *_disks(facts),
         *_failing_hosts(facts.hosts),
@@ -294,7 +293,10 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
         return [
             Remedy(
-                f"label hosts so that they meet {one.queue_needs}", "hosts", Right.OPERATE, "muster host set ID --label"
+                f"label hosts, each on its page, so that they meet {one.queue_needs}",
+                "hosts",
+                Right.OPERATE,
+                "muster host set ID --label",
             ),
             Remedy(
                 "move it to another queue", f"{link}#h-act", Right.SUBMIT, f"muster batch set {one.batch_id} --queue"
@@ -303,23 +305,19 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     traits, advice = traits_of(one.codes[0][0]) if one.codes else None, one.advice.rstrip(".")
     if traits is None or not advice:
         return []
-    at = ("apps", Right.OPERATE) if traits.about is About.HOST else ("batches/upload", Right.SUBMIT)
+    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (f"{link}/why", Right.SUBMIT)
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
-
-
-def _is_failing(one: FailingVersion) -> bool:
-    return one.failing >= max(FAILING_HOSTS, FAILING_FRACTION * one.hosts)
 
 
 def _version(one: FailingVersion) -> Item:
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
-        f"{one.app} {one.version_num / 100:.2f} {one.platform} {one.plan_class}".rstrip(),
+        one.title,
         f"apps/{one.app}/versions/{one.app_version_id}",
-        f"the latest result of {one.failing} of the {one.hosts} hosts that used it in the last day failed; "
-        f"{one.failures} failures in all",
+        one.words,
         [
+            Remedy("read its errors", f"apps/{one.app}/versions/{one.app_version_id}#h-errors"),
             Remedy("see the failing hosts, with links to their errors", "hosts?show=failing"),
             Remedy(
                 "withdraw the version",

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
-    FAILURES,
     HALF,
     HOST_RESULTS,
     AttentionFacts,
@@ -21,7 +20,7 @@ from administration.attention.items import (
     items_of,
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from administration.unschedulable import RefusedByAll, by_batch, unschedulable_of
+from administration.unschedulable import RefusedByAll, about, by_batch, unschedulable_of
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
@@ -101,16 +100,18 @@ class AttentionViews:
         restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
         slow = await self._of_hosts(now, restrictions)
         processes = await store.process_reports.since(later(now, -SILENT_S))
-        refused = unschedulable_of(processes)
+        judged = unschedulable_of(processes)
+        waiting = sorted({*slow.short, *(one.batch_id for one in judged)})
+        known = await store.views.batches_with(waiting) if waiting else []
+        refused = about(judged, known)
         catalogue = await store.applications.load_catalogue() if refused else None
-        waiting = sorted({*slow.short, *(one.batch_id for one in refused)})
         facts = AttentionFacts(
             now,
             batches,
             await store.forecasts.last(need.batch_ids) if need.batch_ids else {},
             slow.short,
             refused,
-            {one.batch_id: one for one in await store.views.batches_with(waiting)} if waiting else {},
+            {one.batch_id: one for one in known},
             restrictions,
             {} if catalogue is None else await lost_versions(store.access, catalogue, catalogue.apps),
             processes,
@@ -145,7 +146,7 @@ class AttentionViews:
             since = later(now, -self._settings().ranking.active_s)
             kept = self._slow = _Slow(
                 now,
-                await store.attention.versions(since=later(now, -DAY_S), failures=FAILURES),
+                await failing_versions(store.attention, now),
                 await failing_hosts(store, now),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS

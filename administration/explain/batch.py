@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
@@ -22,12 +22,12 @@ from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.formatting import in_words, roughly
 from domain.insight import WorkAhead
-from domain.jobs import InstanceState, JobClass
+from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
-from domain.units import BatchId, HostId, Instant, JobClassId, Seconds
+from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
 from domain.views import ListedInstance
 from feeder.supply import feed_mode
 from muster_client import shapes
@@ -79,6 +79,7 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 
 
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
+PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
 
@@ -113,23 +114,24 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
+    fails = await fails_in_words(store, batch, app_name, now)
     if sample is None:
-        verdict = " ".join(filter(None, (late_in_words(risk, ""), *_nothing_waits(batch, awaited, now))))
+        verdict = " ".join(filter(None, (late_in_words(risk, ""), fails, *_nothing_waits(batch, awaited, now))))
     else:
         cause = ""  # if no host takes its jobs, the conclusion says why
-        able = sample.takers > 0 or sample.waiting > 0 or any(one.code.traits.fits for one in sample.held_back)
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
         said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
-        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=able), said)))
+        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=sample.able), fails, said)))
     return shown(
         shapes.BatchExplained,
         batch,
         batch.counts,
         verdict=verdict,
+        fails=fails,
         at_risk=risk,
         awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
         computed_at=now,
@@ -157,6 +159,17 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
+
+
+async def fails_in_words(store: PostgresStore, batch: Batch, app: str, now: Instant) -> str:
+    """Return which version of an active batch's app fails, as Needs attention does; "" for none, or before the first
+    failure of the batch.
+    """
+    if batch.state is not BatchState.ACTIVE or not batch.counts.retries:
+        return ""
+    found = [one for one in await failing_versions(store.attention, now) if one.app == app]
+    worst = max(found, key=lambda one: one.failures, default=None)
+    return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
 
 def _nothing_waits(batch: Batch, awaited: Awaited | None, now: Instant) -> Sequence[str]:
@@ -246,6 +259,19 @@ async def _sample(
     urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
     array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
     return await sample_of(store, array, catalogue, clock, most=hosts)
+
+
+async def unable_in_words(
+    store: PostgresStore, clock: Clock, batch: Batch, classes: Sequence[JobClass], catalogue: Catalogue
+) -> str:
+    """Return why none of the hosts with the latest requests could run the jobs of a batch that is only previewed; "" if
+    one could, or if no host has contacted the scheduler yet.
+    """
+    own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
+    slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
+    array = array_of(slots, batch, own, catalogue, clock)
+    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS)
+    return "" if sample.able or not sample.hosts else conclusion(sample, WorkAhead())
 
 
 NAMED_HOSTS = 3  # hosts in a sentence

@@ -1,24 +1,34 @@
-"""Judges work that every requesting host refused: could any host that was active in the last day run it?
+"""Judges work that no host takes: could any host that was active in the last day run it?
 
 Hosts with work from other batches never look at a waiting batch, so the refusals of those that do say little about the
-others. Each group of slots is therefore evaluated for the active hosts as by `muster explain batch`, until one could
-run it. A round evaluates some hosts, in an order independent of their properties, and the next continues.
+others. Workers report what requesting hosts refused, but only since they started; a batch of which nothing has been in
+progress for the length of a back-off is judged as well. Each group of slots is evaluated for the active hosts as by
+`muster explain batch`, until one could run it. A round evaluates some hosts, in an order independent of their
+properties, and the next continues.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue
 from administration.explain.batch import hold_of
 from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views
 from administration.explain.verdict import HostAnswer
 from administration.heartbeats import SILENT_S
-from administration.unschedulable import GroupKey, RefusedByAll, most_specific_first, refused_as_json, refused_of
-from domain.batches import BatchState
+from administration.unschedulable import (
+    GroupKey,
+    RefusedByAll,
+    most_specific_first,
+    refused_as_json,
+    refused_of,
+    waits_since,
+)
+from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
@@ -26,7 +36,6 @@ from domain.insight import Caller
 from domain.jobs import Candidate, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
-from domain.restrictions import Restrictions
 from domain.units import DAY_S, BatchId, Instant, JobClassId, Seconds, later
 from feeder.array import JobArray
 from store.postgres import PostgresStore
@@ -37,6 +46,7 @@ MOST_HOSTS = 20_000  # hosts that are evaluated for a verdict
 HOSTS_A_ROUND = 500
 MOST_GROUPS = 20  # groups that are judged at a time, the longest without a verdict first
 MOST_READ = 200  # instances of a batch, of which those of the group are evaluated
+MOST_BATCHES = 500  # first batches in the order among which those are searched of which nothing is in progress
 
 NOT_OF_HOSTS = frozenset({RefusalCode.PROJECT_DOWN, RefusalCode.PAUSED, RefusalCode.NO_SLOTS})
 
@@ -52,7 +62,9 @@ class _Judged:
     """A group under evaluation, or its verdict at `at`. `array` is None for work that does not wait for hosts."""
 
     array: JobArray | None
+    queue: str
     queue_needs: str
+    lost: str
     at: Instant
     active: int = 0
     hosts: int = 0
@@ -66,7 +78,7 @@ class _Judged:
 
 
 class FleetJudge:
-    """Keeps a verdict for each group that workers report as refused by all requesting hosts."""
+    """Keeps a verdict for each group that all requesting hosts refused, or of whose batch nothing is in progress."""
 
     def __init__(self, store: PostgresStore, clock: Clock, *, hosts_a_round: int = HOSTS_A_ROUND) -> None:
         self._hosts_a_round = hosts_a_round
@@ -76,7 +88,8 @@ class FleetJudge:
         self._due: Mapping[GroupKey, RefusedByAll] = {}
         self._sweep: dict[GroupKey, _Judged] = {}
         self._left: Sequence[Caller] = ()  # hosts that the sweep has not evaluated yet
-        self._restrictions: Restrictions = {}  # in the last sweep; all groups are judged again if they change
+        self._rules: object = None  # in the last sweep; all groups are judged again if they change
+        self._unsent: dict[BatchId, Counter[JobClassId]] = {}  # first unsent instances of waiting batches, by class
 
     def forget(self) -> None:
         """Forget all verdicts: another process judges from now on."""
@@ -95,31 +108,61 @@ class FleetJudge:
         """Judge the groups that are due, with the next hosts."""
         now = self._clock.now()
         processes = await self._store.process_reports.since(later(now, -SILENT_S), kind="worker")
-        self._due = {one.key: one for one in refused_of(processes, now=now) if one.is_due}
-        self._verdicts = {key: one for key, one in self._verdicts.items() if key in self._due}
-        self._sweep = {key: one for key, one in self._sweep.items() if key in self._due}
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        due = [*await self._waiting(catalogue, now), *(one for one in refused_of(processes, now=now) if one.is_due)]
+        self._due = {one.key: one for one in due}
+        ids = sorted({one.batch_id for one in due})
+        batches = {one.batch_id: one for one in await self._store.views.batches_with(ids)} if ids else {}
+        self._verdicts, self._sweep = self._valid(self._verdicts, batches), self._valid(self._sweep, batches)
         if not self._sweep:
-            await self._begin(catalogue, now)
+            await self._begin(catalogue, batches, now)
         if self._sweep:
             await self._continue(catalogue, now)
 
-    async def _begin(self, catalogue: Catalogue, now: Instant) -> None:
+    def _valid(self, judged: Mapping[GroupKey, _Judged], batches: Mapping[BatchId, Batch]) -> dict[GroupKey, _Judged]:
+        """Return the groups that still wait, in the same queue."""
+        queues = {batch_id: one.queue for batch_id, one in batches.items()}
+        return {
+            key: one for key, one in judged.items() if key in self._due and one.queue == queues.get(BatchId(key[0]))
+        }
+
+    async def _waiting(self, catalogue: Catalogue, now: Instant) -> Iterable[RefusedByAll]:
+        """Return the groups of the batches without instances in progress of which nothing was sent for the longest."""
+        before_at = later(now, -catalogue.settings.feeder.cool_off_s)
+        ready = await self._store.waiting.ready_batches(MOST_BATCHES)
+        found = [one for one in ready if not one.counts.in_progress and waits_since(one) <= before_at]
+        batches = sorted(found, key=lambda one: (waits_since(one), one.batch_id))[:MOST_GROUPS]
+        new = [one.batch_id for one in batches if one.batch_id not in self._unsent]
+        self._unsent = {one.batch_id: self._unsent.get(one.batch_id, Counter()) for one in batches}
+        for one in await self._store.waiting.tail(new, MOST_READ) if new else ():
+            self._unsent[one.ready.batch_id][one.ready.job_class_id] += 1
+        return [
+            _unsent(one, class_id, self._unsent[one.batch_id])
+            for one in batches
+            for class_id in self._unsent[one.batch_id]
+        ]
+
+    async def _begin(self, catalogue: Catalogue, batches: Mapping[BatchId, Batch], now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
         since = {key: self._verdicts[key].at if key in self._verdicts else later(now, -DAY_S) for key in self._due}
-        kept_s = KEPT_S if catalogue.restrictions == self._restrictions else 0.0
-        self._restrictions = catalogue.restrictions
+        rules = catalogue.restrictions, catalogue.current, catalogue.settings.ordering.queue_hosts
+        kept_s = KEPT_S if rules == self._rules else 0.0
+        self._rules = rules
         keys = sorted((key for key in since if since[key] <= now - kept_s), key=lambda key: (since[key], key))
         if not keys:
             return
         self._left, active = await self._store.insight.active_callers(MOST_HOSTS, active_since=later(now, -DAY_S))
-        for key in keys[:MOST_GROUPS] if active else ():
-            self._sweep[key] = replace(await self._group(key, catalogue, now), active=active)
+        chosen = [key for key in keys[:MOST_GROUPS] if BatchId(key[0]) in batches] if active else []
+        lost = await lost_versions(self._store.access, catalogue, {batches[BatchId(key[0])].app_id for key in chosen})
+        for key in chosen:
+            batch = batches[BatchId(key[0])]
+            why = lost[batch.app_id].words(now) if batch.app_id in lost else ""
+            self._sweep[key] = replace(await self._group(key, batch, catalogue, now), active=active, lost=why)
 
-    async def _group(self, key: GroupKey, catalogue: Catalogue, now: Instant) -> _Judged:
+    async def _group(self, key: GroupKey, batch: Batch, catalogue: Catalogue, now: Instant) -> _Judged:
         """Return a group with a job array that contains only its slots."""
-        batch_id, class_id, urgent = BatchId(key[0]), JobClassId(key[1]), key[2]
-        waiting, batch = self._store.waiting, await self._store.views.batch(batch_id)
+        batch_id, class_id, urgent = batch.batch_id, JobClassId(key[1]), key[2]
+        waiting = self._store.waiting
         needs = hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue) or ""
         read, known = await asyncio.gather(
             waiting.urgent([batch_id], MOST_READ) if urgent else waiting.tail([batch_id], MOST_READ),
@@ -128,8 +171,8 @@ class FleetJudge:
         classes = {one.job_class_id: one for one in known}
         slots = _of_class(read, class_id, classes)
         if batch.state is not BatchState.ACTIVE or hold_of(batch, catalogue) or not slots:
-            return _Judged(None, needs, now, able=True)
-        return _Judged(array_of(slots, batch, classes, catalogue, self._clock), needs, now)
+            return _Judged(None, batch.queue, needs, "", now, able=True)
+        return _Judged(array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, "", now)
 
     async def _continue(self, catalogue: Catalogue, now: Instant) -> None:
         """Evaluate the next hosts, and conclude what they decide."""
@@ -150,7 +193,13 @@ def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
     codes = most_specific_first(judged.codes)
     needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
     found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
-    return replace(found, queue_needs=needs, judged_at=judged.at)
+    return replace(found, queue=judged.queue, queue_needs=needs, lost=judged.lost, judged_at=judged.at)
+
+
+def _unsent(batch: Batch, class_id: JobClassId, unsent: Counter[JobClassId]) -> RefusedByAll:
+    """Return the unsent instances of a class; if there are several, those counted among the first ones of the batch."""
+    waiting = batch.counts.unsent if len(unsent) == 1 else unsent[class_id]
+    return RefusedByAll(batch.batch_id, class_id, False, waiting, 0, (), waits_since(batch), rotated_out=False)
 
 
 def _of_class(

@@ -17,7 +17,7 @@ from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
 from domain.ranking import Gate
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import About, Refusal, RefusalCode, spanned
 from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
 
@@ -226,9 +226,9 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClassCondition:
-    """The groups of jobs that one check refuses a host, the sentence of most of them, and which value would help.
+    """The groups of jobs that one check refuses a host, the sentence of most of them, and what would help.
 
-    `alike` of the groups have this sentence.
+    `alike` of the groups have this sentence. `help`: the words of the suggestion, or other advice; "" for none.
     """
 
     code: RefusalCode
@@ -236,6 +236,7 @@ class ClassCondition:
     why: str
     alike: int
     suggestion: Suggestion | None
+    help: str
 
 
 def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[ClassCondition, ...]:
@@ -244,11 +245,31 @@ def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[Cla
     for ours in refused.values():
         for code, why in {one.code: one for one in ours}.items():
             by_code.setdefault(code, []).append(why)
-    rows = [
-        ClassCondition(code, len(whys), *Counter(why.detail for why in whys).most_common(1)[0], _of_host(whys))
-        for code, whys in by_code.items()
-    ]
+    rows = []
+    for code, whys in by_code.items():
+        is_span = all(one.is_span for one in whys)
+        said, alike = (spanned(whys), len(whys)) if is_span else Counter(why.detail for why in whys).most_common(1)[0]
+        suggestion = _of_host(whys)
+        rows.append(ClassCondition(code, len(whys), said, alike, suggestion, _help(suggestion, whys)))
     return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))
+
+
+def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
+    """Return what would help against refusals by one check.
+
+    >>> sentence = "app {0} has versions for {1}; the client reported {2}"
+    >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows")) for app in ("sieve", "pi", "pi")]
+    >>> _help(None, apps)
+    'a version of pi or sieve for windows'
+    """
+    if suggestion is not None:
+        return suggestion.words
+    match refusals[0].code, refusals[0].terms:
+        case (RefusalCode.PLATFORM, (_, _, str() as reported)):
+            names = sorted({str(one.terms[0]) for one in refusals if one.terms})
+            return f"a version of {' or '.join(names)} for {reported.replace(', ', ' or ')}"
+        case (code, _):
+            return code.traits.advice
 
 
 def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
@@ -291,7 +312,8 @@ def host_conclusion(
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host} would get nothing: {why}."
     first, of = conditions[0], f"{counted(groups, 'group')} of jobs"
-    more = f"; for {first.groups - first.alike} more, with other numbers" if first.alike < first.groups else ""
+    others = "with other numbers" if first.code.traits.about is About.JOBS else "likewise"
+    more = f"; for {first.groups - first.alike} more, {others}" if first.alike < first.groups else ""
     return f"Host {host} would get nothing; for {first.alike} of {of}: {first.why}{more}."
 
 
@@ -324,6 +346,7 @@ class Condition:
     example: str
     example_host_id: int
     suggestion: Suggestion | None
+    help: str
 
     @property
     def of_hosts(self) -> str:
@@ -348,6 +371,12 @@ class CallingHosts:
     waiting: int
     free_s: float | None
     held_back: tuple[Condition, ...]
+
+    @property
+    def able(self) -> bool:
+        """Return whether one of the hosts could run the work: now, later, or once nothing reserves it for others."""
+        traits = [one.code.traits for one in self.held_back]
+        return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
 def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None) -> CallingHosts:
@@ -377,17 +406,12 @@ def _conditions(
     for host in refused:
         for code in dict.fromkeys(one.code for one in host.refusals):
             by_code.setdefault(code, []).append((host, [one for one in host.refusals if one.code is code]))
-    rows = [
-        Condition(
-            code,
-            len(hosts),
-            sum(host.calls_per_hour for host, _ in hosts),
-            hosts[0][1][0].detail,
-            hosts[0][0].host_id,
-            _worthwhile(suggestion_of([why for _, why in hosts], settings), hosts, taken_per_hour),
-        )
-        for code, hosts in by_code.items()
-    ]
+    rows = []
+    for code, hosts in by_code.items():
+        rate, (first, whys) = sum(host.calls_per_hour for host, _ in hosts), hosts[0]
+        suggestion = _worthwhile(suggestion_of([why for _, why in hosts], settings), hosts, taken_per_hour)
+        told = _help(suggestion, [one for _, why in hosts for one in why])
+        rows.append(Condition(code, len(hosts), rate, spanned(whys), first.host_id, suggestion, told))
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))
 
 

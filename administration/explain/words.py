@@ -30,7 +30,7 @@ def _host(shown: Document) -> Iterator[str]:
     host = shown["host"]
     yield shown["verdict"]
     for one in shown["conditions"]:
-        helps = "" if one["suggestion"] is None else f" ({one['suggestion']['words']})"
+        helps = f" ({one['help']})" if one["help"] else ""
         yield f"  {one['code']}: {counted(one['groups'], 'group')}; {one['why']}{helps}"
     yield (
         f"host {titled(host['host_id'], host['domain_name'])}: {host['ncpus']} CPUs of "
@@ -170,8 +170,8 @@ def _sample(sample: Document) -> Iterator[str]:
             f"  {one['code']}: {one['hosts']} hosts, {one['calls_per_hour']:.1f} calls an hour; "
             f"host {one['example_host_id']}: {one['example']}"
         )
-        if one["suggestion"] is not None:
-            yield f"    {one['suggestion']['words']}"
+        if one["help"]:
+            yield f"    {one['help']}"
 
 
 def job_in_words(shown: Document) -> str:

@@ -95,20 +95,27 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
     )
 
 
-def preview_as_json(preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast. `start`: when its jobs are sent, in words."""
+def preview_as_json(
+    preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str, unable: str = ""
+) -> shapes.PreviewShown:
+    """Return a preview as JSON, with the keys of a forecast, but no end if hosts are `unable` to run its jobs.
+
+    `start`, `unable`: when its jobs are sent, and why no host can run them, in words.
+    """
     forecast = preview.forecast
+    quantiles = quantiles_as_json(forecast)
     return shown(
         shapes.PreviewShown,
         preview,
         planned,
         forecast,
         computed_at=forecast.now,
-        forecast_state=preview.state.value,
+        forecast_state=ForecastState.UNSCHEDULABLE if unable else preview.state.value,
+        unable=unable,
         method_because=forecast.because,
         unsent_ahead=ahead.unsent,
         start=start,
-        **quantiles_as_json(forecast),
+        **(dict.fromkeys(quantiles) if unable else quantiles),
     )
 
 
@@ -129,7 +136,8 @@ class ForecastViews:
         last = (await self._store.forecasts.last([batch_id])).get(batch_id)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
         app = await self._store.views.app_name(batch.app_id)
-        never = not able or batch_id in await unschedulable_batches(self._store.process_reports, self._clock)
+        stuck = await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)
+        never = not able or batch_id in stuck
         return forecasts_as_json(batch, records, last, accuracy, app=app, now=self._clock.now(), unschedulable=never)
 
     async def health(self) -> list[shapes.AppForecastsShown]:

@@ -470,9 +470,10 @@ def _preview(preview: Document) -> Iterator[str]:
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    risk, start = preview["at_risk"], preview["start"]
+    risk, start, unable = preview["at_risk"], preview["start"], preview["unable"]
+    begin = f"{start[:1].upper()}{start[1:]}"
     return {
-        "not_shown": not_shown(ForecastState(preview["forecast_state"])),
-        "basis": f"{preview['method_because']}. {start[:1].upper()}{start[1:]}",
+        "not_shown": unable.rstrip(".") or not_shown(ForecastState(preview["forecast_state"])),
+        "basis": "No end is expected until a host can" if unable else f"{preview['method_because']}. {begin}",
         "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
     }

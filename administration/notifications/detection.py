@@ -53,7 +53,7 @@ class EventWatch:
         return [one for one in found if one.is_failing(self._settings())]
 
     async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
-        stuck = await unschedulable_batches(self._reports, self._clock)
+        stuck = await unschedulable_batches(self._reports, self._views, self._clock)
         batches = await self._views.batches_with(sorted(stuck)) if stuck else ()
         return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
 

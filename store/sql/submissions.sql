@@ -211,6 +211,29 @@ JOIN app_version AS version ON version.app_version_id = failed.app_version_id
 ORDER BY -failed.retries, failed.instance_id;
 
 
+-- name: failures_of_version
+-- Purpose: return the latest instances of an app version with an error, of all batches. The history is left out.
+-- Arguments: $1 app_version_id, $2 since when, $3 number of latest failures of all apps to read, $4 how many characters
+--   of standard error, $5 limit.
+-- Result: instances with their version and the end of their standard error, the latest first.
+WITH failed AS MATERIALIZED (
+    SELECT instance_id, job_id, state, host_id, app_version_id, exit_status, reason, coalesce(reported_at, timeout_at) AS at
+    FROM instance
+    WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $2
+    ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
+    LIMIT $3
+)
+
+SELECT
+    failed.instance_id, failed.job_id, failed.state, failed.host_id, failed.exit_status,
+    coalesce(failed.reason, '') AS reason, right(coalesce(told.stderr, ''), $4) AS stderr, version.platform,
+    version.version_num, version.plan_class
+FROM (SELECT * FROM failed WHERE app_version_id = $1 ORDER BY at DESC, instance_id DESC LIMIT $5) AS failed
+JOIN app_version AS version ON version.app_version_id = failed.app_version_id
+LEFT JOIN instance_stderr AS told ON told.instance_id = failed.instance_id
+ORDER BY failed.at DESC, failed.instance_id DESC;
+
+
 -- name: finished_jobs_to_copy
 -- Purpose: return the next jobs of a batch that are in the history, as they are stored.
 -- Arguments: $1 batch_id, $2 job_id after which to look, $3 limit.

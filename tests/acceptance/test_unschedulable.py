@@ -205,3 +205,89 @@ async def test_most_specific_reason_and_its_advice_win(pi: LiveServer) -> None:
     assert not missing(item["sentence"], "queue", "1", "platform")
     assert not missing(item["remedy"], "label = lab", "muster host set")
     assert not missing((await command(pi, "unschedulable")).stdout, "label = lab")
+
+
+async def test_waiting_batch_is_judged_right_after_a_restart(pi: LiveServer) -> None:
+    """No host has asked since the workers started: only the database knows how long the batch has waited."""
+    for number in range(3):
+        await called(pi, f"ordinary{number}")
+    huge = await pi.submit(jobs={"count": 5, "memory_bytes": 1e13}, name="huge")
+    submitted_at = pi.clock.now()
+    await pi.submit(jobs={"count": 5}, name="fits")
+    await order(pi)
+    await judge(pi)
+    assert await told(pi) == {}
+    await pi.forward(2 * COOL_OFF_S)
+
+    await judge(pi)
+
+    assert await told(pi) == {huge: {"memory": 3}}
+    [row] = await json_of(pi, "unschedulable")
+    assert (row["waiting"], row["active_hosts"]) == (5, 3)
+    assert abs(row["since_at"] - submitted_at) < COOL_OFF_S
+
+
+async def test_batch_that_moves_to_another_queue_has_no_verdict(pi: LiveServer) -> None:
+    host = await called(pi, "linux")
+    values = ("queues=lab=0/2/1 normal=1/1/1", "queue_hosts=lab:label=lab")
+    await json_of(pi, "priority", "set", *values, "--why", "a class of hosts")
+    batch_id = await pi.submit(jobs={"count": 5}, queue="lab")
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, host)
+    assert await told(pi) == {batch_id: {"queue": 1}}
+
+    await pi.create("PATCH", f"/batches/{batch_id}", json={"queue": "normal"})
+    moved = await told(pi)
+    await judge(pi)
+
+    assert (moved, await told(pi)) == ({}, {})
+
+
+async def test_withdrawn_version_is_the_verdict(pi: LiveServer) -> None:
+    host = await called(pi, "linux")
+    batch_id = await pi.submit(jobs={"count": 5}, name="orphan")
+    await order(pi)
+    await pi.feed()
+    await json_of(pi, "app", "version", "withdraw", "1", "--leave")
+    await pi.feed()
+    await refuse(pi, host)
+
+    assert set(await told(pi)) == {batch_id}
+    [row] = await json_of(pi, "unschedulable")
+    assert "withdr" in row["verdict"] and "processor" not in row["verdict"]
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        for place in ("/unschedulable", "/batches/1"):
+            page = (await browser.get(place))[1]
+            assert "withdr" in page and "have no processor" not in page
+
+
+async def test_preview_of_jobs_that_no_host_can_run_has_no_end(pi: LiveServer) -> None:
+    for number in range(3):
+        await called(pi, f"ordinary{number}")
+    await called(pi, "large", ram_bytes=32e9)
+    jobs = {"count": 5, "fpops_est": 1e12}
+    table, fits = (
+        {"app": "pi", "qos": "throughput", "jobs": {**jobs, "memory_bytes": memory}} for memory in (1e11, 3e10)
+    )
+
+    told = [await pi.create("POST", "/batches", params={"preview": "true"}, json=one) for one in (table, fits)]
+    unable, able = [one["forecast"] for one in told]
+
+    assert (unable["forecast_state"], unable["q50_at"]) == ("unschedulable", None)
+    assert not missing(unable["unable"], "None of 4 hosts", "100 GB", "32 GB", "memory_bytes")
+    assert not able["unable"] and able["forecast_state"] != "unschedulable"
+    await add_operator(pi)
+    await pi.feed()
+    async with a_browser(pi, OPERATOR) as browser:
+        form = {
+            "app": "pi",
+            "qos": "throughput",
+            "count": "5",
+            "gflop": "1000",
+            "memory_mb": "100000",
+            "what": "preview",
+        }
+        page = (await browser.post("/batches/new", form))[2]
+    assert not missing(page, "None of 4 hosts", "32 GB") and "Expected end" not in page

@@ -11,7 +11,7 @@ from domain.errors import ConflictError, NotFoundError
 from domain.history import JobPlace
 from domain.jobs import JobState
 from domain.settlement import JobFacts
-from domain.units import BatchId, JobId, later
+from domain.units import AppVersionId, BatchId, JobId, later
 from lifecycle.settle import settle
 from tests.builders import NOW
 from tests.conformance.to_settle import SETTLED_AT, S, a_reported_job, failed, valid
@@ -112,6 +112,21 @@ async def test_failures_are_returned_with_versions_and_stderr(store: Store) -> N
     assert {(one.platform, one.version_num) for one in found} == {(found[0].platform, found[0].version_num)}
     assert len(await store.repeating.failures(batch.batch_id, limit=1, stderr_chars=5)) == 1
     assert await store.repeating.failures(BatchId(99), limit=9, stderr_chars=5) == []
+
+
+async def test_failures_of_a_version_are_the_latest(store: Store) -> None:
+    host = await a_registered_host(store)
+    for at_s in (10.0, 20.0):
+        sent = await a_sent_instance(store, (await a_submitted_batch(store, jobs=1)).batch_id, host)
+        failed = a_report(sent, to_state=S.FAILED, reported_at=later(NOW, at_s))
+        await report(store, host, replace(failed, stderr=f"at {at_s:g}", exit_status=3))
+
+    async def found(version: int, after_s: float = 0.0, limit: int = 9) -> list[str]:
+        since, read = later(NOW, after_s), store.repeating.failures_of_version
+        return [one.stderr for one in await read(AppVersionId(version), since=since, limit=limit, stderr_chars=99)]
+
+    assert (await found(1), await found(1, limit=1)) == (["at 20", "at 10"], ["at 20"])
+    assert (await found(1, 15.0), await found(2)) == (["at 20"], [])
 
 
 async def test_jobs_to_copy_are_those_of_the_batch_in_order(store: Store) -> None:

@@ -12,7 +12,7 @@ from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, NotFoundError
 from domain.jobs import InstanceState, JobState
 from domain.submission import NewJob, SubmissionKey
-from domain.units import BatchId, InstanceId, Instant, JobClassId
+from domain.units import AppVersionId, BatchId, InstanceId, Instant, JobClassId
 from domain.views import FailedInstance
 from lifecycle.states import JOB_ERRORS
 from priority.logical_time import abort_refund, notes_of_reopened
@@ -71,6 +71,14 @@ class MemoryRepeating(OnTables):
         if failed and was_complete:
             self._reopen_batch(batch, now)
         return len(failed)
+
+    async def failures_of_version(
+        self, app_version_id: AppVersionId, *, since: Instant, limit: int, stderr_chars: int
+    ) -> Sequence[FailedInstance]:
+        every = [row for job in self._work.jobs for row in job.instances if row.state in JOB_ERRORS]
+        own = [row for row in every if row.app_version_id == app_version_id and (row.reported_at or since) >= since]
+        own.sort(key=lambda row: (-(row.reported_at or since), -row.instance_id))
+        return [self._failed(row, stderr_chars) for row in own[:limit]]
 
     async def failures(self, batch_id: BatchId, *, limit: int, stderr_chars: int) -> Sequence[FailedInstance]:
         failed = [row for job in self._jobs(batch_id) for row in job.instances if row.state in JOB_ERRORS]

@@ -153,12 +153,13 @@ class GroupShown(TypedDict):
 
 
 class HostCondition(TypedDict):
-    """How many groups of jobs one check refuses this host, and one refusal."""
+    """How many groups of jobs one check refuses this host, and why most of them. `help`: what would help, or empty."""
 
     code: str
     groups: int
     why: str
     suggestion: SuggestionShown | None
+    help: str
 
 
 class HostExplained(TypedDict):
@@ -226,13 +227,14 @@ class SuggestionShown(TypedDict):
 class HeldBack(TypedDict):
     """How many sampled hosts have this as their first reason for refusal, and one host's message.
 
-    `suggestion` is None if no single value would change the outcome.
+    `suggestion` is None if no single value would change the outcome. `help`: what would help, or empty.
     """
 
     code: str
     of_hosts: str
     hosts: int
     suggestion: SuggestionShown | None
+    help: str
     calls_per_hour: float
     example: str
     example_host_id: int
@@ -290,10 +292,11 @@ class AwaitedShown(TypedDict):
 
 class BatchExplained(TypedDict):
     """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs. `awaited` is None
-    unless it waits only for instances in progress.
+    unless it waits only for instances in progress. `fails`: which version of its app fails; empty for none.
     """
 
     verdict: str
+    fails: str
     at_risk: RiskShown | None
     awaited: AwaitedShown | None
     computed_at: float

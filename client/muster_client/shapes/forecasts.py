@@ -68,7 +68,8 @@ class ForecastShown(TypedDict):
 
 class PreviewShown(TypedDict):
     """The forecast for a batch that has not been submitted. `start` says when its jobs would be sent: requests take
-    jobs from `unsent_ahead` instances of other batches first.
+    jobs from `unsent_ahead` instances of other batches first. `unable`: why none of the last 20 hosts can run its jobs;
+    empty if one can. Without one, it has no end.
     """
 
     computed_at: float
@@ -85,6 +86,7 @@ class PreviewShown(TypedDict):
     at_risk: RiskShown | None
     unsent_ahead: int
     start: str
+    unable: str
     terms: TermsShown | None
     holds: list[HoldShown]
 
