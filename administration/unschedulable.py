@@ -109,7 +109,8 @@ class RefusedByAll:
         if self.queue_needs and self.codes and self.codes[0][0] == RefusalCode.QUEUE:
             return (
                 f"No active host that could run the app meets {self.queue_needs}, which the queue needs: label such "
-                "hosts with `muster host set ID --label`, or move the batch with `muster batch set ID --queue`."
+                "hosts, each on its page or with `muster host set ID --label`, or move the batch to another queue on "
+                "its page or with `muster batch set ID --queue`."
             )
         traits = traits_of(self.codes[0][0]) if self.codes else None
         return traits.advice if traits is not None else ""

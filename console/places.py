@@ -185,7 +185,7 @@ def weightiest(breakdown: Breakdown) -> str:
 def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")) -> Markup:
     """Explain a batch's place in full sentences. `between`: the batches before and after it, "" if there is none."""
     found, (before, after) = standing.breakdown, between
-    beside = " and ".join(filter(None, (before and f"behind {before}", after and f"before {after}")))
+    beside = " and ".join(filter(None, (before and f"behind “{before}”", after and f"before “{after}”")))
     beside = f"It is {beside}. " if beside else ""
     if found is None:
         return Markup("{}Not ordered yet; the next ordering follows within a minute.").format(beside)

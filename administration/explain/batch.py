@@ -162,10 +162,10 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
 
 
 async def fails_in_words(store: PostgresStore, batch: Batch, app: str, now: Instant) -> str:
-    """Return which version of an active batch's app fails, as Needs attention does; "" for none, or before the first
-    failure of the batch.
+    """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
+    valid results and no failures.
     """
-    if batch.state is not BatchState.ACTIVE or not batch.counts.retries:
+    if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
     found = [one for one in await failing_versions(store.attention, now) if one.app == app]
     worst = max(found, key=lambda one: one.failures, default=None)
