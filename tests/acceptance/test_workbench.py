@@ -127,7 +127,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "n,fpops_est,x\n1,1e9,\n")},
-            ("t.csv, line 1, column x", "'x'"),
+            ("t.csv, line 1, column x", "{x}"),
         ),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.toml", TOML)}, ("b.toml", "anything.csv", "Table of jobs")),

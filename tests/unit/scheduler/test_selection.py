@@ -509,7 +509,7 @@ def test_refusals_are_summed_up_for_the_volunteer() -> None:
     ready = array(a_group(1, memory_bytes=9e9), a_group(2, memory_bytes=10e9), a_group(3, fpops_est_flop=1e18))
     reasons = choose(an_asking(), ready).reasons()
     refusals, why = reasons[RefusalCode.MEMORY]
-    assert (refusals, missing(why, "job needs 9 GB", "host offers 8 GB")) == (2, [])
+    assert (refusals, missing(why, "9 GB", "host offers 8 GB")) == (2, [])
     assert reasons[RefusalCode.TOO_SLOW][0] == 1
     assert {one.batch_id for one in choose(an_asking(), ready).refused} == {1, 2, 3}
 
