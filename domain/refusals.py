@@ -62,17 +62,25 @@ class RefusalCode(StrEnum):
 Whys = tuple[tuple[str, str], ...]  # codes and their sentences, as stored
 
 
+class Need(Enum):
+    """How a refusal writes its two terms, what a job needs and what the host has."""
+
+    BYTES = auto()
+    NUMBER = auto()
+
+
 @quick_dataclass(frozen=True, slots=True)
 class Refusal:
     """A reason for refusal. `code` labels metrics and console columns; `detail` is the sentence with both numbers.
 
-    Most refusals are only counted, so `sentence` is formatted with `terms` only when `detail` is read.
+    Most refusals are only counted, so `sentence` is formatted with `terms` only when `detail` is read. With a `need`,
+    the terms are what the job needs and what the host has, and the sentence continues "job needs".
 
-    >>> Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (4.0, 2)).detail
+    >>> Refusal(RefusalCode.CPUS, "{0} CPUs, host has {1}", (4.0, 2), Need.NUMBER).detail
     'job needs 4 CPUs, host has 2'
     >>> Refusal(RefusalCode.PLATFORM, "without terms {braces} stay").detail
     'without terms {braces} stay'
-    >>> Refusal(RefusalCode.MEMORY, "job needs {0} of RAM, host offers {1}", (4e9, 2e9), sizes=True).detail
+    >>> Refusal(RefusalCode.MEMORY, "{0} of RAM, host offers {1}", (4e9, 2e9), Need.BYTES).detail
     'job needs 4 GB of RAM, host offers 2 GB'
     >>> Refusal(RefusalCode.TOO_SLOW, "host needs {0:length}, job allows {1:length}", (90_000.0, 86_400.0)).detail
     'host needs 1 d 1 h, job allows 1 d'
@@ -81,36 +89,37 @@ class Refusal:
     code: RefusalCode
     sentence: str
     terms: tuple[Any, ...] = ()  # Any: values for the placeholders
-    sizes: bool = False  # the terms are two sizes in bytes
-
-    @property
-    def is_span(self) -> bool:
-        """Return whether it compares a need of the job, the first term, with what the host has, the second."""
-        return self.sentence.startswith("job needs {0")
+    need: Need | None = None
 
     @property
     def detail(self) -> str:
-        if self.sizes:
-            return self.sentence.format(*both_in_words(*self.terms))
+        if self.need is not None:
+            return f"job needs {self.sentence.format(*self.written())}"
         return told(self.sentence, *self.terms) if self.terms else self.sentence
+
+    def written(self) -> tuple[str, str]:
+        """Return the need and what the host has, in words."""
+        needed, has = self.terms
+        return both_in_words(needed, has) if self.need is Need.BYTES else (f"{needed:g}", f"{has:g}")
 
 
 def spanned(refusals: Sequence[Refusal]) -> str:
     """Return one sentence for refusals with the same code: that of the first one, with the smallest to the largest need
     if they compare needs with what the host has.
 
-    >>> needs = [Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (n, 2)) for n in (64.0, 4.0, 8.0)]
+    >>> needs = [Refusal(RefusalCode.CPUS, "{0} CPUs, host has {1}", (n, 2), Need.NUMBER) for n in (64.0, 4.0, 8.0)]
     >>> spanned(needs), spanned(needs[:1])
     ('jobs need 4 to 64 CPUs, host has 2', 'job needs 64 CPUs, host has 2')
     """
     first = refusals[0]
-    alike = [one for one in refusals if one.is_span and one.sentence == first.sentence]
-    least, most = (kind(alike, key=lambda one: one.terms[0], default=first) for kind in (min, max))
-    if not alike or least.terms[0] == most.terms[0]:
+    if first.need is None:
         return first.detail
-    needs, rest = least.detail.removeprefix("job needs "), most.detail.removeprefix("job needs ")
-    unit = first.sentence.removeprefix("job needs {0:g}").removeprefix("job needs {0}").partition("{")[0]
-    return f"jobs need {needs.partition(unit)[0]} to {rest}"
+    alike = [one for one in refusals if one.sentence == first.sentence]
+    least, most = (kind(alike, key=lambda one: one.terms[0]) for kind in (min, max))
+    if least.terms[0] == most.terms[0]:
+        return first.detail
+    needed, has = least.written()
+    return f"jobs need {first.sentence.format(f'{needed} to {most.written()[0]}', has)}"
 
 
 class About(Enum):

@@ -17,7 +17,7 @@ from domain.host_classes import NO_STANDINGS, ClassesByApp, ClassStanding, Stand
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, draw
 from domain.queue_hosts import queue_hosts
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Need, Refusal, RefusalCode
 from domain.restrictions import name_of
 from domain.units import Flop, InstanceId, JobId, Seconds
 from priority.node_groups import HostClass, drawn_class, shares
@@ -98,9 +98,9 @@ def fits_memory(job_class: JobClass, context: SchedulingContext, _disk_bytes: fl
         return None
     return Refusal(
         RefusalCode.MEMORY,
-        "job needs {0} of RAM, host offers {1}",
+        "{0} of RAM, host offers {1}",
         (job_class.memory_bytes, context.host.ram_bytes),
-        sizes=True,
+        Need.BYTES,
     )
 
 
@@ -108,9 +108,9 @@ def fits_cpus(job_class: JobClass, context: SchedulingContext, _disk_bytes: floa
     """Compare the CPUs of one instance with the host's CPUs and with the volunteer's limit per job."""
     ncpus, lent = job_class.ncpus, context.volunteer.max_cpus
     if ncpus > context.host.ncpus:
-        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, host has {1}", (ncpus, context.host.ncpus))
+        return Refusal(RefusalCode.CPUS, "{0} CPUs, host has {1}", (ncpus, context.host.ncpus), Need.NUMBER)
     if lent and ncpus > lent:
-        return Refusal(RefusalCode.CPUS, "job needs {0:g} CPUs, the volunteer allows {1} per job", (ncpus, lent))
+        return Refusal(RefusalCode.CPUS, "{0} CPUs, the volunteer allows {1} per job", (ncpus, lent), Need.NUMBER)
     return None
 
 
@@ -120,9 +120,9 @@ def fits_disk(job_class: JobClass, _context: SchedulingContext, disk_bytes: floa
         return None
     return Refusal(
         RefusalCode.DISK,
-        "job needs {0} of disk space, the project may use {1} more on this host",
+        "{0} of disk space, the project may use {1} more on this host",
         (job_class.disk_bytes, disk_bytes),
-        sizes=True,
+        Need.BYTES,
     )
 
 

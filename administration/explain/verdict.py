@@ -247,8 +247,8 @@ def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[Cla
             by_code.setdefault(code, []).append(why)
     rows = []
     for code, whys in by_code.items():
-        is_span = all(one.is_span for one in whys)
-        said, alike = (spanned(whys), len(whys)) if is_span else Counter(why.detail for why in whys).most_common(1)[0]
+        needs = all(one.need for one in whys)
+        said, alike = (spanned(whys), len(whys)) if needs else Counter(why.detail for why in whys).most_common(1)[0]
         suggestion = _of_host(whys)
         rows.append(ClassCondition(code, len(whys), said, alike, suggestion, _help(suggestion, whys)))
     return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))

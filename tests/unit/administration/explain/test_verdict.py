@@ -14,7 +14,7 @@ from administration.explain.verdict import (
 )
 from domain.insight import WorkAhead
 from domain.ranking import Gate, Percentile
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import Need, Refusal, RefusalCode
 from scheduler.deadline.inputs import below_gate, too_slow
 from tests.facts import missing
 
@@ -22,8 +22,8 @@ HOUR_S = 3600.0
 
 
 def memory(has: float, asked: float = 1e13) -> Refusal:
-    sentence = "job needs {0} of RAM, host offers {1}"
-    return Refusal(RefusalCode.MEMORY, sentence, (asked, has), sizes=True)
+    sentence = "{0} of RAM, host offers {1}"
+    return Refusal(RefusalCode.MEMORY, sentence, (asked, has), Need.BYTES)
 
 
 def refused(*refusals: Refusal, host_id: int = 1, rate: float = 1.0) -> HostAnswer:
