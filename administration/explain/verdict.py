@@ -258,16 +258,17 @@ def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
     """Return what would help against refusals by one check.
 
     >>> sentence = "app {0} has versions for {1}; the client reported {2}"
-    >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows")) for app in ("sieve", "pi", "pi")]
+    >>> terms = ("linux", "a, b", ("a", "b"))
+    >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, *terms)) for app in ("sieve", "pi", "pi")]
     >>> _help(None, apps)
-    'a version of pi or sieve for windows'
+    'a version of pi or sieve for a or b'
     """
     if suggestion is not None:
         return suggestion.words
     match refusals[0].code, refusals[0].terms:
-        case (RefusalCode.PLATFORM, (_, _, str() as reported)):
+        case (RefusalCode.PLATFORM, (_, _, _, (_, *_) as reported)):
             names = sorted({str(one.terms[0]) for one in refusals if one.terms})
-            return f"a version of {' or '.join(names)} for {reported.replace(', ', ' or ')}"
+            return f"a version of {' or '.join(names)} for {' or '.join(reported)}"
         case (code, _):
             return code.traits.advice
 

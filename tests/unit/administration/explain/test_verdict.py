@@ -157,7 +157,8 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
 def test_groups_of_other_apps_are_no_other_numbers() -> None:
     sentence = "app {0} has versions for {1}; the client reported {2}"
     apps: dict[Hashable, list[Refusal]] = {
-        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64"))] for app in ("pi", "sieve")
+        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64", ("windows_x86_64",)))]
+        for app in ("pi", "sieve")
     }
 
     [found] = class_conditions(apps)
