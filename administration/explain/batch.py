@@ -270,7 +270,7 @@ async def unable_in_words(
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
-    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS)
+    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS, is_submitted=False)
     return "" if sample.able or not sample.hosts else conclusion(sample, WorkAhead())
 
 
