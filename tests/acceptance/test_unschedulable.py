@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from administration.explain.fleet import KEPT_S, MOST_GROUPS, FleetJudge
+from administration.explain.fleet import KEPT_S, MOST_GROUPS, MOST_KEPT, FleetJudge
 from domain.settings import FeederSettings
 from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import command, json_of
@@ -210,6 +210,23 @@ async def test_classes_take_turns_and_few_are_kept(pi: LiveServer) -> None:
 
     assert [len(one["unschedulable"]) for one in found] == [0, 1]  # type: ignore[arg-type]  # JSON
     assert [one["able"] for one in found] == [[], []]
+
+
+async def test_report_of_many_classes_that_none_can_run_is_bounded(pi: LiveServer) -> None:
+    await called(pi, "ordinary")
+    asked = a_batch(job=[{"disk_bytes": 1e13 + number} for number in range(MOST_KEPT + 1)])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    await pi.create("POST", "/batches", json=asked)
+    await pi.feed()
+    await order(pi)
+    await pi.forward(2 * COOL_OFF_S)
+    judged = FleetJudge(pi.store, pi.clock)
+
+    for _ in range(5 * MOST_KEPT // MOST_GROUPS):
+        await judged.run_once()
+        await pi.forward(KEPT_S + 1.0)
+
+    assert len(judged.report()["unschedulable"]) == len(judged._verdicts) == MOST_KEPT  # type: ignore[arg-type]  # JSON
 
 
 async def test_work_that_only_slow_hosts_refused_is_schedulable(pi: LiveServer) -> None:
