@@ -391,10 +391,12 @@ class Batches:
         first, ahead = await turn_of(self._store, placed, catalogue, self._clock.now())
         blocked = hold_of(placed, catalogue)
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
-        if batch_id == UNNUMBERED:
+        unable = ""
+        if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
-        classes = batch.size.classes
-        unable = "" if blocked else await unable_in_words(self._store, self._clock, placed, classes, catalogue)
+            if not blocked:
+                classes = batch.size.classes
+                unable = await unable_in_words(self._store, self._clock, placed, classes, catalogue)
         return preview_as_json(preview, planned, ahead, start, unable)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:

@@ -98,24 +98,23 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
 def preview_as_json(
     preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str, unable: str = ""
 ) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast, but no end if hosts are `unable` to run its jobs.
+    """Return a preview as JSON, with the keys of a forecast.
 
-    `start`, `unable`: when its jobs are sent, and why no host can run them, in words.
+    `start`, `unable`: when its jobs are sent, and why none of the latest hosts can run them, in words.
     """
     forecast = preview.forecast
-    quantiles = quantiles_as_json(forecast)
     return shown(
         shapes.PreviewShown,
         preview,
         planned,
         forecast,
         computed_at=forecast.now,
-        forecast_state=ForecastState.UNSCHEDULABLE if unable else preview.state.value,
+        forecast_state=preview.state.value,
         unable=unable,
         method_because=forecast.because,
         unsent_ahead=ahead.unsent,
         start=start,
-        **(dict.fromkeys(quantiles) if unable else quantiles),
+        **quantiles_as_json(forecast),
     )
 
 
