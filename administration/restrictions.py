@@ -14,7 +14,6 @@ from domain.access import Role
 from domain.apps import App
 from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.host_lists import HostChoice
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
 from muster_client import shapes
@@ -24,7 +23,7 @@ from store.postgres import PostgresStore
 MOST_JOBS = 1_000_000
 LARGEST = {Restricted.BATCH: 2**62}
 LARGEST_ID = 2**31 - 1
-MOST_NAMED = 50  # latest hosts that are searched for a name
+MOST_NAMED = 3  # hosts with the same name that a refusal lists
 
 
 async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Restricted, name: str) -> Person:
@@ -172,14 +171,11 @@ async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
 
 async def _host_named(store: PostgresStore, name: str) -> str:
     """Return the number of the only host with this name. Raises InvalidInputError, NotFoundError."""
-    found = (
-        await store.host_lists.hosts(HostChoice(text=checked_text(name, "host")), after=None, limit=MOST_NAMED)
-    ).hosts
-    numbers = [str(one.host.host_id) for one in found if one.host.domain_name.lower() == name.lower()]
+    numbers = [str(one) for one in await store.host_lists.named(checked_text(name, "host"), limit=MOST_NAMED)]
     if not numbers:
         raise NotFoundError("host", name)
     if len(numbers) > 1:
-        raise InvalidInputError("host", f"a number, because hosts {', '.join(numbers)} have this name", name)
+        raise InvalidInputError("host", f"a number, because hosts have this name: {', '.join(numbers)}", name)
     return numbers[0]
 
 

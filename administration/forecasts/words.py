@@ -462,7 +462,8 @@ def _preview(preview: Document) -> Iterator[str]:
     if said["not_shown"]:
         yield f"{said['not_shown']}; {said['basis']}"
     else:
-        yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
+        about, latest = (seen_from(preview[name], now) for name in ("q50_at", "q90_at"))
+        yield f"would be done about {about}, at the latest {latest}"
         if preview["at_risk"] is not None:
             yield warning_of(preview["at_risk"])
         yield said["basis"]

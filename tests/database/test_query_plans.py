@@ -407,6 +407,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "low_turnaround": "once an hour under the rule accelerated: a month's instances, on a separate connection",
     "purge_forecasts": "an operator's command: searches the batches that ended in a month",
     "host_contacts": "once a minute per process: a count of the active hosts",
+    "hosts_named": "an operator restricts a host by its name: compares each host's name",
     "sorted_hosts": "an operator's list of hosts in an order without an index",
     "short_batches": "a page of batches: 10,000 hosts at most, where retries wait or results must agree",
     "recent_callers": "an operator's query: active hosts, on a separate connection",
