@@ -268,10 +268,12 @@ class Batches:
         async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             return await self._preview(batch, await self._foreseen(batch, settings), settings)
 
-    async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
+    async def checked_preview(
+        self, values: Mapping[str, object], *, by_operator: bool
+    ) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
         """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
         settings = await self._settings()
-        async with self._checked(values, settings, None) as batch:
+        async with self._checked(values, settings, None, by_operator=by_operator) as batch:
             first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
             return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, first
 
@@ -359,14 +361,14 @@ class Batches:
             )
             return
         if not spec.jobs_csv:
-            yield await checked(spec, ports=ports)
+            yield await checked(spec, ports=ports, by_operator=by_operator)
             return
         found = await self._files.download(spec.jobs_csv)
         if found is None:
             raise InvalidInputError("jobs_csv", "the name of a file uploaded to /api/v1/files", spec.jobs_csv)
         async with self._files.local([found]) as [path]:
             with_jobs = with_rows(spec, lambda: table_rows(path, spec.jobs_csv), files=settings.files)
-            yield await checked(with_jobs, ports=ports)
+            yield await checked(with_jobs, ports=ports, by_operator=by_operator)
 
     async def _write(
         self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None

@@ -67,9 +67,11 @@ class BatchForms(Pages[PageServices]):
                 "submitter": await submitter_of(self._services, person, fields),
             }
             if fields.get("what") == "preview":
-                forecast = await self._batches.preview(values)
+                forecast = await self._batches.preview(values, by_operator=is_operator(request))
                 return await self._form(request, fields, None, forecast)
-            done, is_new = await self._batches.submit_and_preview(values, key=key_of(person, fields, "new"))
+            done, is_new = await self._batches.submit_and_preview(
+                values, key=key_of(person, fields, "new"), by_operator=is_operator(request)
+            )
         except NotAllowedError:
             raise
         except MusterError as error:
