@@ -158,7 +158,6 @@ async def apps_shown(services: PageServices) -> dict[str, object]:
     catalogue, now = services.catalogue, services.clock.now()
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words(now) for one in lost.values()}
-    left_out |= {one.name: f"{one.name} is deprecated" for one in catalogue.apps.values() if one.deprecated}
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
 
 

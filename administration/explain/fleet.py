@@ -145,7 +145,7 @@ class FleetJudge:
     async def _begin(self, catalogue: Catalogue, batches: Mapping[BatchId, Batch], now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
         since = {key: self._verdicts[key].at if key in self._verdicts else later(now, -DAY_S) for key in self._due}
-        rules = catalogue.restrictions, catalogue.current, catalogue.settings.ordering.queue_hosts
+        rules = catalogue.restrictions, catalogue.apps, catalogue.current, catalogue.settings.ordering.queue_hosts
         kept_s = KEPT_S if rules == self._rules else 0.0
         self._rules = rules
         keys = sorted((key for key in since if since[key] <= now - kept_s), key=lambda key: (since[key], key))

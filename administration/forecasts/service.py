@@ -30,9 +30,9 @@ class BatchEnd:
 
 
 def can_run(batch: Batch, catalogue: Catalogue) -> bool:
-    """Return whether a version of its app can run what the batch has to send; a batch that is all sent needs none."""
+    """Return whether jobs of its app are sent, as unsent instances need it; a batch that is all sent does not."""
     counts = batch.counts
-    return bool(catalogue.current.get(batch.app_id)) or (counts.in_progress > 0 and not counts.unsent)
+    return catalogue.is_sent(batch.app_id) or (counts.in_progress > 0 and not counts.unsent)
 
 
 def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, now: Instant) -> BatchEnd:
@@ -128,7 +128,7 @@ class ForecastViews:
     async def of_batch(self, batch_id: BatchId, *, limit: int, able: bool = True) -> shapes.ForecastsShown:
         """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError.
 
-        `able`: its app has a version that hosts can run.
+        `able`: what it has to send can be sent (`can_run`).
         """
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)

@@ -113,6 +113,22 @@ async def test_app_form_keeps_changes_by_other_users(lost_server: LiveServer) ->
     assert by_api.detail["was"] == {"adaptive_copies": 0, "deprecated": False}
 
 
+async def test_deprecated_app_is_the_reason_on_every_page(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="due", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
+    await server.create("PATCH", "/apps/pi", json={"deprecated": True})
+    await tell(server)
+
+    async with a_browser(server, OPERATOR) as grace:
+        for path in ("/batches/1", "/batches/1/why", "/batches/new"):
+            _, page = await grace.get(path)
+            assert not missing(page, "pi was deprecated by"), path
+        assert 'apps/pi#h-settings"' in (await grace.get("/batches/1"))[1]
+        assert not missing((await grace.get("/"))[1], "6 of pi")
+        assert not missing((await grace.get("/batches"))[1], "no host can run its jobs")
+
+
 async def test_pages_without_a_form_say_who_may_change_them(lost_server: LiveServer) -> None:
     await add_person(lost_server, "vera", Role.VIEWER)
     async with a_browser(lost_server, "vera") as vera:
