@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from aiohttp import web
@@ -46,15 +46,29 @@ async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Res
 
 
 async def may_resume(store: PostgresStore, person: Person, batch: Batch, pause: Restriction | None) -> bool:
-    """Return whether a user may pause a batch, or change its pause. Pauses by operators belong to operators."""
-    if person.may(Role.OPERATOR) or not (person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)):
-        return person.may(Role.OPERATOR)
-    if pause is None or pause.set_by == person.name:
-        return True
-    with suppress(NotFoundError):
-        by = await store.access.person(pause.set_by)
-        return by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
-    return False
+    """Return whether a user may pause a batch, or change its pause."""
+    return bool(await resumable(store, person, [batch], {} if pause is None else {batch.batch_id: pause}))
+
+
+async def resumable(
+    store: PostgresStore, person: Person, batches: Collection[Batch], pauses: Mapping[BatchId, Restriction]
+) -> set[BatchId]:
+    """Return those batches that a user may pause, or change the pause of. Pauses by operators belong to operators."""
+    if person.may(Role.OPERATOR):
+        return {one.batch_id for one in batches}
+    own = [one for one in batches if person.may(Role.SUBMITTER) and person.owns(one.submitter_id)]
+    set_by = {one.batch_id: pauses[one.batch_id].set_by for one in own if one.batch_id in pauses}
+    others = set(set_by.values()) - {person.name}
+    known = {one.name: one for one in await store.access.people_named(others)} if others else {}
+
+    def belongs_to_submitter(batch: Batch) -> bool:
+        name = set_by.get(batch.batch_id, person.name)
+        by = known.get(name)
+        return name == person.name or (
+            by is not None and by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
+        )
+
+    return {one.batch_id for one in own if belongs_to_submitter(one)}
 
 
 async def restrict(

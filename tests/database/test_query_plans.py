@@ -457,6 +457,7 @@ SMALL = {  # reads no large table
     "list_people",
     "lock_attempt",
     "note_known_network",
+    "people_named",
     "person_by_name",
     "update_password",
     "update_person",
