@@ -1,4 +1,4 @@
-"""Manages applications, plan classes and app versions, including their signed files, and finds apps without a version.
+"""Manages applications, plan classes and app versions with their signed files, and finds apps whose jobs are not sent.
 
 This module does not read private keys: the caller passes a signing function (administration/signing.py).
 """
@@ -257,38 +257,47 @@ async def failing_versions(attention: PostgresAttention, now: Instant) -> Sequen
     return [one for one in await attention.versions(since=later(now, -DAY_S), failures=FAILURES) if one.is_failing]
 
 
-ACTION = "set_app_version"  # in the audit trail
-MOST_ACTS = 200  # latest changes of versions that are read
+ACTION, OF_APP = "set_app_version", "set_app"  # in the audit trail
+MOST_ACTS = 200  # latest changes of versions, or of an app, that are read
 DONE = {VersionState.DEPRECATED: "deprecated"}  # the other states are withdrawals
 
 
 @dataclass(frozen=True, slots=True)
 class LostVersion:
-    """An app without a version for new work: its last version, None if it never had one, and the entry of the audit
-    trail about that version, None if there is none.
+    """An app whose jobs are not sent, because it is `deprecated` or has no version for new work.
+
+    `version` is the last version, None if it never had one. `act` is the entry of the audit trail about that version,
+    or about a deprecated app; None if there is none.
     """
 
     app: str
     version: AppVersion | None
     act: Act | None = None
+    deprecated: bool = False
 
     @property
     def link(self) -> str:
-        """Return the page of the console that offers the version again, below the console's root."""
+        """Return the page of the console that offers the version or the app again, below the console's root."""
+        if self.deprecated:
+            return f"apps/{self.app}#h-settings"
         return f"apps/{self.app}" + (f"/versions/{self.version.app_version_id}" if self.version else "")
 
     @property
     def title(self) -> str:
-        return f"{self.app} {self.version.title}" if self.version else self.app
+        return f"{self.app} {self.version.title}" if self.version and not self.deprecated else self.app
 
     @property
     def remedy(self) -> str:
         """Return what lets hosts get jobs of the app again."""
+        if self.deprecated:
+            return f"clear Deprecated in the settings of {self.app}"
         again = f"offer {self.title} again, or " if self.version else ""
         return again + f"add a version of {self.app}"
 
     def words(self, now: Instant) -> str:
-        """Return which version was withdrawn, by whom, when and why, as a clause."""
+        """Return what was deprecated or withdrawn, by whom, when and why, as a clause."""
+        if self.deprecated:
+            return f"app {self.app} was deprecated" + (f" by {self.act.who} {self._ago(now)}" if self.act else "")
         start = f"no version of {self.app} gets jobs"
         if self.version is None:
             return f"{self.app} has no version yet"
@@ -296,19 +305,31 @@ class LostVersion:
             return f"{start}: {self.version.title} is {DONE.get(self.version.state, 'withdrawn')}"
         why = self.act.detail.get("why")
         done = DONE.get(self.version.state, "withdrew")
-        ago = f"{roughly(max(0.0, now - self.act.acted_at))} ago"
-        return f"{start}: {self.act.who} {done} {self.version.title} {ago}{f' ({why})' if why else ''}"
+        return f"{start}: {self.act.who} {done} {self.version.title} {self._ago(now)}{f' ({why})' if why else ''}"
+
+    def _ago(self, now: Instant) -> str:
+        assert self.act is not None
+        return f"{roughly(max(0.0, now - self.act.acted_at))} ago"
 
 
 async def lost_versions(
     trail: PostgresAccess, catalogue: Catalogue, app_ids: Iterable[AppId]
 ) -> Mapping[AppId, LostVersion]:
-    """Return those of the apps that have no version for new work."""
-    lost = [one for one in app_ids if one in catalogue.apps and not catalogue.current.get(one)]
+    """Return those of the apps whose jobs are not sent."""
+    lost = [catalogue.apps[one] for one in app_ids if one in catalogue.apps and not catalogue.is_sent(one)]
     if not lost:
         return {}
     acts = (await trail_page(trail, ActChoice(what=ACTION), before=None, limit=MOST_ACTS)).acts
-    return {app_id: _lost(app_id, catalogue, acts) for app_id in lost}
+    return {
+        one.app_id: await _deprecated(trail, one.name) if one.deprecated else _lost(one.app_id, catalogue, acts)
+        for one in lost
+    }
+
+
+async def _deprecated(trail: PostgresAccess, app: str) -> LostVersion:
+    acts = (await trail_page(trail, ActChoice(what=OF_APP, subject=f"app {app}"), before=None, limit=MOST_ACTS)).acts
+    act = next((one for one in acts if one.detail.get("deprecated")), None)
+    return LostVersion(app, None, act, deprecated=True)
 
 
 def _lost(app_id: AppId, catalogue: Catalogue, acts: Iterable[Act]) -> LostVersion:

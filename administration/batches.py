@@ -268,10 +268,12 @@ class Batches:
         async with self._checked(values, settings, copy_of, by_operator=by_operator) as batch:
             return await self._preview(batch, await self._foreseen(batch, settings), settings)
 
-    async def checked_preview(self, values: Mapping[str, object]) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
+    async def checked_preview(
+        self, values: Mapping[str, object], *, by_operator: bool
+    ) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
         """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
         settings = await self._settings()
-        async with self._checked(values, settings, None) as batch:
+        async with self._checked(values, settings, None, by_operator=by_operator) as batch:
             first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
             return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, first
 
@@ -359,14 +361,14 @@ class Batches:
             )
             return
         if not spec.jobs_csv:
-            yield await checked(spec, ports=ports)
+            yield await checked(spec, ports=ports, by_operator=by_operator)
             return
         found = await self._files.download(spec.jobs_csv)
         if found is None:
             raise InvalidInputError("jobs_csv", "the name of a file uploaded to /api/v1/files", spec.jobs_csv)
         async with self._files.local([found]) as [path]:
             with_jobs = with_rows(spec, lambda: table_rows(path, spec.jobs_csv), files=settings.files)
-            yield await checked(with_jobs, ports=ports)
+            yield await checked(with_jobs, ports=ports, by_operator=by_operator)
 
     async def _write(
         self, batch: CheckedBatch, settings: Settings, key: SubmissionKey | None = None
@@ -391,10 +393,12 @@ class Batches:
         first, ahead = await turn_of(self._store, placed, catalogue, self._clock.now())
         blocked = hold_of(placed, catalogue)
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
-        if batch_id == UNNUMBERED:
+        unable = ""
+        if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
-        classes = batch.size.classes
-        unable = "" if blocked else await unable_in_words(self._store, self._clock, placed, classes, catalogue)
+            if not blocked:
+                classes = batch.size.classes
+                unable = await unable_in_words(self._store, self._clock, placed, classes, catalogue)
         return preview_as_json(preview, planned, ahead, start, unable)
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 
 from aiohttp import web
@@ -14,7 +14,6 @@ from domain.access import Role
 from domain.apps import App
 from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.host_lists import HostChoice
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
 from muster_client import shapes
@@ -24,7 +23,7 @@ from store.postgres import PostgresStore
 MOST_JOBS = 1_000_000
 LARGEST = {Restricted.BATCH: 2**62}
 LARGEST_ID = 2**31 - 1
-MOST_NAMED = 50  # latest hosts that are searched for a name
+MOST_NAMED = 3  # hosts with the same name that a refusal lists
 
 
 async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Restricted, name: str) -> Person:
@@ -47,15 +46,29 @@ async def admit_restrictor(request: web.Request, store: PostgresStore, kind: Res
 
 
 async def may_resume(store: PostgresStore, person: Person, batch: Batch, pause: Restriction | None) -> bool:
-    """Return whether a user may pause a batch, or change its pause. Pauses by operators belong to operators."""
-    if person.may(Role.OPERATOR) or not (person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)):
-        return person.may(Role.OPERATOR)
-    if pause is None or pause.set_by == person.name:
-        return True
-    with suppress(NotFoundError):
-        by = await store.access.person(pause.set_by)
-        return by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
-    return False
+    """Return whether a user may pause a batch, or change its pause."""
+    return bool(await resumable(store, person, [batch], {} if pause is None else {batch.batch_id: pause}))
+
+
+async def resumable(
+    store: PostgresStore, person: Person, batches: Collection[Batch], pauses: Mapping[BatchId, Restriction]
+) -> set[BatchId]:
+    """Return those batches that a user may pause, or change the pause of. Pauses by operators belong to operators."""
+    if person.may(Role.OPERATOR):
+        return {one.batch_id for one in batches}
+    own = [one for one in batches if person.may(Role.SUBMITTER) and person.owns(one.submitter_id)]
+    set_by = {one.batch_id: pauses[one.batch_id].set_by for one in own if one.batch_id in pauses}
+    others = set(set_by.values()) - {person.name}
+    known = {one.name: one for one in await store.access.people_named(others)} if others else {}
+
+    def belongs_to_submitter(batch: Batch) -> bool:
+        name = set_by.get(batch.batch_id, person.name)
+        by = known.get(name)
+        return name == person.name or (
+            by is not None and by.submitter_id == batch.submitter_id and by.role is not Role.OPERATOR
+        )
+
+    return {one.batch_id for one in own if belongs_to_submitter(one)}
 
 
 async def restrict(
@@ -172,14 +185,11 @@ async def key_of(store: PostgresStore, kind: Restricted, name: str) -> str:
 
 async def _host_named(store: PostgresStore, name: str) -> str:
     """Return the number of the only host with this name. Raises InvalidInputError, NotFoundError."""
-    found = (
-        await store.host_lists.hosts(HostChoice(text=checked_text(name, "host")), after=None, limit=MOST_NAMED)
-    ).hosts
-    numbers = [str(one.host.host_id) for one in found if one.host.domain_name.lower() == name.lower()]
+    numbers = [str(one) for one in await store.host_lists.named(checked_text(name, "host"), limit=MOST_NAMED)]
     if not numbers:
         raise NotFoundError("host", name)
     if len(numbers) > 1:
-        raise InvalidInputError("host", f"a number, because hosts {', '.join(numbers)} have this name", name)
+        raise InvalidInputError("host", f"a number, because hosts have this name: {', '.join(numbers)}", name)
     return numbers[0]
 
 

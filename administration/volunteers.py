@@ -25,7 +25,7 @@ STEP_S = 1.0  # clients receive the time in whole seconds, so each change needs 
 
 def offered(catalogue: Catalogue) -> list[App]:
     """Return the applications that volunteers can select: not deprecated, and with a version."""
-    return [app for app in catalogue.apps.values() if not app.deprecated and catalogue.current.get(app.app_id)]
+    return [app for app in catalogue.apps.values() if catalogue.is_sent(app.app_id)]
 
 
 def choice_of(apps: Collection[AppId], among: Collection[AppId]) -> tuple[AppId, ...]:

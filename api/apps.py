@@ -91,7 +91,9 @@ class AppsApi:
         shown_by="app",
     )
     async def set_app(self, ask: Ask[AppParams, AppBody]) -> shapes.AppShown:
-        changed = await change_app(self._applications, ask.params.name, **msgspec.structs.asdict(ask.body))
+        before, changes = await self._applications.app(ask.params.name), msgspec.structs.asdict(ask.body)
+        changed = await change_app(self._applications, before.name, **changes)
+        ask.request[NOTED] = {"was": {name: getattr(before, name) for name in changes if changes[name] is not None}}
         return app_as_json(changed, await self._applications.load_catalogue())
 
     @operation(

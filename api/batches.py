@@ -174,9 +174,9 @@ class BatchesApi:
         values = {**ask.body}
         await self._fill_in_submitter(ask.person, values)
         if ask.params.preview:
-            return reply({"forecast": await self._batches.preview(values)})
+            return reply({"forecast": await self._batches.preview(values, by_operator=is_operator(ask.request))})
         key = submission_key(ask.request, ask.person, values)
-        answer, is_new = await self._batches.submit_and_preview(values, key=key)
+        answer, is_new = await self._batches.submit_and_preview(values, key=key, by_operator=is_operator(ask.request))
         return await self._noted(ask.request, answer, is_new=is_new)
 
     async def _noted(
@@ -301,10 +301,14 @@ class BatchesApi:
         batch_id = await self._own(ask.request, ask.params)
         values = await self._batches.values_of(batch_id, msgspec.structs.asdict(ask.body))
         await self._check_submitter(ask.person, values)
+        by_operator = is_operator(ask.request)
         if ask.params.preview:
-            return reply({"forecast": await self._batches.preview(values, copy_of=batch_id)})
+            forecast = await self._batches.preview(values, copy_of=batch_id, by_operator=by_operator)
+            return reply({"forecast": forecast})
         key = submission_key(ask.request, ask.person, {**values, "clone_of": batch_id})
-        answer, is_new = await self._batches.submit_and_preview(values, key=key, copy_of=batch_id)
+        answer, is_new = await self._batches.submit_and_preview(
+            values, key=key, copy_of=batch_id, by_operator=by_operator
+        )
         return await self._noted(ask.request, answer, is_new=is_new, clone_of=batch_id)
 
     async def _own(self, request: web.Request, params: BatchParams) -> BatchId:

@@ -13,13 +13,13 @@ from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.apps import AppVersion, OnePerVolunteer, VersionState, VersionUse
+from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
 from domain.catalogue import Catalogue, current_versions
-from domain.errors import NotFoundError
+from domain.errors import ConflictError, NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
 from domain.units import AppVersionId, HostId, Instant, later
-from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
+from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, and groups of them shown
@@ -46,6 +46,36 @@ class VersionRow:
         """Return the fraction of all results and timeouts that failed; None without any."""
         failed = self.use.errors + self.use.timed_out
         return failed / (failed + self.use.valid) if failed + self.use.valid else None
+
+
+WAS = "was."  # prefix of the field that contains a value when the form was loaded
+
+
+def changed_in(fields: Fields, app: App) -> dict[str, object]:
+    """Return the settings that the user changed in the form, by field name.
+
+    Raises InvalidInputError, and ConflictError for one that another user has changed since the form was loaded.
+    """
+    asked, shown = _settings_in(fields), _settings_in(fields, WAS)
+    changes: dict[str, object] = {}
+    for name, value in asked.items():
+        was, now = shown[name], getattr(app, name)
+        if value in (was, now):
+            continue
+        if was != now:
+            raise ConflictError(f"{name}: changed from {was} to {now} by another user since the form was made")
+        changes[name] = value
+    return changes
+
+
+def _settings_in(fields: Fields, prefix: str = "") -> dict[str, object]:
+    copies, volunteer = fields.get(f"{prefix}adaptive_copies", ""), fields.get(f"{prefix}one_per_volunteer", "")
+    return {
+        "user_friendly_name": fields.get(f"{prefix}user_friendly_name", "").strip(),
+        "adaptive_copies": whole_number(copies, "adaptive_copies", 0, MOST_COPIES),
+        "one_per_volunteer": chosen(OnePerVolunteer, volunteer, "one_per_volunteer"),
+        **{name: prefix + name in fields for name in ("one_per_host", "beta", "deprecated")},
+    }
 
 
 class AppPages(Pages[PageServices]):
@@ -89,13 +119,7 @@ class AppPages(Pages[PageServices]):
         admit(request, Role.OPERATOR)
         applications, fields = self._services.store.applications, await fields_of(request)
         app = await applications.app(checked_app_name(request.match_info["name"]))
-        given = {
-            "user_friendly_name": fields.get("user_friendly_name", "").strip(),
-            "adaptive_copies": whole_number(fields.get("adaptive_copies", ""), "adaptive_copies", 0, MOST_COPIES),
-            "one_per_volunteer": chosen(OnePerVolunteer, fields.get("one_per_volunteer", ""), "one_per_volunteer"),
-            **{name: name in fields for name in ("one_per_host", "beta", "deprecated")},
-        }
-        changes = {name: value for name, value in given.items() if value != getattr(app, name)}
+        changes = changed_in(fields, app)
         if not changes:
             return self._services.go(f"apps/{app.name}", "unchanged")
         await change_app(applications, app.name, **changes)

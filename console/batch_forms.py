@@ -67,9 +67,11 @@ class BatchForms(Pages[PageServices]):
                 "submitter": await submitter_of(self._services, person, fields),
             }
             if fields.get("what") == "preview":
-                forecast = await self._batches.preview(values)
+                forecast = await self._batches.preview(values, by_operator=is_operator(request))
                 return await self._form(request, fields, None, forecast)
-            done, is_new = await self._batches.submit_and_preview(values, key=key_of(person, fields, "new"))
+            done, is_new = await self._batches.submit_and_preview(
+                values, key=key_of(person, fields, "new"), by_operator=is_operator(request)
+            )
         except NotAllowedError:
             raise
         except MusterError as error:
@@ -156,7 +158,6 @@ async def apps_shown(services: PageServices) -> dict[str, object]:
     catalogue, now = services.catalogue, services.clock.now()
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words(now) for one in lost.values()}
-    left_out |= {one.name: f"{one.name} is deprecated" for one in catalogue.apps.values() if one.deprecated}
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
 
 

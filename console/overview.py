@@ -94,7 +94,7 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
 
 
 def idle_slots(partitions: Sequence[Document], able: Collection[str]) -> list[tuple[str, int]]:
-    """Return the apps without a version that hosts can run, of those in job arrays, each with its slots.
+    """Return the apps in job arrays whose jobs are not sent, each with its slots. `able`: the other apps.
 
     >>> idle_slots([{"app": "mesh", "kind": "CPU", "urgent": 2, "fresh": 5}], ["sieve"])
     [('mesh', 7)]
@@ -199,9 +199,7 @@ class OverviewPage(Pages[PageServices]):
             "charts": charts,
             "ranges": range_links(request.query, window, now),
             "partitions": (parts := partitions_of(workers)),
-            "idle_slots": idle_slots(
-                parts, [one.name for app_id, one in known.apps.items() if known.current.get(app_id)]
-            ),
+            "idle_slots": idle_slots(parts, [one.name for app_id, one in known.apps.items() if known.is_sent(app_id)]),
             "codes": codes_of(workers)[:12],
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),

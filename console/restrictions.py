@@ -8,7 +8,7 @@ from aiohttp import web
 
 from administration.access.who import Person, admit
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, may_resume, restrict
+from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict, resumable
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restrictions
@@ -155,7 +155,7 @@ class RestrictionPages(Pages[PageServices]):
         if person.may(Role.OPERATOR) or not pauses:
             return set()
         batches = await store.views.batches_with(sorted(pauses))
-        return {str(one.batch_id) for one in batches if await may_resume(store, person, one, pauses[one.batch_id])}
+        return {str(one) for one in await resumable(store, person, batches, pauses)}
 
 
 def _kind_of(text: str) -> Restricted:

@@ -22,7 +22,7 @@ import msgspec
 from aiohttp import BodyPartReader, web
 
 from administration.access.authentication import PARTS
-from administration.access.who import NotAllowedError, Person, admit
+from administration.access.who import NotAllowedError, Person, admit, is_operator
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
 from console.batch_forms import BATCHES, apps_shown, batch_of, key_of, shown_key, submitter_of
@@ -81,7 +81,7 @@ class UploadPages(Pages[PageServices]):
             try:
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
-                forecast, checked, first = await self._batches.checked_preview(values)
+                forecast, checked, first = await self._batches.checked_preview(values, by_operator=is_operator(request))
                 batch = _encoded(values)
             except NotAllowedError:
                 raise
@@ -109,7 +109,9 @@ class UploadPages(Pages[PageServices]):
             fields = await fields_of(request)
             values = _decoded(fields.get("batch", ""))
             values["submitter"] = await submitter_of(self._services, person, values)
-            done, is_new = await self._batches.submit_and_preview(values, key=key_of(person, fields, "upload"))
+            done, is_new = await self._batches.submit_and_preview(
+                values, key=key_of(person, fields, "upload"), by_operator=is_operator(request)
+            )
         except NotAllowedError:
             raise
         except MusterError as error:

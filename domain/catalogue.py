@@ -43,6 +43,11 @@ class Catalogue:
         default_factory=dict
     )  # when each stale set of cut points was computed
 
+    def is_sent(self, app_id: AppId) -> bool:
+        """Return whether jobs of an app are sent: it is not deprecated, and has a current version."""
+        app = self.apps.get(app_id)
+        return bool(self.current.get(app_id)) and not (app is not None and app.deprecated)
+
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """Return the processor types for which an app has current versions."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))

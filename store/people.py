@@ -290,6 +290,10 @@ class PostgresAccess(OnDatabase):
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [person(row) for row in await self._database.fetch("list_people", limit, after or 0)]
 
+    async def people_named(self, names: Iterable[str]) -> Sequence[PersonRecord]:
+        """Return the people with these names, by id, without missing ones."""
+        return [person(row) for row in await self._database.fetch("people_named", sorted(set(names)))]
+
     async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]:
         found = await self._database.fetch("person_names", sorted(set(person_ids)))
         return {row["person_id"]: row["name"] for row in found}

@@ -289,6 +289,10 @@ class PostgresHostLists(OnDatabase):
         found = await self._database.fetch("host_names", host_ids)
         return {row["host_id"]: row["domain_name"] for row in found}
 
+    async def named(self, name: str, *, limit: int) -> Sequence[HostId]:
+        """Return the first hosts whose clients report this name, in upper or lower case, by id."""
+        return [row["host_id"] for row in await self._database.fetch("hosts_named", name, limit)]
+
     async def _slow(self, after: HostPlace | None, limit: int) -> list[Entry]:
         place = (-1.0, 0, 0) if after is None else (after.key, after.host_id, after.second)
         return [

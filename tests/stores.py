@@ -87,6 +87,8 @@ class HostLists(Protocol):
 
     async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]: ...
 
+    async def named(self, name: str, *, limit: int) -> Sequence[HostId]: ...
+
     async def instances(
         self,
         host_id: HostId,

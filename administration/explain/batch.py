@@ -9,8 +9,15 @@ from typing import Any, TypeAlias
 
 from administration.apps import failing_versions, lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.dry_run import array_of, planned_slots, sample_of
-from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
+from administration.explain.dry_run import all_answers, array_of, planned_slots, read_views, sample_of
+from administration.explain.verdict import (
+    CallingHosts,
+    calling_hosts,
+    conclusion,
+    counted,
+    reasons_of,
+    sample_as_json,
+)
 from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import MOST_AHEAD, because_of, position, sent_first, urgent_of
@@ -264,14 +271,20 @@ async def _sample(
 async def unable_in_words(
     store: PostgresStore, clock: Clock, batch: Batch, classes: Sequence[JobClass], catalogue: Catalogue
 ) -> str:
-    """Return why none of the hosts with the latest requests could run the jobs of a batch that is only previewed; "" if
-    one could, or if no host has contacted the scheduler yet.
+    """Return why none of the hosts with the latest requests could run the jobs of a batch that is only previewed, each
+    without its jobs in progress; "" if one could, or if no host has contacted the scheduler yet.
     """
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
-    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS, is_submitted=False)
-    return "" if sample.able or not sample.hosts else conclusion(sample, WorkAhead())
+    callers = await store.insight.recent_callers(PREVIEW_HOSTS)
+    views = [replace(one, held=()) for one in await read_views(store, callers)]  # a host at its limit is checked, too
+    answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
+    sample = calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=False)
+    if sample.able or not sample.hosts:
+        return ""
+    last = counted(sample.hosts, "host")
+    return f"None of the last {last} that contacted the server can run these jobs: {reasons_of(sample.held_back)}."
 
 
 NAMED_HOSTS = 3  # hosts in a sentence

@@ -227,7 +227,6 @@ async def sample_of(
     clock: Clock,
     *,
     most: int = SAMPLE_HOSTS,
-    is_submitted: bool = True,
 ) -> CallingHosts:
     """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. The jobs
     are submitted, or only previewed.
@@ -244,7 +243,7 @@ async def sample_of(
             asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
         )
         answers += answered
-    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping(), is_submitted=is_submitted)
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
 
 
 async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:

@@ -159,7 +159,7 @@ class FleetJudge:
 
     async def _begin(self, catalogue: Catalogue, waiting: Batches, batches: Batches, now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
-        rules = catalogue.restrictions, catalogue.current, catalogue.settings.ordering.queue_hosts
+        rules = catalogue.restrictions, catalogue.apps, catalogue.current, catalogue.settings.ordering.queue_hosts
         before_at = later(now, -KEPT_S) if rules == self._rules else now
         self._rules = rules
         since = dict.fromkeys(self._refused, NEVER) | {key: one.at for key, one in self._verdicts.items()}

@@ -460,7 +460,7 @@ def conclusion(
     if not sample.hosts:
         return "No host has contacted the scheduler yet."
     if not sample.takers and not sample.waiting:
-        return f"None of {counted(sample.hosts, 'host')} can run its jobs: {_reasons(sample.held_back)}."
+        return f"None of {counted(sample.hosts, 'host')} can run its jobs: {reasons_of(sample.held_back)}."
     able, first = sample.takers or sample.waiting, "" if sample.free_s is None else in_words(sample.free_s)
     fast = "are fast enough" if _are_some_slow(sample) else "could run its jobs"
     start = f"{able} of {counted(sample.hosts, 'host')} {fast if able < sample.hosts else 'could run its jobs'}"
@@ -496,7 +496,7 @@ def _are_some_slow(sample: CallingHosts) -> bool:
     return bool(sample.held_back) and sample.held_back[0].code is RefusalCode.TOO_SLOW
 
 
-def _reasons(conditions: Sequence[Condition]) -> str:
+def reasons_of(conditions: Sequence[Condition]) -> str:
     """Return the two most frequent conditions, the first with the value that would help."""
     first, *more = conditions
     if first.suggestion is not None and not more:

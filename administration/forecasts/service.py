@@ -30,9 +30,9 @@ class BatchEnd:
 
 
 def can_run(batch: Batch, catalogue: Catalogue) -> bool:
-    """Return whether a version of its app can run what the batch has to send; a batch that is all sent needs none."""
+    """Return whether jobs of its app are sent, as unsent instances need it; a batch that is all sent does not."""
     counts = batch.counts
-    return bool(catalogue.current.get(batch.app_id)) or (counts.in_progress > 0 and not counts.unsent)
+    return catalogue.is_sent(batch.app_id) or (counts.in_progress > 0 and not counts.unsent)
 
 
 def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, now: Instant) -> BatchEnd:
@@ -98,24 +98,23 @@ def health_as_json(health: ForecastHealth, *, now: Instant) -> shapes.AppForecas
 def preview_as_json(
     preview: BatchPreview, planned: PlannedBatch, ahead: WorkAhead, start: str, unable: str = ""
 ) -> shapes.PreviewShown:
-    """Return a preview as JSON, with the keys of a forecast, but no end if hosts are `unable` to run its jobs.
+    """Return a preview as JSON, with the keys of a forecast.
 
-    `start`, `unable`: when its jobs are sent, and why no host can run them, in words.
+    `start`, `unable`: when its jobs are sent, and why none of the latest hosts can run them, in words.
     """
     forecast = preview.forecast
-    quantiles = quantiles_as_json(forecast)
     return shown(
         shapes.PreviewShown,
         preview,
         planned,
         forecast,
         computed_at=forecast.now,
-        forecast_state=ForecastState.UNSCHEDULABLE if unable else preview.state.value,
+        forecast_state=preview.state.value,
         unable=unable,
         method_because=forecast.because,
         unsent_ahead=ahead.unsent,
         start=start,
-        **(dict.fromkeys(quantiles) if unable else quantiles),
+        **quantiles_as_json(forecast),
     )
 
 
@@ -129,7 +128,7 @@ class ForecastViews:
     async def of_batch(self, batch_id: BatchId, *, limit: int, able: bool = True) -> shapes.ForecastsShown:
         """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError.
 
-        `able`: its app has a version that hosts can run.
+        `able`: what it has to send can be sent (`can_run`).
         """
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)

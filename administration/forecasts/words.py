@@ -471,19 +471,22 @@ def _preview(preview: Document) -> Iterator[str]:
     now, said = preview["computed_at"], preview_parts(preview)
     if said["not_shown"]:
         yield f"{said['not_shown']}; {said['basis']}"
-        return
-    yield f"would be done about {seen_from(preview['q50_at'], now)}, at the latest {seen_from(preview['q90_at'], now)}"
-    if preview["at_risk"] is not None:
-        yield warning_of(preview["at_risk"])
-    yield said["basis"]
+    else:
+        about, latest = (seen_from(preview[name], now) for name in ("q50_at", "q90_at"))
+        yield f"would be done about {about}, at the latest {latest}"
+        if preview["at_risk"] is not None:
+            yield warning_of(preview["at_risk"])
+        yield said["basis"]
+    if preview["unable"]:
+        yield f"warning: {preview['unable']}"
 
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    risk, start, unable = preview["at_risk"], preview["start"], preview["unable"]
+    risk, start = preview["at_risk"], preview["start"]
     begin = f"{start[:1].upper()}{start[1:]}"
     return {
-        "not_shown": unable.rstrip(".") or not_shown(ForecastState(preview["forecast_state"])),
-        "basis": "No end is expected until a host can" if unable else f"{preview['method_because']}. {begin}",
+        "not_shown": not_shown(ForecastState(preview["forecast_state"])),
+        "basis": f"{preview['method_because']}. {begin}",
         "risk": "" if risk is None else risk_in_words(risk, preview["forecast_state"]),
     }

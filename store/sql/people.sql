@@ -466,6 +466,13 @@ ON CONFLICT (who, network) DO UPDATE SET at = excluded.at;
 UPDATE api_token SET last_used_at = $2 WHERE token_id = $1;
 
 
+-- name: people_named
+-- Purpose: return people by their names.
+-- Arguments: $1 names.
+-- Result: people, by id.
+SELECT * FROM person WHERE name = ANY($1::text[]) ORDER BY person_id;
+
+
 -- name: person_by_name
 -- Purpose: return the person who signs in.
 -- Arguments: $1 name.

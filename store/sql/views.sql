@@ -533,6 +533,13 @@ SELECT host_id, domain_name FROM host WHERE host_id = ANY($1::int[]);
 SELECT host_id FROM host WHERE host_id < $1 ORDER BY host_id DESC OFFSET $2 LIMIT 2;
 
 
+-- name: hosts_named
+-- Purpose: return the first hosts whose clients report a name. Reads every host.
+-- Arguments: $1 name in upper or lower case, $2 limit.
+-- Result: host_id, ascending.
+SELECT host_id FROM host WHERE lower(domain_name) = lower($1::text) ORDER BY host_id LIMIT $2;
+
+
 -- name: hosts_of_email
 -- Purpose: return the hosts of the volunteer with an e-mail address, newest first.
 -- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit, $4 platform, $5 label (empty: any).

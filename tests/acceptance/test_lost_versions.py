@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from domain.access import ActChoice, Role
@@ -15,6 +17,12 @@ from tests.facts import missing
 
 VERSION = "/apps/pi/versions/1"
 SETTINGS = {"user_friendly_name": "Pi", "adaptive_copies": "2", "one_per_volunteer": "always", "beta": "1"}
+LOADED = {
+    "was.user_friendly_name": "",
+    "was.adaptive_copies": "0",
+    "was.one_per_volunteer": "quorum",
+    "was.one_per_host": "1",
+}
 PAGES = ("/restrictions", "/settings", "/news", "/apps/pi", VERSION, "/accounts", "/accounts/limits", "/batches/1")
 
 
@@ -68,11 +76,12 @@ async def test_offered_version_is_sent_after_its_abort(lost_server: LiveServer) 
 async def test_app_settings_are_changed_by_operators_only(lost_server: LiveServer) -> None:
     async with a_browser(lost_server, OPERATOR) as grace, a_browser(lost_server, "sue") as sue:
         assert (await sue.post("/apps/pi/settings", SETTINGS, form="/tokens"))[0] == 403
-        status, _, page = await grace.post("/apps/pi/settings", {**SETTINGS, "adaptive_copies": "99"}, form="/apps/pi")
+        wrong = {**SETTINGS, **LOADED, "adaptive_copies": "99"}
+        status, _, page = await grace.post("/apps/pi/settings", wrong, form="/apps/pi")
         assert (status, flaws_of(page)) == (422, (["adaptive_copies"], ["adaptive_copies"]))
-        _, where, _ = await grace.post("/apps/pi/settings", SETTINGS, form="/apps/pi")
+        _, where, _ = await grace.post("/apps/pi/settings", {**SETTINGS, **LOADED}, form="/apps/pi")
         assert where.endswith("/apps/pi?said=version")
-        _, where, _ = await grace.post("/apps/pi/settings", SETTINGS, form="/apps/pi")
+        _, where, _ = await grace.post("/apps/pi/settings", {**SETTINGS, **LOADED}, form="/apps/pi")
         assert where.endswith("/apps/pi?said=unchanged")
         assert "/apps/pi/settings" not in (await sue.get("/apps/pi"))[1]
     app = await lost_server.store.applications.app("pi")
@@ -81,6 +90,43 @@ async def test_app_settings_are_changed_by_operators_only(lost_server: LiveServe
     [act] = await lost_server.store.access.acts(ActChoice(what="set_app"), limit=9)
     was = {"user_friendly_name": "", "adaptive_copies": 0, "one_per_volunteer": "quorum", "one_per_host": True}
     assert (act.target, act.detail["was"], act.detail["adaptive_copies"]) == ("app pi", {**was, "beta": False}, 2)
+
+
+async def test_app_form_keeps_changes_by_other_users(lost_server: LiveServer) -> None:
+    async with a_browser(lost_server, OPERATOR) as grace:
+        page = (await grace.get("/apps/pi"))[1]
+        loaded = dict(re.findall(r'type="hidden" name="(was[^"]+)" value="([^"]*)"', page))
+        assert loaded == LOADED
+        await lost_server.create("PATCH", "/apps/pi", json={"adaptive_copies": 3, "deprecated": True})
+        stale = {name.removeprefix("was."): value for name, value in loaded.items()}
+
+        _, where, _ = await grace.post("/apps/pi/settings", {**loaded, **stale, "beta": "1"}, form="/apps/pi")
+        conflict = {**loaded, **stale, "adaptive_copies": "5"}
+        status, _, page = await grace.post("/apps/pi/settings", conflict, form="/apps/pi")
+
+    assert where.endswith("/apps/pi?said=version")
+    assert status == 409 and not missing(page, "adaptive_copies", "from 0 to 3")
+    app = await lost_server.store.applications.app("pi")
+    assert (app.adaptive_copies, app.deprecated, app.beta) == (3, True, True)
+    by_form, by_api = await lost_server.store.access.acts(ActChoice(what="set_app"), limit=9)
+    assert by_form.detail == {"beta": True, "was": {"beta": False}}
+    assert by_api.detail["was"] == {"adaptive_copies": 0, "deprecated": False}
+
+
+async def test_deprecated_app_is_the_reason_on_every_page(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="due", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
+    await server.create("PATCH", "/apps/pi", json={"deprecated": True})
+    await tell(server)
+
+    async with a_browser(server, OPERATOR) as grace:
+        for path in ("/batches/1", "/batches/1/why", "/batches/new"):
+            _, page = await grace.get(path)
+            assert not missing(page, "pi was deprecated by"), path
+        assert 'apps/pi#h-settings"' in (await grace.get("/batches/1"))[1]
+        assert not missing((await grace.get("/"))[1], "6 of pi")
+        assert not missing((await grace.get("/batches"))[1], "no host can run its jobs")
 
 
 async def test_pages_without_a_form_say_who_may_change_them(lost_server: LiveServer) -> None:

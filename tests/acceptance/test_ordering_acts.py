@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from domain.access import Role
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Permission
 from domain.settings import FeederSettings
@@ -17,6 +18,7 @@ from jobs.ordering.rows import TURNS
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer, a_batch
+from tests.acceptance.test_access import a_person, a_token
 from tests.acceptance.test_console import a_browser
 from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
@@ -235,10 +237,21 @@ async def test_busy_host_is_refused_with_the_cpus_needed(pi: LiveServer) -> None
 
 
 async def test_level_without_permission_is_refused_in_words(pi: LiveServer) -> None:
-    status, answer = await pi.api("POST", "/batches", json=a_batch(submitter="ada", level="expedite"))
+    await a_person(pi, "ann", Role.SUBMITTER, "ada")
+    token = await a_token(pi, "ann")
+    status, answer = await pi.api("POST", "/batches", token=token, json=a_batch(submitter="ada", level="expedite"))
     assert status == 422
     assert not missing(str(answer["detail"]), "level:", "permission", "'expedite'")
     assert "ServiceLevel" not in str(answer)
+
+
+async def test_operators_submit_and_clone_at_any_level(pi: LiveServer) -> None:
+    urgent = a_batch(submitter="ada", level="expedite")
+    previewed = await pi.create("POST", "/batches", params={"preview": "true"}, json=urgent)
+    assert previewed["forecast"] is not None
+    batch_id = (await pi.create("POST", "/batches", json=urgent))["batch_id"]
+    clone_id = (await pi.create("POST", f"/batches/{batch_id}/clone", json={}))["batch_id"]
+    assert [(await pi.batch(BatchId(one)))["level"] for one in (batch_id, clone_id)] == ["expedite"] * 2
 
 
 @pytest.mark.parametrize(("mode", "first"), [("last", "bob"), ("penalty", "ada")])

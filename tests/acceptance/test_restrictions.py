@@ -142,6 +142,17 @@ async def test_a_host_is_banned_by_a_name_that_is_its_own(server: LiveServer) ->
     assert not missing(str(ambiguous.value), f"{one.host_id}", f"{twin.host_id}")
 
 
+async def test_names_of_newer_hosts_do_not_hide_a_host(server: LiveServer) -> None:
+    host = await server.add_host("basil")
+    await host.call()
+    for number in range(60):
+        await a_registered_host(server.store, domain_name=f"basil{number}")
+
+    banned = await server.create("PUT", "/restrictions/host/basil", json={"why": "errors"})
+
+    assert banned["name"] == str(host.host_id)
+
+
 async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> None:
     await add_operator(server)
     await (await server.add_host()).ask(1)

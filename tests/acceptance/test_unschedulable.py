@@ -317,7 +317,8 @@ async def test_withdrawn_version_is_the_verdict(pi: LiveServer) -> None:
             assert "withdr" in page and "have no processor" not in page
 
 
-async def test_preview_of_jobs_that_no_host_can_run_has_no_end(pi: LiveServer) -> None:
+async def test_preview_warns_of_jobs_that_no_host_can_run(pi: LiveServer) -> None:
+    """The last hosts are a sample: the state and the end stay those of the forecast."""
     for number in range(3):
         await called(pi, f"ordinary{number}")
     await called(pi, "large", ram_bytes=32e9)
@@ -329,9 +330,11 @@ async def test_preview_of_jobs_that_no_host_can_run_has_no_end(pi: LiveServer) -
     told = [await pi.create("POST", "/batches", params={"preview": "true"}, json=one) for one in (table, fits)]
     unable, able = [one["forecast"] for one in told]
 
-    assert (unable["forecast_state"], unable["q50_at"]) == ("unschedulable", None)
-    assert not missing(unable["unable"], "None of 4 hosts", "100 GB", "32 GB", "memory_bytes")
-    assert not able["unable"] and able["forecast_state"] != "unschedulable"
+    assert not missing(unable["unable"], "last 4 hosts", "100 GB", "32 GB", "memory_bytes")
+    assert not able["unable"]
+    for name in ("forecast_state", "method", "q50_at"):
+        assert (unable[name] is None) == (able[name] is None)
+    assert unable["forecast_state"] == able["forecast_state"]
     await add_operator(pi)
     await pi.feed()
     async with a_browser(pi, OPERATOR) as browser:
@@ -344,4 +347,21 @@ async def test_preview_of_jobs_that_no_host_can_run_has_no_end(pi: LiveServer) -
             "what": "preview",
         }
         page = (await browser.post("/batches/new", form))[2]
-    assert not missing(page, "None of 4 hosts", "32 GB") and "Expected end" not in page
+    assert not missing(page, "last 4 hosts", "32 GB")
+
+    submitted = await pi.create("POST", "/batches", json=table)
+    assert submitted["forecast"]["unable"] == ""
+
+
+async def test_preview_checks_hosts_at_their_limit_too(pi: LiveServer) -> None:
+    host = await called(pi, "busy", ncpus=1)
+    await pi.create("PUT", "/settings/scheduler.in_progress_per_cpu", json={"value": 1, "why": "a test"})
+    await pi.submit(jobs={"count": 1})
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, host) is not None
+    table = {"app": "pi", "qos": "throughput", "jobs": {"count": 1, "fpops_est": 1e12, "memory_bytes": 1e11}}
+
+    found = await pi.create("POST", "/batches", params={"preview": "true"}, json=table)
+
+    assert not missing(found["forecast"]["unable"], "100 GB")

@@ -255,6 +255,18 @@ async def test_operators_clone_at_a_level_the_submitter_lacks(server: LiveServer
     assert (await server.batch(BatchId(batch_id + 1)))["level"] == "expedite"
 
 
+async def test_operators_upload_at_a_level_the_submitter_lacks(server: LiveServer) -> None:
+    await furnished(server)
+    files = {"batch": ("b.toml", TOML.replace("[jobs]", 'level = "expedite"\n[jobs]')), "table": ("t.csv", CSV)}
+    async with a_browser(server, "ben") as ben, a_browser(server, OPERATOR) as grace:
+        assert (await bring(ben, files))[0] == 422
+        status, page = await bring(grace, files)
+        assert status == 200, page
+        _, where, page = await submit_checked(grace, page)
+        assert "said=submitted" in where, page
+    assert (await server.batch(BatchId(1)))["level"] == "expedite"
+
+
 def key_in(page: str) -> dict[str, str]:
     [key] = re.findall(r'name="key" value="([^"]+)"', page)
     return {"key": key}

@@ -57,6 +57,8 @@ async def test_people_are_kept_as_they_were_added(store: Store) -> None:
     assert await store.access.person("ada") == ada
     assert list(await store.access.people(limit=10)) == [ada, bob]
     assert list(await store.access.people(limit=10, after=ada.person_id)) == [bob]
+    assert list(await store.access.people_named([bob.name, ada.name, "stranger"])) == [ada, bob]
+    assert list(await store.access.people_named([bob.name])) == [bob]
     with pytest.raises(AlreadyExistsError, match="person 'ada' already exists"):
         await add(store, "ada")
     with pytest.raises(NotFoundError, match="no person eve"):

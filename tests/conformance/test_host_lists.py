@@ -95,6 +95,16 @@ async def test_hosts_are_found_by_their_name_and_owner(store: Store) -> None:
     assert ids(await pages(store, HostChoice(text="ch"))) == [[bob.host_id], [ada.host_id]]
 
 
+async def test_hosts_are_found_by_their_whole_name(store: Store) -> None:
+    first, _, second, third = [
+        (await a_registered_host(store, domain_name=name)).host_id for name in ("Larch", "larch-2", "LARCH", "larch")
+    ]
+
+    assert await store.host_lists.named("laRCH", limit=9) == [first, second, third]
+    assert await store.host_lists.named("larch", limit=2) == [first, second]
+    assert await store.host_lists.named("larc_", limit=2) == []
+
+
 async def test_a_listed_host_comes_with_what_it_has_and_what_it_did(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=4)

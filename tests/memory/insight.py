@@ -203,6 +203,10 @@ class MemoryHostLists:
     async def names(self, host_ids: Sequence[HostId]) -> Mapping[HostId, str]:
         return {host_id: one.host.domain_name for host_id, one in (await self.listed(host_ids)).items()}
 
+    async def named(self, name: str, *, limit: int) -> Sequence[HostId]:
+        hosts = sorted(self._work.hosts.items())
+        return [host_id for host_id, one in hosts if one.host.domain_name.lower() == name.lower()][:limit]
+
     async def instances(
         self,
         host_id: HostId,

@@ -325,6 +325,9 @@ class MemoryAccess:
     async def people(self, *, limit: int, after: PersonId | None = None) -> Sequence[PersonRecord]:
         return [one for one in self._people.values() if one.person_id > (after or 0)][:limit]
 
+    async def people_named(self, names: Iterable[str]) -> Sequence[PersonRecord]:
+        return [one for one in self._people.values() if one.name in set(names)]
+
     async def person_names(self, person_ids: Iterable[PersonId]) -> Mapping[PersonId, str]:
         return {one.person_id: one.name for one in self._people.values() if one.person_id in set(person_ids)}
 
