@@ -405,9 +405,8 @@ ORDER BY submitter_id, account_id, level, starts_at, length_s;
 -- name: places_of_batches
 -- Purpose: return batches' places in the order of all active ones.
 -- Arguments: $1 batch_ids.
--- Result: batch_id, place (1 = first), active (how many are ordered), moved_at (null when never), by batch_id; no row for
---   a batch that is over.
-SELECT ordered.batch_id, ordered.place, ordered.active, batch.moved_at
+-- Result: batch_id, place (1 = first), active (how many are ordered), by batch_id; no row for a batch that is over.
+SELECT ordered.batch_id, ordered.place, ordered.active
 FROM (
     SELECT
         batch_id,
@@ -416,7 +415,6 @@ FROM (
     FROM batch
     WHERE state = 'active'
 ) AS ordered
-JOIN batch ON batch.batch_id = ordered.batch_id
 WHERE ordered.batch_id = ANY($1::bigint[])
 ORDER BY ordered.batch_id;
 

@@ -261,8 +261,6 @@ async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> Non
     assert await due_after(store, 800.0) == []
     await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 200.0))
     assert await due_after(store, 200.0 + MOVED_S) == [batch.batch_id]
-    places = await store.ordering_rules.places([batch.batch_id])
-    assert places[batch.batch_id].moved_at == NOW + 200.0
 
 
 async def test_of_two_forecasts_from_one_standing_first_stays(store: Store) -> None:

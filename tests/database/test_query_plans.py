@@ -317,7 +317,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_in_order": {"batch_in_order"},
-    "places_of_batches": {"batch_in_order", "batch_pkey"},
+    "places_of_batches": {"batch_in_order"},
     "set_service": {"batch_pkey"},
     "release_batch": {"batch_pkey"},
     "which_batches": {"batch_pkey"},

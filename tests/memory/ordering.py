@@ -124,10 +124,7 @@ class MemoryOrderingRules:
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         ordered = list(await self.in_order(len(self._work.batches)))
-        known = {
-            batch_id: PlaceInOrder(place, len(ordered), self._work.batches[batch_id].moved_at)
-            for place, batch_id in enumerate(ordered, start=1)
-        }
+        known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
         return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
