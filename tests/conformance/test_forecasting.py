@@ -241,7 +241,7 @@ async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
     await a_submitted_batch(store, jobs=5)
     batch = await a_submitted_batch(store, jobs=3)
     await a_sent_instance(store, batch.batch_id, await a_host(store))
-    await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 60.0))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
 
     before, after = [
         await snapshot_of(store, batch.batch_id, later(NOW, 59.0 + MOVED_S + later_s)) for later_s in (0.0, 1.0)

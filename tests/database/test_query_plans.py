@@ -318,6 +318,7 @@ BY_KEY = {  # query -> the indexes it must use
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_in_order": {"batch_in_order"},
     "places_of_batches": {"batch_in_order"},
+    "set_moved": {"batch_pkey"},
     "set_service": {"batch_pkey"},
     "release_batch": {"batch_pkey"},
     "which_batches": {"batch_pkey"},

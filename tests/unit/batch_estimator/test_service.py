@@ -14,7 +14,6 @@ from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
 from domain.forecasting import MOVED_S
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
-from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
 from tests.builders import NOW
@@ -87,7 +86,7 @@ async def test_forecast_falls_soon_after_a_move() -> None:
         await a_sent_instance(store, batch.batch_id, hosts[number], sent_at=clock.time)
         await estimator.run_once()
     before, effective_at = await the_last(store, batch.batch_id), later(clock.time, MINUTE_S)
-    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=effective_at)
+    await store.ordering_rules.set_moved(batch.batch_id, effective_at)
 
     made = []
     for second in range(150):
