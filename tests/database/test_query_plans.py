@@ -206,7 +206,7 @@ BY_KEY = {  # query -> the indexes it must use
     "unmark_jobs": {"job_todo_pkey"},
     "complete_batches": {"batch_count_pkey"},
     "list_restrictions": {"batch_pkey"},
-    "lift_restriction": {"batch_pkey"},
+    "lift_restriction": {"batch_in_order", "batch_pkey"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},
     "time_out_instances": {"instance_pkey"},
