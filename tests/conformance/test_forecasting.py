@@ -251,6 +251,18 @@ async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
     assert (after.moved_at, after.queue.ahead, is_waiting(after)) == (NOW + 60.0, 5, True)
 
 
+async def test_pending_move_counts_the_last_quarter_of_an_hour(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await a_sent_instance(store, batch.batch_id, await a_host(store), sent_at=later(NOW, DAY_S - 600.0))
+    unmoved = await snapshot_of(store, batch.batch_id, later(NOW, DAY_S))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, DAY_S + 60.0))
+
+    moving = await snapshot_of(store, batch.batch_id, later(NOW, DAY_S))
+
+    assert (unmoved.moved_at, is_waiting(unmoved)) == (NEVER_MOVED, False)
+    assert (moving.moved_at, is_waiting(moving)) == (NOW + DAY_S - 900.0, False)
+
+
 async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:
     elsewhere = await a_registered_app(store, "elsewhere")
     first = await a_submitted_batch(store, jobs=5, order_tier=3, order_key=1.0)

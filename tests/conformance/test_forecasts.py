@@ -255,7 +255,10 @@ async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> Non
     await store.forecasts.publish(a_record(batch, NOW + 60.0 + MOVED_S, completion_at=later(NOW, DAY_S)))
     assert await due_after(store, 800.0) == []
     await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 200.0))
-    assert await due_after(store, 200.0 + MOVED_S) == [batch.batch_id]
+    await validate_one(store, batch)
+    assert (await due_after(store, 199.0 + MOVED_S), await due_after(store, 200.0 + MOVED_S)) == ([], [batch.batch_id])
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 2000.0))
+    assert (await due_after(store, 989.0), await due_after(store, 990.0)) == ([], [batch.batch_id])
 
 
 async def test_of_two_forecasts_from_one_standing_first_stays(store: Store) -> None:
