@@ -312,9 +312,9 @@ class SelectedBatches(Pages[PageServices]):
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
         given = [str(one) for one in (await request.post()).getall("batch", [])]
         if not 1 <= len(given) <= MOST:
-            most = f"at most {MOST} batches" if given else "choose at least one batch"
+            most = f"at most {MOST} batches" if given else "at least one batch"
             expected = f"{most} with the boxes at the left of the list"
-            raise InvalidInputError("batch", expected, len(given) or "")
+            raise InvalidInputError("batch", expected, len(given) or "", choose=not given)
         ids = sorted({BatchId(whole_number(one, "batch", 1, LARGEST_ID)) for one in given})
         found = await self._services.store.views.batches_with(ids)
         for batch in found:
@@ -335,7 +335,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         fields.get("queue") or None,
     )
     if not changes.given():
-        raise InvalidInputError("change", "choose a level or another value for the selected batches", "")
+        raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)
     return changes
 
 

@@ -59,7 +59,7 @@ class RestrictionPages(Pages[PageServices]):
         kind, name = fields.get("kind", ""), fields.get("name", "").strip()
         try:
             if not (kind or fields.get("target", "-")):
-                raise InvalidInputError("target", "choose the project, an app or a queue", "")
+                raise InvalidInputError("target", "the project, an app or a queue", "", choose=True)
             await self._admit(request, kind, name)
             why = reason_of(fields)
             if kind == PROJECT:

@@ -16,7 +16,7 @@ from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, Requeste
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
-from administration.thresholds.shown import conclusion_of
+from administration.thresholds.shown import COMPARED, conclusion_of
 from administration.thresholds.sizing import left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
@@ -174,11 +174,11 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 
 LISTED = 30
-DECIDING = ("makespan", "unfinished", "failed jobs", "late instances", "instances per job")  # starts of figures' names
+DECIDING = {*COMPARED, "afap_makespan_s", "other_makespan_s", "jobs_failed"}  # fields of figures
 NOTES = {
-    "jobs per day": "from the submission of the first batch to the end of the simulation; a simulation of this project "
+    "jobs_per_day": "from the submission of the first batch to the end of the simulation; a simulation of this project "
     "does not count the jobs from which it learns the hosts' statistics",
-    "processor utilization while work waited": "part of the processor time offered to the project that its jobs used "
+    "use_fraction": "part of the processor time offered to the project that its jobs used "
     "while some were unsent; low if jobs wait for hosts above a gate, because the other hosts have no work meanwhile",
 }
 LIVE_S = 2
@@ -243,14 +243,16 @@ def unfinished(result: Document) -> dict[str, float]:
     return {rule: count for rule, count in found.items() if count}
 
 
-def decisive_first(result: Document) -> tuple[Sequence[object], Sequence[object]]:
-    """Return the rows of figures that decide between the sides, and the others.
+def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the rows of figures that decide between the sides, and the others; rows are a label, cells and a field.
 
-    >>> decisive_first({"rows": [["makespan, afap", ["1 h"]], ["jobs per day", ["7"]]]})
-    ([['makespan, afap', ['1 h']]], [['jobs per day', ['7']]])
+    Rows of older versions have no field: all of them come first.
+
+    >>> decisive_first({"rows": [["tail, afap", ["1 h"], "tail_s"], ["jobs per day", ["7"], "jobs_per_day"]]})
+    ([['tail, afap', ['1 h'], 'tail_s']], [['jobs per day', ['7'], 'jobs_per_day']])
     """
     rows = result["rows"]
-    first = [row for row in rows if row[0].startswith(DECIDING)]
+    first = [row for row in rows if DECIDING.issuperset(row[2:])]
     return first, [row for row in rows if row not in first]
 
 

@@ -262,6 +262,6 @@ def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> 
     platforms = sorted({version.platform for version in current if version.processor_type == kind})
     if not platforms:
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
-    reported = ", ".join(context.host.platforms) or "none"
+    reported = tuple(context.host.platforms)
     has = "app {0} has versions for {1}; the client reported {2}"
-    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), reported))
+    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), ", ".join(reported) or "none", reported))

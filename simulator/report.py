@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from rich.table import Table
 
@@ -93,57 +94,72 @@ def quotient(value: Figures, base: Figures) -> str:
     return f"{'> ' if more else '< ' if less else ''}{number(ours / theirs)}"
 
 
-Line = tuple[str, Callable[[Figures], Figure], Callable[[float], str]]
+class ReportRow(NamedTuple):
+    """A row of the table: its label, one cell per rule, and the field of `Figures` that it shows."""
 
-SPANS: tuple[tuple[str, str], ...] = (
-    ("AFAP makespan", str(QoS.AFAP)),
-    ("median makespan over all long-deadline and throughput batches", OTHERS),
+    label: str
+    cells: list[str]
+    key: str
+
+
+Spoken = Callable[[float], str]
+Line = tuple[str, str, Spoken]  # field, label, words
+
+SPANS: tuple[tuple[str, str, str], ...] = (  # field, label, kind of batch
+    ("afap_makespan_s", "AFAP makespan", str(QoS.AFAP)),
+    ("other_makespan_s", "median makespan over all long-deadline and throughput batches", OTHERS),
 )
 LINES: tuple[Line, ...] = (  # most important first
-    ("unfinished batches", lambda f: f.batches_unfinished, whole),
-    ("failed jobs", lambda f: f.jobs_failed, whole),
-    ("late instances", lambda f: f.deadline_miss_fraction, percent),
-    ("instances never returned", lambda f: f.never_returned_fraction, percent),
-    ("instances per job", lambda f: f.instances_per_job, number),
-    ("jobs per day", lambda f: f.jobs_per_day, whole),
-    ("processor utilization while work waited", lambda f: f.use_fraction, percent),
-    ("requests refused despite a feasible job", lambda f: f.refused_feasible_fraction, percent),
-    ("tight due dates", lambda f: f.tight_fraction, percent),
-    ("jobs run in deadline mode", lambda f: f.deadline_mode_fraction, percent),
-    ("delay of other work, per job", lambda f: f.preempted_s_per_job, minutes),
-    ("time from report to validation, median", lambda f: f.validation_delay_s, minutes),
-    ("time from report to validation, 90th percentile", lambda f: f.validation_delay_p90_s, minutes),
-    ("unfair share of all work sent", lambda f: f.fairness_gap_of_all_fraction, percent),
-    ("unfair share of work sent while two submitters waited", lambda f: f.fairness_gap_fraction, percent),
-    ("AFAP makespan without deadline mode", lambda f: f.afap_makespan_in_share_s, hours),
-    ("batches that ended by the latest end (q90)", lambda f: f.forecast_coverage_fraction, percent),
-    ("forecast / actual time left at 50 % of the jobs", lambda f: f.forecast_promise_ratio, number),
+    ("batches_unfinished", "unfinished batches", whole),
+    ("jobs_failed", "failed jobs", whole),
+    ("deadline_miss_fraction", "late instances", percent),
+    ("never_returned_fraction", "instances never returned", percent),
+    ("instances_per_job", "instances per job", number),
+    ("jobs_per_day", "jobs per day", whole),
+    ("use_fraction", "processor utilization while work waited", percent),
+    ("refused_feasible_fraction", "requests refused despite a feasible job", percent),
+    ("tight_fraction", "tight due dates", percent),
+    ("deadline_mode_fraction", "jobs run in deadline mode", percent),
+    ("preempted_s_per_job", "delay of other work, per job", minutes),
+    ("validation_delay_s", "time from report to validation, median", minutes),
+    ("validation_delay_p90_s", "time from report to validation, 90th percentile", minutes),
+    ("fairness_gap_of_all_fraction", "unfair share of all work sent", percent),
+    ("fairness_gap_fraction", "unfair share of work sent while two submitters waited", percent),
+    ("afap_makespan_in_share_s", "AFAP makespan without deadline mode", hours),
+    ("forecast_coverage_fraction", "batches that ended by the latest end (q90)", percent),
+    ("forecast_promise_ratio", "forecast / actual time left at 50 % of the jobs", number),
 )
-Spoken = Callable[[float], str]
-TABLES: tuple[tuple[str, Callable[[Figures], Mapping[str, Figure] | None], Spoken], ...] = (
-    ("tail (last 10 % of the jobs), {}", lambda f: f.tail_s, hours),
-    ("wait of jobs, processors per job: {}", lambda f: f.wait_s, hours),
-    ("wait of jobs of at least {} Gflop", lambda f: f.wait_by_length_s, hours),
-    ("error of the expected end (q50) at {} % of the jobs", lambda f: f.forecast_error, number),
-    ("expected (q50) / actual time left at {} % of the jobs", lambda f: f.forecast_ratio, number),
-    ("batches that ended by the q90 at {} % of the jobs", lambda f: f.forecast_q90_coverage, percent),
+TABLES: tuple[Line, ...] = (
+    ("tail_s", "tail (last 10 % of the jobs), {}", hours),
+    ("wait_s", "wait of jobs, processors per job: {}", hours),
+    ("wait_by_length_s", "wait of jobs of at least {} Gflop", hours),
+    ("forecast_error", "error of the expected end (q50) at {} % of the jobs", number),
+    ("forecast_ratio", "expected (q50) / actual time left at {} % of the jobs", number),
+    ("forecast_q90_coverage", "batches that ended by the q90 at {} % of the jobs", percent),
 )
 
 
-def rows_of(comparison: RuleComparison) -> list[tuple[str, list[str]]]:
-    """Return each row's label with one cell per rule, most important first. Rows without any values are omitted."""
+def rows_of(comparison: RuleComparison) -> list[ReportRow]:
+    """Return the rows, most important first, without those that have no values."""
     every = list(comparison.rules.values())
-    spans = [(name, [_span(figures, key) for figures in every]) for name, key in SPANS]
-    rows = [(f"makespan, {kind}", [_span(figures, kind) for figures in every]) for kind in kinds_of(every)]
-    rows.extend((name, [shown(of(figures), spoken) for figures in every]) for name, of, spoken in LINES)
-    for name, table_of, spoken in TABLES:
-        tables = [table_of(figures) or {} for figures in every]
-        keys = sorted({key for table in tables for key in table}, key=_by_number)
-        rows.extend((_label(name, key), [shown(table.get(key), spoken) for table in tables]) for key in keys)
+    spans = [ReportRow(label, [_span(figures, kind) for figures in every], key) for key, label, kind in SPANS]
+    rows = [
+        ReportRow(f"makespan, {kind}", [_span(figures, kind) for figures in every], "makespan_s")
+        for kind in kinds_of(every)
+    ]
+    for key, label, spoken in LINES:
+        rows.append(ReportRow(label, [shown(getattr(figures, key), spoken) for figures in every], key))
+    for key, label, spoken in TABLES:
+        tables: list[Mapping[str, Figure]] = [getattr(figures, key) or {} for figures in every]
+        names = sorted({name for table in tables for name in table}, key=_by_number)
+        rows.extend(
+            ReportRow(_label(label, name), [shown(table.get(name), spoken) for table in tables], key) for name in names
+        )
     bound = comparison.rules.get(CLAIRVOYANT)
     if bound is not None and bound.afap_makespan_s:
-        spans.insert(1, ("AFAP makespan over the bound", [quotient(figures, bound) for figures in every]))
-    return [(name, cells) for name, cells in (*spans, *rows) if any(cells)]
+        over = [quotient(figures, bound) for figures in every]
+        spans.insert(1, ReportRow("AFAP makespan over the bound", over, "afap_makespan_s"))
+    return [row for row in (*spans, *rows) if any(row.cells)]
 
 
 def _label(name: str, key: str) -> str:
@@ -185,6 +201,6 @@ def table_of(comparison: RuleComparison) -> Table:
     table.add_column("")
     for rule in comparison.rules:
         table.add_column(rule, justify="right")
-    for name, cells in rows_of(comparison):
-        table.add_row(name, *cells)
+    for row in rows_of(comparison):
+        table.add_row(row.label, *row.cells)
     return table

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.submission import MAX_JOBS
-from domain.units import DAY_S, HOUR_S, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds
 from jobs.fields import Fields
 from simulator.ports import Submission
 
@@ -35,7 +35,7 @@ OUTPUT = {"name": "out", "max_bytes": 10_000}
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """A batch to be submitted."""
+    """A batch to be submitted. `batch_id`: that of a waiting batch of the project which it stands for."""
 
     name: str
     app: str
@@ -49,6 +49,7 @@ class BatchPlan:
     quorum: int = 1
     memory_bytes: float = 5e8
     ncpus: float = 1.0
+    batch_id: BatchId | None = None
 
     def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
         """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number,

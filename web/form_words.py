@@ -37,8 +37,6 @@ LABELS = {  # field of a form or of the API -> its label in forms
     "why": "Reason",
 }
 
-CHOOSE = "choose "  # begins what is expected if a form asks for a choice
-
 
 def label_of(field: str) -> str:
     """Return the label of a field.
@@ -70,8 +68,8 @@ def at_field(error: InvalidInputError) -> str:
     >>> at_field(InvalidInputError("soft", "at most the hard limit of 2", 5.0))
     'expected at most the hard limit of 2, got 5'
     """
-    if error.got == "" and error.expected.startswith(CHOOSE):
-        return error.expected
+    if error.choose:
+        return f"choose {error.expected}"
     if error.got in ("", None):
         return f"required: {error.expected}"
     got = f"{error.got:.12g}" if isinstance(error.got, float) else repr(error.got)
@@ -83,14 +81,14 @@ def in_form(error: MusterError) -> str:
 
     >>> in_form(InvalidInputError("deadline", "a date and time", ""))
     'Deadline (UTC) is required: a date and time'
-    >>> in_form(InvalidInputError("batch", "choose at least one batch", ""))
+    >>> in_form(InvalidInputError("batch", "at least one batch", "", choose=True))
     'Choose at least one batch'
     >>> in_form(InvalidInputError("jobs.count", "a whole number from 1 to 9", 0))
     'Jobs: expected a whole number from 1 to 9, got 0'
     """
     if not isinstance(error, InvalidInputError):
         return str(error).rstrip(".")
-    if error.got == "" and error.expected.startswith(CHOOSE):
-        return error.expected[:1].upper() + error.expected[1:]
+    if error.choose:
+        return f"Choose {error.expected}"
     joint = " is " if error.got in ("", None) else ": "
     return f"{label_of(error.field)}{joint}{at_field(error)}"

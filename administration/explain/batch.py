@@ -12,7 +12,7 @@ from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import array_of, planned_slots, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.forecasts.service import end_of
-from administration.forecasts.words import cause_in_words, risk_in_words
+from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import MOST_AHEAD, because_of, position, sent_first, urgent_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
@@ -270,7 +270,7 @@ async def unable_in_words(
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
-    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS)
+    sample = await sample_of(store, array, catalogue, clock, most=PREVIEW_HOSTS, is_submitted=False)
     return "" if sample.able or not sample.hosts else conclusion(sample, WorkAhead())
 
 
@@ -354,5 +354,5 @@ def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = Tru
     """
     if risk is None:
         return ""
-    words = risk_in_words(risk, ForecastState.SHOWN if able else ForecastState.UNSCHEDULABLE).partition(";")[0]
+    words = risk_parts(risk, ForecastState.SHOWN if able else ForecastState.UNSCHEDULABLE)[0]
     return f"It {'is ' if able and not risk['missed'] else ''}{words}{f': {cause}' if cause else ''}."

@@ -221,9 +221,16 @@ AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
 async def sample_of(
-    store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
+    store: PostgresStore,
+    array: JobArray,
+    catalogue: Catalogue,
+    clock: Clock,
+    *,
+    most: int = SAMPLE_HOSTS,
+    is_submitted: bool = True,
 ) -> CallingHosts:
-    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work.
+    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. The jobs
+    are submitted, or only previewed.
 
     Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
     """
@@ -237,7 +244,7 @@ async def sample_of(
             asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
         )
         answers += answered
-    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
+    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping(), is_submitted=is_submitted)
 
 
 async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:

@@ -10,8 +10,9 @@ properties, and the next continues.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from administration.apps import lost_versions
@@ -45,8 +46,12 @@ KEPT_S = Seconds(60.0)  # how long a verdict holds before the group is judged ag
 MOST_HOSTS = 20_000  # hosts that are evaluated for a verdict
 HOSTS_A_ROUND = 500
 MOST_GROUPS = 20  # groups that are judged at a time, the longest without a verdict first
+MOST_KEPT = 100  # verdicts of each kind in the report, and about waiting batches that no host can run
 MOST_READ = 200  # instances of a batch, of which those of the group are evaluated
 MOST_BATCHES = 500  # first batches in the order among which those are searched of which nothing is in progress
+NEVER = Instant(-math.inf)
+
+Batches = Mapping[BatchId, Batch]
 
 NOT_OF_HOSTS = frozenset({RefusalCode.PROJECT_DOWN, RefusalCode.PAUSED, RefusalCode.NO_SLOTS})
 
@@ -61,6 +66,7 @@ def could_run(answer: HostAnswer) -> bool:
 class _Judged:
     """A group under evaluation, or its verdict at `at`. `array` is None for work that does not wait for hosts."""
 
+    refused: RefusedByAll
     array: JobArray | None
     queue: str
     queue_needs: str
@@ -77,31 +83,44 @@ class _Judged:
         self.codes.update({one.code.value for one in answer.refusals})
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """When groups of a waiting batch were last chosen, and the last class of them: the next turn continues there."""
+
+    at: Instant = NEVER
+    class_id: int = 0
+
+
 class FleetJudge:
-    """Keeps a verdict for each group that all requesting hosts refused, or of whose batch nothing is in progress."""
+    """Keeps a verdict for each group that all requesting hosts refused, and those of waiting batches that none can run.
+
+    Batches of which nothing is in progress take turns: a verdict that some host could run a group frees its place.
+    """
 
     def __init__(self, store: PostgresStore, clock: Clock, *, hosts_a_round: int = HOSTS_A_ROUND) -> None:
         self._hosts_a_round = hosts_a_round
         self._store = store
         self._clock = clock
         self._verdicts: dict[GroupKey, _Judged] = {}
-        self._due: Mapping[GroupKey, RefusedByAll] = {}
+        self._refused: Mapping[GroupKey, RefusedByAll] = {}  # due groups that workers report
+        self._turns: dict[BatchId, _Turn] = {}
         self._sweep: dict[GroupKey, _Judged] = {}
         self._left: Sequence[Caller] = ()  # hosts that the sweep has not evaluated yet
         self._rules: object = None  # in the last sweep; all groups are judged again if they change
-        self._unsent: dict[BatchId, Counter[JobClassId]] = {}  # first unsent instances of waiting batches, by class
 
     def forget(self) -> None:
         """Forget all verdicts: another process judges from now on."""
-        self._verdicts, self._sweep, self._left = {}, {}, ()
+        self._verdicts, self._turns, self._sweep, self._left = {}, {}, {}, ()
 
     def report(self) -> dict[str, object]:
-        """Return the verdicts as JSON: the unschedulable groups, and the keys of those that some host could run."""
-        judged = [(self._due[key], one) for key, one in self._verdicts.items() if key in self._due]
-        unable = [(refused, one) for refused, one in judged if not one.able]
+        """Return the verdicts as JSON: the unschedulable groups, longest waiting first, and the keys of those that all
+        requesting hosts refused although some host could run them.
+        """
+        unable = [(self._refused.get(key, one.refused), one) for key, one in self._verdicts.items() if not one.able]
+        longest = sorted(unable, key=lambda pair: (pair[0].since_at, pair[0].key))[:MOST_KEPT]
         return {
-            "unschedulable": [refused_as_json(_with(refused, one)) for refused, one in unable],
-            "able": [list(refused.key) for refused, one in judged if one.able],
+            "unschedulable": [refused_as_json(_with(refused, one)) for refused, one in longest],
+            "able": [list(key) for key, one in self._verdicts.items() if one.able][:MOST_KEPT],
         }
 
     async def run_once(self) -> None:
@@ -109,55 +128,73 @@ class FleetJudge:
         now = self._clock.now()
         processes = await self._store.process_reports.since(later(now, -SILENT_S), kind="worker")
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
-        due = [*await self._waiting(catalogue, now), *(one for one in refused_of(processes, now=now) if one.is_due)]
-        self._due = {one.key: one for one in due}
-        ids = sorted({one.batch_id for one in due})
-        batches = {one.batch_id: one for one in await self._store.views.batches_with(ids)} if ids else {}
-        self._verdicts, self._sweep = self._valid(self._verdicts, batches), self._valid(self._sweep, batches)
+        self._refused = {one.key: one for one in refused_of(processes, now=now) if one.is_due}
+        waiting = await self._waiting(catalogue, now)
+        self._turns = {batch_id: one for batch_id, one in self._turns.items() if batch_id in waiting}
+        ids = sorted({one.batch_id for one in self._refused.values()} - waiting.keys())
+        others = await self._store.views.batches_with(ids) if ids else ()
+        batches = {**waiting, **{one.batch_id: one for one in others}}
+        self._verdicts = self._valid(self._verdicts, waiting, batches)
+        self._sweep = self._valid(self._sweep, waiting, batches)
         if not self._sweep:
-            await self._begin(catalogue, batches, now)
+            await self._begin(catalogue, waiting, batches, now)
         if self._sweep:
             await self._continue(catalogue, now)
 
-    def _valid(self, judged: Mapping[GroupKey, _Judged], batches: Mapping[BatchId, Batch]) -> dict[GroupKey, _Judged]:
+    def _valid(self, judged: Mapping[GroupKey, _Judged], waiting: Batches, batches: Batches) -> dict[GroupKey, _Judged]:
         """Return the groups that still wait, in the same queue."""
         queues = {batch_id: one.queue for batch_id, one in batches.items()}
         return {
-            key: one for key, one in judged.items() if key in self._due and one.queue == queues.get(BatchId(key[0]))
+            key: one
+            for key, one in judged.items()
+            if (key in self._refused or (key[0] in waiting and not key[2] and not one.able))
+            and one.queue == queues.get(BatchId(key[0]))
         }
 
-    async def _waiting(self, catalogue: Catalogue, now: Instant) -> Iterable[RefusedByAll]:
-        """Return the groups of the batches without instances in progress of which nothing was sent for the longest."""
+    async def _waiting(self, catalogue: Catalogue, now: Instant) -> Batches:
+        """Return the batches without instances in progress of which nothing was sent for the length of a back-off."""
         before_at = later(now, -catalogue.settings.feeder.cool_off_s)
         ready = await self._store.waiting.ready_batches(MOST_BATCHES)
-        found = [one for one in ready if not one.counts.in_progress and waits_since(one) <= before_at]
-        batches = sorted(found, key=lambda one: (waits_since(one), one.batch_id))[:MOST_GROUPS]
-        new = [one.batch_id for one in batches if one.batch_id not in self._unsent]
-        self._unsent = {one.batch_id: self._unsent.get(one.batch_id, Counter()) for one in batches}
-        for one in await self._store.waiting.tail(new, MOST_READ) if new else ():
-            self._unsent[one.ready.batch_id][one.ready.job_class_id] += 1
-        return [
-            _unsent(one, class_id, self._unsent[one.batch_id])
-            for one in batches
-            for class_id in self._unsent[one.batch_id]
-        ]
+        return {one.batch_id: one for one in ready if not one.counts.in_progress and waits_since(one) <= before_at}
 
-    async def _begin(self, catalogue: Catalogue, batches: Mapping[BatchId, Batch], now: Instant) -> None:
+    async def _begin(self, catalogue: Catalogue, waiting: Batches, batches: Batches, now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
-        since = {key: self._verdicts[key].at if key in self._verdicts else later(now, -DAY_S) for key in self._due}
         rules = catalogue.restrictions, catalogue.current, catalogue.settings.ordering.queue_hosts
-        kept_s = KEPT_S if rules == self._rules else 0.0
+        before_at = later(now, -KEPT_S) if rules == self._rules else now
         self._rules = rules
-        keys = sorted((key for key in since if since[key] <= now - kept_s), key=lambda key: (since[key], key))
-        if not keys:
+        since = dict.fromkeys(self._refused, NEVER) | {key: one.at for key, one in self._verdicts.items()}
+        turns = await self._next(waiting, before_at, now)
+        due = sorted((at, key) for key, at in {**turns, **since}.items() if at <= before_at and key[0] in batches)
+        if not due:
             return
         self._left, active = await self._store.insight.active_callers(MOST_HOSTS, active_since=later(now, -DAY_S))
-        chosen = [key for key in keys[:MOST_GROUPS] if BatchId(key[0]) in batches] if active else []
+        chosen = [key for _, key in due[:MOST_GROUPS]] if active else []
         lost = await lost_versions(self._store.access, catalogue, {batches[BatchId(key[0])].app_id for key in chosen})
         for key in chosen:
             batch = batches[BatchId(key[0])]
+            if key in turns:
+                self._turns[batch.batch_id] = _Turn(now, key[1])
             why = lost[batch.app_id].words(now) if batch.app_id in lost else ""
             self._sweep[key] = replace(await self._group(key, batch, catalogue, now), active=active, lost=why)
+
+    async def _next(self, waiting: Batches, before_at: Instant, now: Instant) -> Mapping[GroupKey, Instant]:
+        """Return groups without a verdict of the waiting batches whose turn is next, with the time of the last turn."""
+        last = {batch_id: self._turns.get(batch_id, _Turn()) for batch_id in waiting}
+        due = [one for one in waiting.values() if last[one.batch_id].at <= before_at]
+        due.sort(key=lambda one: (last[one.batch_id].at, waits_since(one), one.batch_id))
+        ids = [one.batch_id for one in due[:MOST_GROUPS]]
+        read = await self._store.waiting.tail(ids, MOST_READ) if ids else ()
+        unjudged = sorted(
+            {(one.ready.batch_id, int(one.ready.job_class_id), False) for one in read} - self._verdicts.keys()
+        )
+        found: dict[GroupKey, Instant] = {}
+        for batch_id in ids:
+            at, class_id = last[batch_id].at, last[batch_id].class_id
+            own = [key for key in unjudged if key[0] == batch_id]
+            found.update(dict.fromkeys([key for key in own if key[1] > class_id] or own, at))
+            if not own:
+                self._turns[batch_id] = _Turn(now)
+        return found
 
     async def _group(self, key: GroupKey, batch: Batch, catalogue: Catalogue, now: Instant) -> _Judged:
         """Return a group with a job array that contains only its slots."""
@@ -170,9 +207,10 @@ class FleetJudge:
         )
         classes = {one.job_class_id: one for one in known}
         slots = _of_class(read, class_id, classes)
+        refused = self._refused.get(key) or _unsent(batch, class_id, read)
         if batch.state is not BatchState.ACTIVE or hold_of(batch, catalogue) or not slots:
-            return _Judged(None, batch.queue, needs, "", now, able=True)
-        return _Judged(array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, "", now)
+            return _Judged(refused, None, batch.queue, needs, "", now, able=True)
+        return _Judged(refused, array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, "", now)
 
     async def _continue(self, catalogue: Catalogue, now: Instant) -> None:
         """Evaluate the next hosts, and conclude what they decide."""
@@ -187,6 +225,11 @@ class FleetJudge:
         for key, one in decided.items():
             self._verdicts[key] = replace(one, array=None, at=now)
             del self._sweep[key]
+        unable = [key for key, one in self._verdicts.items() if key not in self._refused and not one.able]
+        unable.sort(key=lambda key: (self._verdicts[key].refused.since_at, key))
+        self._verdicts = {
+            key: one for key, one in self._verdicts.items() if key in self._refused or key in unable[:MOST_KEPT]
+        }
 
 
 def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
@@ -196,8 +239,9 @@ def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
     return replace(found, queue=judged.queue, queue_needs=needs, lost=judged.lost, judged_at=judged.at)
 
 
-def _unsent(batch: Batch, class_id: JobClassId, unsent: Counter[JobClassId]) -> RefusedByAll:
+def _unsent(batch: Batch, class_id: JobClassId, read: Sequence[Candidate]) -> RefusedByAll:
     """Return the unsent instances of a class; if there are several, those counted among the first ones of the batch."""
+    unsent = Counter(one.ready.job_class_id for one in read)
     waiting = batch.counts.unsent if len(unsent) == 1 else unsent[class_id]
     return RefusedByAll(batch.batch_id, class_id, False, waiting, 0, (), waits_since(batch), rotated_out=False)
 

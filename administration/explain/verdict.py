@@ -179,10 +179,13 @@ def options_of(code: RefusalCode, ends: Sequence[float], *, falls: bool) -> tupl
     return tuple(one for one in found if one.passes)
 
 
-def suggestion_of(refused: Sequence[Iterable[Refusal]], settings: Mapping[str, Any] | None = None) -> Suggestion | None:
+def suggestion_of(
+    refused: Sequence[Iterable[Refusal]], settings: Mapping[str, Any] | None = None, *, is_submitted: bool = True
+) -> Suggestion | None:
     """Return which value would help, given each host's refusals by one check. Of several, the closest counts.
 
     Gates differ by job; only the gate that refuses most hosts is considered. `settings` has the stored values.
+    Submitted jobs cannot be changed, unlike those of a preview (`is_submitted` false) and settings.
     """
     found = [list(filter(None, map(compared, one))) for one in refused]
     keys = [host[0].key for host in found if host]
@@ -198,6 +201,9 @@ def suggestion_of(refused: Sequence[Iterable[Refusal]], settings: Mapping[str, A
     if not options:
         return None
     change = f"{'lower' if bound.falls else 'raise'} {key}"
+    if is_submitted and key == KEYS.get(code):
+        what = "them again with at most" if bound.falls else "the jobs again with a delay bound of at least"
+        change = f"submit {what} {bound.words(options[0].value)}"
     set_to = asked if settings is None else settings.get(key, asked)
     present = bound.words(asked) if set_to == asked else f"{value_in_words(asked, set_to)} ({LOWERED})"
     says = bound.says.format(present, gate=key.partition(".")[2])
@@ -258,16 +264,17 @@ def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
     """Return what would help against refusals by one check.
 
     >>> sentence = "app {0} has versions for {1}; the client reported {2}"
-    >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows")) for app in ("sieve", "pi", "pi")]
+    >>> terms = ("linux", "a, b", ("a", "b"))
+    >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, *terms)) for app in ("sieve", "pi", "pi")]
     >>> _help(None, apps)
-    'a version of pi or sieve for windows'
+    'a version of pi or sieve for a or b'
     """
     if suggestion is not None:
         return suggestion.words
     match refusals[0].code, refusals[0].terms:
-        case (RefusalCode.PLATFORM, (_, _, str() as reported)):
+        case (RefusalCode.PLATFORM, (_, _, _, (_, *_) as reported)):
             names = sorted({str(one.terms[0]) for one in refusals if one.terms})
-            return f"a version of {' or '.join(names)} for {reported.replace(', ', ' or ')}"
+            return f"a version of {' or '.join(names)} for {' or '.join(reported)}"
         case (code, _):
             return code.traits.advice
 
@@ -379,8 +386,12 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
-def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None) -> CallingHosts:
-    """Return the figures of a sample, its conditions most frequent first. `settings` has the stored values."""
+def calling_hosts(
+    answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None, *, is_submitted: bool = True
+) -> CallingHosts:
+    """Return the figures of a sample, its conditions most frequent first. `settings` has the stored values;
+    `is_submitted`: as for `suggestion_of`.
+    """
     taking = [one for one in answers if one.jobs]
     refused = [one for one in answers if not one.jobs]
     waits = [wait for one in refused if (wait := one.wait_s) is not None]
@@ -394,12 +405,12 @@ def calling_hosts(answers: Sequence[HostAnswer], settings: Mapping[str, Any] | N
         sum(one.free_s <= 0.0 for one in taking),
         len(waits),
         free_s if math.isfinite(free_s) else None,
-        _conditions(refused, settings, sum(one.calls_per_hour for one in taking)),
+        _conditions(refused, settings, sum(one.calls_per_hour for one in taking), is_submitted=is_submitted),
     )
 
 
 def _conditions(
-    refused: Sequence[HostAnswer], settings: Mapping[str, Any] | None, taken_per_hour: float
+    refused: Sequence[HostAnswer], settings: Mapping[str, Any] | None, taken_per_hour: float, *, is_submitted: bool
 ) -> tuple[Condition, ...]:
     """Return the conditions of refused hosts. `taken_per_hour`: requests per hour of the hosts that take the work."""
     by_code: dict[RefusalCode, list[tuple[HostAnswer, list[Refusal]]]] = {}
@@ -409,7 +420,8 @@ def _conditions(
     rows = []
     for code, hosts in by_code.items():
         rate, (first, whys) = sum(host.calls_per_hour for host, _ in hosts), hosts[0]
-        suggestion = _worthwhile(suggestion_of([why for _, why in hosts], settings), hosts, taken_per_hour)
+        would_help = suggestion_of([why for _, why in hosts], settings, is_submitted=is_submitted)
+        suggestion = _worthwhile(would_help, hosts, taken_per_hour)
         told = _help(suggestion, [one for _, why in hosts for one in why])
         rows.append(Condition(code, len(hosts), rate, spanned(whys), first.host_id, suggestion, told))
     return tuple(sorted(rows, key=lambda row: (-row.calls_per_hour, -row.hosts, row.code)))

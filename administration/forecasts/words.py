@@ -188,12 +188,17 @@ def risk_in_words(risk: Document, state: str = ForecastState.SHOWN) -> str:
     >>> risk_in_words({"late_by_s": 9000.0, "probability": 0.3, "missed": False})
     '30 % likely to miss its deadline; ends at the latest 2 h 30 min after it'
     """
+    return "; ".join(risk_parts(risk, state))
+
+
+def risk_parts(risk: Document, state: str) -> Sequence[str]:
+    """Return the risk of a deadline in one or two parts of a sentence: how likely, and how late at the latest."""
     late = roughly(risk["late_by_s"])
     if risk["missed"]:
-        return f"missed its deadline by {late}"
+        return (f"missed its deadline by {late}",)
     if state == ForecastState.UNSCHEDULABLE:
-        return "misses its deadline unless a host can run its jobs"
-    return f"{likelihood(risk['probability'])} likely to miss its deadline; ends at the latest {late} after it"
+        return ("misses its deadline unless a host can run its jobs",)
+    return f"{likelihood(risk['probability'])} likely to miss its deadline", f"ends at the latest {late} after it"
 
 
 def risk_tag(risk: Document) -> str:

@@ -181,7 +181,6 @@ LEAST_TO_LEARN = 4
 LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
 LEARNING = "learning"
 SCENARIO = "recent"
-BATCH = "batch"  # with its id, the name of a waiting batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +300,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - read.now))
         yield BatchPlan(
-            f"{BATCH} {batch.batch_id}",
+            f"batch {batch.batch_id}",
             read.catalogue.apps[batch.app_id].name,
             read.submitters[batch.submitter_id].submitter,
             batch.qos,
@@ -313,16 +312,8 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             size.quorum,
             size.memory_bytes,
             size.ncpus,
+            batch.batch_id,
         )
-
-
-def batch_id_of(name: str) -> BatchId:
-    """Return the id of a waiting batch from its name in the scenario.
-
-    >>> batch_id_of("batch 7")
-    7
-    """
-    return BatchId(int(name.removeprefix(f"{BATCH} ")))
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:

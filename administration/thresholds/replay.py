@@ -17,7 +17,7 @@ import msgspec
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
-from administration.thresholds.recent import SCENARIO, Recent, RecentSample, batch_id_of, recent_project
+from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
 from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
 from domain.batches import QoS
@@ -151,7 +151,7 @@ class ThresholdReplay:
         urgent = [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
         batches = [
             {
-                "batch_id": batch_id_of(one.name),
+                "batch_id": one.batch_id,
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
             }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from administration.explain.fleet import FleetJudge
+from administration.explain.fleet import KEPT_S, MOST_GROUPS, MOST_KEPT, FleetJudge
 from domain.settings import FeederSettings
 from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
-from tests.acceptance.server import LiveServer
+from tests.acceptance.server import LiveServer, a_batch
 from tests.acceptance.test_console import a_browser
 from tests.acceptance.test_ordering_acts import given
 from tests.acceptance.test_ordering_faces import order
@@ -173,6 +173,60 @@ async def test_rounds_are_bounded_and_a_fitting_host_decides(pi: LiveServer) -> 
     assert rounds == [[], [], [never]]
     assert [key[0] for key in report["able"]] == [rarely]  # type: ignore[attr-defined]  # JSON
     assert set(await told(pi)) == {never}
+
+
+async def test_new_batch_is_judged_beside_many_older_ones(pi: LiveServer) -> None:
+    """As many older batches as a round judges wait, which some host could run: they do not keep their places."""
+    await called(pi, "ordinary")
+    for _ in range(MOST_GROUPS):
+        await pi.submit(jobs={"count": 1})
+    huge = await pi.submit(jobs={"count": 1, "disk_bytes": 1e13})
+    await order(pi)
+    await pi.forward(2 * COOL_OFF_S)
+    judged = FleetJudge(pi.store, pi.clock)
+
+    for _ in range(3):
+        await judged.run_once()
+
+    assert [one["batch_id"] for one in judged.report()["unschedulable"]] == [huge]  # type: ignore[attr-defined]  # JSON
+
+
+async def test_classes_take_turns_and_few_are_kept(pi: LiveServer) -> None:
+    """A batch has more classes than a round judges. Some host could run all of them except the last."""
+    await called(pi, "ordinary")
+    asked = a_batch(job=[*({"disk_bytes": 1e6 + number} for number in range(MOST_GROUPS)), {"disk_bytes": 1e13}])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    await pi.create("POST", "/batches", json=asked)
+    await pi.feed()
+    await order(pi)
+    await pi.forward(2 * COOL_OFF_S)
+    judged = FleetJudge(pi.store, pi.clock)
+
+    found = []
+    for _ in range(2):
+        await judged.run_once()
+        found.append(judged.report())
+        await pi.forward(KEPT_S + 1.0)
+
+    assert [len(one["unschedulable"]) for one in found] == [0, 1]  # type: ignore[arg-type]  # JSON
+    assert [one["able"] for one in found] == [[], []]
+
+
+async def test_report_of_many_classes_that_none_can_run_is_bounded(pi: LiveServer) -> None:
+    await called(pi, "ordinary")
+    asked = a_batch(job=[{"disk_bytes": 1e13 + number} for number in range(MOST_KEPT + 1)])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    await pi.create("POST", "/batches", json=asked)
+    await pi.feed()
+    await order(pi)
+    await pi.forward(2 * COOL_OFF_S)
+    judged = FleetJudge(pi.store, pi.clock)
+
+    for _ in range(5 * MOST_KEPT // MOST_GROUPS):
+        await judged.run_once()
+        await pi.forward(KEPT_S + 1.0)
+
+    assert len(judged.report()["unschedulable"]) == len(judged._verdicts) == MOST_KEPT  # type: ignore[arg-type]  # JSON
 
 
 async def test_work_that_only_slow_hosts_refused_is_schedulable(pi: LiveServer) -> None:

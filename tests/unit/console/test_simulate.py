@@ -6,7 +6,18 @@ from typing import Any
 
 from console.charts import Chart
 from console.drawing import ColumnPlot
-from console.simulate import charts_of, delays_chart, ends_chart, makespan_chart, price_chart, tail_chart
+from console.simulate import (
+    charts_of,
+    decisive_first,
+    delays_chart,
+    ends_chart,
+    makespan_chart,
+    price_chart,
+    tail_chart,
+)
+from domain.deadline_rules import CLAIRVOYANT
+from simulator.metrics import Figures
+from simulator.report import RuleComparison, rows_of
 
 RESULT: dict[str, Any] = {
     "rules": {
@@ -80,3 +91,24 @@ def test_delays_for_volunteers_are_in_minutes() -> None:
 
 def test_without_figures_there_is_nothing_to_draw() -> None:
     assert charts_of({"rules": {"muster": {}}, "curves": {}}) == []
+
+
+def test_figures_that_are_compared_come_before_others() -> None:
+    kinds = {"afap": 60.0}
+    figures = Figures(
+        afap_makespan_s=60.0,
+        other_makespan_s=60.0,
+        makespan_s=kinds,
+        tail_s=kinds,
+        batches_unfinished=1.0,
+        jobs_per_day=7.0,
+        use_fraction=0.5,
+    )
+
+    first, more = decisive_first(
+        {"rows": rows_of(RuleComparison("small", 1, {"muster": figures, CLAIRVOYANT: figures}))}
+    )
+
+    compared = ["afap_makespan_s", "afap_makespan_s", "other_makespan_s", "makespan_s", "batches_unfinished", "tail_s"]
+    assert [row.key for row in first] == compared
+    assert [row.key for row in more] == ["jobs_per_day", "use_fraction"]

@@ -133,6 +133,7 @@ def test_platform_refusal_names_both_platforms() -> None:
     found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
     assert found.code is RefusalCode.PLATFORM
     assert not missing(found.detail, "app pi", "versions for x86_64-pc-linux-gnu", "reported windows_x86_64")
+    assert found.terms[-1] == ("windows_x86_64",)
 
 
 def test_unfit_plan_class_is_reported() -> None:

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figures
-from simulator.report import RuleComparison, rows_of, table_of
+from simulator.report import ReportRow, RuleComparison, rows_of, table_of
 from tests.facts import missing
 
 TWO = RuleComparison(
@@ -28,9 +28,9 @@ def shown(what: object) -> str:
     return capture.get()
 
 
-def short(rows: Iterable[tuple[str, list[str]]]) -> list[tuple[str, list[str]]]:
+def short(rows: Iterable[ReportRow]) -> list[tuple[str, list[str]]]:
     """Rows with the first three words of their names."""
-    return [(" ".join(name.split()[:3]), values) for name, values in rows]
+    return [(" ".join(row.label.split()[:3]), row.cells) for row in rows]
 
 
 def test_the_object_has_a_rule_each_with_its_figures() -> None:
@@ -94,6 +94,6 @@ def test_unfinished_batches_are_marked() -> None:
 def test_rows_of_waits_are_in_the_order_of_their_sizes() -> None:
     waits = Figures(wait_s={"16": 60.0, "2": 60.0}, wait_by_length_s={"1e+13": 60.0, "1e+09": 60.0})
 
-    names = [name for name, _ in rows_of(RuleComparison("small", 1, {"muster": waits}))]
+    names = [row.label for row in rows_of(RuleComparison("small", 1, {"muster": waits}))]
     facts = ("per job: 2", "per job: 16", "at least 1 Gflop", "at least 10000 Gflop")
     assert [missing(name, "wait", fact) for name, fact in zip(names, facts, strict=True)] == [[]] * 4

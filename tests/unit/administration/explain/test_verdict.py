@@ -47,7 +47,7 @@ def test_verdict_names_the_value_that_hosts_have() -> None:
     assert condition.suggestion is not None
     assert [(one.value, one.passes) for one in condition.suggestion.options] == [(64e9, 12), (8e9, 42)]
     said = conclusion(found, WorkAhead())
-    assert not missing(said, "None of 42 hosts", "10 TB", "12 hosts", "64 GB", "memory_bytes")
+    assert not missing(said, "None of 42 hosts", "10 TB", "12 hosts", "64 GB", "submit")
 
 
 def test_hosts_that_finish_their_work_in_time_are_busy() -> None:
@@ -99,6 +99,16 @@ def test_closest_class_of_a_host_counts() -> None:
 
     assert found is not None
     assert (found.asked, [(one.value, one.passes) for one in found.options]) == (16e9, [(12e9, 1), (8e9, 2)])
+
+
+def test_submitted_jobs_are_submitted_again_with_the_value() -> None:
+    large = [[memory(32e9, 100e9)], [memory(16e9, 100e9)]]
+
+    submitted, planned = suggestion_of(large), suggestion_of(large, is_submitted=False)
+
+    assert submitted is not None and planned is not None and submitted.options == planned.options
+    assert not missing(submitted.words, "submit", "at most 32 GB", "16 GB") and missing(submitted.words, "memory_bytes")
+    assert missing(planned.words, "submit") and not missing(planned.words, "lower memory_bytes", "32 GB", "16 GB")
 
 
 def test_only_the_most_frequent_gate_counts() -> None:
@@ -157,7 +167,8 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
 def test_groups_of_other_apps_are_no_other_numbers() -> None:
     sentence = "app {0} has versions for {1}; the client reported {2}"
     apps: dict[Hashable, list[Refusal]] = {
-        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64"))] for app in ("pi", "sieve")
+        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64", ("windows_x86_64",)))]
+        for app in ("pi", "sieve")
     }
 
     [found] = class_conditions(apps)
