@@ -38,13 +38,12 @@ from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import beside, first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import Batch, BatchState
+from domain.batches import BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
-from domain.ordering import PlaceInOrder
 from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -174,21 +173,6 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     )
 
 
-def age_of(last: shapes.ForecastShown, batch: Batch, place: PlaceInOrder | None) -> ForecastAge:
-    """Return the age of a batch's last forecast."""
-    counts, over_then = batch.counts, last["jobs_validated"] + last["jobs_failed"]
-    over = counts.jobs_validated + counts.jobs_failed
-    return ForecastAge(
-        batch.batch_id,
-        Instant(last["made_at"]),
-        batch.completion_at,
-        over_then,
-        over,
-        counts.jobs_total,
-        None if place is None else place.moved_at,
-    )
-
-
 def _over(counts: Document) -> float:
     return float((counts["jobs_validated"] + counts["jobs_failed"]) / max(1, counts["jobs_total"]))
 
@@ -296,6 +280,7 @@ class BatchPages(Pages[PageServices]):
         standing = (await standings(store, [batch], urgent))[batch_id]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
+        estimated = await store.forecasts.standing(batch_id)
         unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds: Sequence[Document] = last["holds"] if last else []
@@ -325,7 +310,7 @@ class BatchPages(Pages[PageServices]):
             "halted": halted,
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
-            "renewed": "" if last is None else next_forecast(age_of(last, batch, standing.at), now, estimator),
+            "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
             "flag": flag_of(shown),
             "fails": await fails_in_words(store, batch, shown["app"], now),
             "submitter": submitter,

@@ -14,7 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from domain.batches import QoS
 from domain.jobs import InstanceState
-from domain.units import DAY_S, AppId, BatchId, Flop, Instant, Seconds, later
+from domain.units import DAY_S, MINUTE_S, AppId, BatchId, Flop, Instant, Seconds, later
 
 OTHERS_MOST = 5_000  # maximum number of (host, app version) rows of hosts without an instance of the batch
 SENT_MOST = 2_000  # maximum number of instances of other batches, sent within
@@ -104,15 +104,32 @@ FIRST_PLACE: SendPlace = (-1, 0, 0.0)  # before every batch
 
 NEVER_MOVED = Instant(-math.inf)
 MOVED_S = 30.0  # dispatches are counted for this long before a forecast uses a batch's new place
+MOVING_S = 15 * MINUTE_S  # dispatches of this long show the rate until then
 
 
-def counted_since(moved_at: Instant | None, now: Instant) -> Instant:
-    """Return since when dispatches show a batch's sending rate: its last move, unless that is less than MOVED_S ago.
+def is_moving(moved_at: Instant | None, now: Instant) -> bool:
+    """Return whether a batch's last move takes effect later, or did so less than MOVED_S ago.
 
-    >>> [counted_since(at, Instant(1000.0)) for at in (None, Instant(990.0), Instant(970.0))]
-    [-inf, -inf, 970.0]
+    >>> [is_moving(at, Instant(1000.0)) for at in (None, Instant(1060.0), Instant(971.0), Instant(970.0))]
+    [False, True, True, False]
     """
-    return NEVER_MOVED if moved_at is None or later(moved_at, MOVED_S) > now else moved_at
+    return moved_at is not None and later(moved_at, MOVED_S) > now
+
+
+def counted_since(moved_at: Instant | None, now: Instant, *, submitted_at: Instant) -> Instant:
+    """Return since when dispatches show a batch's sending rate: its last move. Until that counts, the last 15 minutes
+    do: forecasts are rare then, and an earlier move is not known. In a batch's first 15 minutes, all dispatches count.
+
+    >>> moves = None, Instant(5000.0), Instant(4971.0), Instant(4970.0)
+    >>> [counted_since(at, Instant(5000.0), submitted_at=Instant(0.0)) for at in moves]
+    [-inf, 4100.0, 4100.0, 4970.0]
+    >>> counted_since(Instant(5000.0), Instant(5000.0), submitted_at=Instant(4100.0))
+    -inf
+    """
+    if moved_at is None or not is_moving(moved_at, now):
+        return NEVER_MOVED if moved_at is None else moved_at
+    recent_at = later(now, -MOVING_S)
+    return recent_at if recent_at > submitted_at else NEVER_MOVED
 
 
 class CountedAs(IntEnum):

@@ -10,7 +10,7 @@ from statistics import NormalDist
 from typing import Protocol
 
 from domain.batches import Batch
-from domain.forecasting import MOVED_S
+from domain.forecasting import MOVED_S, is_moving
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 
@@ -290,10 +290,10 @@ class ForecastAge:
         return Seconds(min(settings.timer_s, max(settings.pause_s, COLLECTED_FRACTION * left_s)))
 
     def due_at(self, now: Instant, settings: EstimatorSettings) -> Instant:
-        """Return when a forecast is due: immediately if there is none, otherwise after validations, `MOVED_S` after a
-        move, or by the timer.
+        """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
 
-        No batch waits longer than `timer_s`, 15 minutes.
+        After a move, the next one is due `MOVED_S` after it took effect, and none before. No batch waits longer than
+        `timer_s`, 15 minutes, however often it is moved.
 
         >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), 4, jobs_over=5, jobs_total=150)
         >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
@@ -307,9 +307,10 @@ class ForecastAge:
         """
         if self.made_at is None:
             return now
-        at = later(self.made_at, self.wait_s(settings) if self.dirty else settings.timer_s)
-        counts_at = at if self.moved_at is None else later(self.moved_at, MOVED_S)
-        return min(at, counts_at) if counts_at > self.made_at else at
+        by_at = later(self.made_at, settings.timer_s)
+        if self.moved_at is not None and is_moving(self.moved_at, self.made_at):
+            return min(by_at, later(self.moved_at, MOVED_S))
+        return later(self.made_at, self.wait_s(settings)) if self.dirty else by_at
 
 
 @dataclass(frozen=True, slots=True)

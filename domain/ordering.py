@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from domain.units import AccountId, AppId, BatchId, Flop, Instant, Seconds, SubmitterId
@@ -164,11 +164,10 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class PlaceInOrder:
-    """A batch's position among all `of` active batches; 1 = first. `moved_at`: its last move by a user, if any."""
+    """A batch's position among all `of` active batches; 1 = first."""
 
     place: int
     of: int
-    moved_at: Instant | None = field(default=None, compare=False, repr=False)
 
 
 def key_of(total: float) -> float:

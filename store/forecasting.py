@@ -205,7 +205,7 @@ class _BatchReader:
         instances = await self._instances(jobs)
         sent, sent_weight = await self._sent(row, since)
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
-        moved_at = counted_since(row["moved_at"], self._now)
+        moved_at = counted_since(row["moved_at"], self._now, submitted_at=row["created_at"])
         begun = not row["held"] and moved_at == NEVER_MOVED and bool((instances["host_id"] >= 0).any())
         terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead(moved_at), moved_at)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)

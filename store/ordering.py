@@ -209,9 +209,13 @@ class PostgresOrderingRules(OnDatabase):
         """Effective from the host's next request. Raises NotFoundError."""
         await self._database.fetch_known("set_host_labels", host_id, list(labels), kind="host")
 
-    async def set_user_priority(self, batch_id: BatchId, priority: int, *, by_at: Instant) -> None:
-        """Takes effect at the next ordering pass, before `by_at`. Raises NotFoundError unless the batch is active."""
-        await self._database.fetch_known("set_user_priority", batch_id, priority, by_at, kind="active batch")
+    async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        """Takes effect at the next ordering pass. Raises NotFoundError unless the batch is active."""
+        await self._database.fetch_known("set_user_priority", batch_id, priority, kind="active batch")
+
+    async def set_moved(self, batch_id: BatchId, by_at: Instant) -> None:
+        """Record that changes move the batch, at the latest at `by_at`. Raises NotFoundError likewise."""
+        await self._database.fetch_known("set_moved", batch_id, by_at, kind="active batch")
 
     async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
         """Delete all recorded usage, or only that of a submitter or an account. Return the number of records."""
@@ -221,11 +225,9 @@ class PostgresOrderingRules(OnDatabase):
         """End the batch's wait for other batches, as of the next ordering pass. Raises NotFoundError likewise."""
         await self._database.fetch_known("release_batch", batch_id, kind="active batch")
 
-    async def set_service(
-        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_at: Instant
-    ) -> None:
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
         """Change the level, the queue, or both, as of the next ordering pass. Raises NotFoundError likewise."""
-        await self._database.fetch_known("set_service", batch_id, level, queue, by_at, kind="active batch")
+        await self._database.fetch_known("set_service", batch_id, level, queue, kind="active batch")
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         """Set the account to charge. Raises NotFoundError unless the batch is active and has no sent instance."""

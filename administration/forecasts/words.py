@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
+from domain.forecasting import is_moving
 from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
 from domain.settings import EstimatorSettings
@@ -246,6 +247,8 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -
         return f"the next one is {roughly(late_s)} late: see Periodic tasks"
     if left_s <= 0.0:
         return "the next one is due now"
+    if is_moving(age.moved_at, now):
+        return f"the next one in {roughly(left_s)}, after the batch's move"
     if not age.dirty:
         return f"the next one after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now

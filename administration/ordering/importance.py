@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
 from administration.access.who import Person
 from administration.names import chosen
+from administration.ordering.places import urgent_of
 from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
@@ -153,7 +154,7 @@ async def set_importance(
     _check_priority(asked.user_priority)
     level = None if asked.level is None else chosen(ServiceLevel, asked.level, "level")
     ordering = Settings.from_stored(await store.settings.settings())[0].ordering
-    known, by_at = queues(ordering.queues), later(now, ordering.interval_s)
+    known = queues(ordering.queues)
     if asked.queue is not None and asked.queue not in known:
         raise InvalidInputError("queue", "one of " + ", ".join(known), asked.queue)
     batch = await store.views.batch(batch_id)
@@ -161,17 +162,38 @@ async def set_importance(
         raise NotFoundError("active batch", batch_id)
     deadline_at = None if asked.deadline_at is None else _deadline_of(batch, Instant(asked.deadline_at), now)
     account_id = await _allowed(store, batch, asked.account, level, asked.user_priority, by_operator=by_operator)
+    moves = await _moves(store, batch, asked.differing(batch), ordering, now)
     rules = store.ordering_rules
     if account_id is not None:
         await rules.set_account(batch_id, account_id)
     if deadline_at is not None:
         await rules.set_deadline(batch_id, deadline_at)
     if level is not None or asked.queue is not None:
-        await rules.set_service(batch_id, level=level, queue=asked.queue, by_at=by_at)
+        await rules.set_service(batch_id, level=level, queue=asked.queue)
     if asked.user_priority is not None:
-        await rules.set_user_priority(batch_id, asked.user_priority, by_at=by_at)
+        await rules.set_user_priority(batch_id, asked.user_priority)
+    if moves:
+        await rules.set_moved(batch_id, later(now, ordering.interval_s))
     if asked.release:
         await rules.release(batch_id)
+
+
+async def _moves(
+    store: PostgresStore, batch: Batch, changed: ImportanceBody, ordering: OrderingSettings, now: Instant
+) -> bool:
+    """Return whether changed values act on the batch's position in the order, or on whether it is sent first."""
+    given, effects = changed.given(), (await choices_of(store, batch, ordering, by_operator=False)).effects
+    if any(one.acts for name, one in effects.items() if {name, f"{name}_at"} & given.keys()):
+        return True
+    if changed.queue is not None:  # queues may differ in their hosts, and unpaid work goes last under each policy
+        is_unpaid = queues(ordering.queues)[changed.queue].is_unpaid
+        if ordering.queue_hosts or is_unpaid != batch.unpaid:
+            return True
+    if changed.deadline_at is None:
+        return False
+    then = replace(batch, deadline_at=Instant(changed.deadline_at))
+    catalogue = await store.applications.load_catalogue()
+    return urgent_of([batch], catalogue, now) != urgent_of([then], catalogue, now)
 
 
 def _deadline_of(batch: Batch, at: Instant, now: Instant) -> Instant:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from domain.batches import Batch, QoS
 from domain.catalogue import Catalogue
@@ -63,8 +63,8 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     (PlaceInOrder(place=2, of=2), PlaceInOrder(place=1, of=2))
     """
     if batch.batch_id in first:
-        return replace(at, place=first[batch.batch_id].ahead.batches + 1)
-    return replace(at, place=at.place + len(_overtaking(batch, first)))
+        return PlaceInOrder(first[batch.batch_id].ahead.batches + 1, at.of)
+    return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
 
 
 def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:

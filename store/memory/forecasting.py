@@ -89,7 +89,8 @@ class MemoryForecasting(OnTables):
         return active.size, median, float(np.sum(active["ncpus"] * active["cpu_fraction"]))
 
     def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
-        held, moved_at = batch.hold is not None, counted_since(batch.moved_at, now)
+        held = batch.hold is not None
+        moved_at = counted_since(batch.moved_at, now, submitted_at=batch.new.created_at)
         is_served = begun and not held and moved_at == NEVER_MOVED
         ahead = [] if is_served else self._ahead_of(batch)
         return BatchTerms(

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 from domain.batches import BatchState
+from domain.forecasting import is_moving
 from domain.forecasts import (
     PART_S,
     THIN_AFTER_S,
@@ -44,7 +45,9 @@ class MemoryForecasts(OnTables):
         due = [
             age
             for age in active
-            if age.made_at is None or age.made_at <= now - age.wait_s(settings) or age.due_at(now, settings) <= now
+            if age.made_at is None
+            or (age.made_at <= now - age.wait_s(settings) and not is_moving(age.moved_at, now))
+            or age.due_at(now, settings) <= now
         ]
         return sorted(due, key=lambda age: (-math.inf if age.made_at is None else age.made_at, age.batch_id))
 

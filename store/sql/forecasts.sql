@@ -55,7 +55,7 @@ ORDER BY batch_with_counts.batch_id;
 
 -- name: forecast_ages
 -- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, oldest
---   forecast first.
+--   forecast first. A batch that moves waits until its move counts, at most timer_s.
 -- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time, or of the batch's jobs, for which
 --   validations are collected, $5 the number of ended jobs up to which each doubling is due at once, $6 the seconds after
 --   a move in which dispatches are counted.
@@ -73,15 +73,21 @@ CROSS JOIN LATERAL (
 ) AS total
 WHERE batch.state = 'active' AND (
     last.made_at IS NULL
-    OR last.made_at <= $1::double precision - least($3::double precision, greatest(
-        $2::double precision, $4::double precision * coalesce(batch.completion_at - last.made_at, 0)
-    ))
-    OR (last.jobs_over < $5::int AND total.jobs_over >= greatest(1, 2 * last.jobs_over))
+    OR last.made_at <= $1::double precision - $3::double precision
     OR (
-        last.made_at <= $1::double precision - least($3::double precision, $2::double precision)
-        AND total.jobs_over - last.jobs_over >= $4::double precision * batch.jobs_total
+        coalesce(batch.moved_at + $6::double precision <= $1, true)
+        AND (
+            last.made_at <= $1::double precision - greatest(
+                $2::double precision, $4::double precision * coalesce(batch.completion_at - last.made_at, 0)
+            )
+            OR (last.jobs_over < $5::int AND total.jobs_over >= greatest(1, 2 * last.jobs_over))
+            OR (
+                last.made_at <= $1::double precision - $2::double precision
+                AND total.jobs_over - last.jobs_over >= $4::double precision * batch.jobs_total
+            )
+            OR last.made_at < batch.moved_at + $6::double precision
+        )
     )
-    OR (last.made_at < batch.moved_at + $6::double precision AND batch.moved_at + $6::double precision <= $1)
 )
 ORDER BY last.made_at NULLS FIRST, batch.batch_id;
 

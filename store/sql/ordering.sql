@@ -405,9 +405,8 @@ ORDER BY submitter_id, account_id, level, starts_at, length_s;
 -- name: places_of_batches
 -- Purpose: return batches' places in the order of all active ones.
 -- Arguments: $1 batch_ids.
--- Result: batch_id, place (1 = first), active (how many are ordered), moved_at (null when never), by batch_id; no row for
---   a batch that is over.
-SELECT ordered.batch_id, ordered.place, ordered.active, batch.moved_at
+-- Result: batch_id, place (1 = first), active (how many are ordered), by batch_id; no row for a batch that is over.
+SELECT ordered.batch_id, ordered.place, ordered.active
 FROM (
     SELECT
         batch_id,
@@ -416,7 +415,6 @@ FROM (
     FROM batch
     WHERE state = 'active'
 ) AS ordered
-JOIN batch ON batch.batch_id = ordered.batch_id
 WHERE ordered.batch_id = ANY($1::bigint[])
 ORDER BY ordered.batch_id;
 
@@ -490,22 +488,29 @@ WHERE batch_id = $1 AND ended_at IS NULL AND deadline_at IS NOT NULL
 RETURNING batch_id;
 
 
+-- name: set_moved
+-- Purpose: record when an active batch gets a new position.
+-- Arguments: $1 batch_id, $2 moved_at.
+-- Result: batch_id; no row when there is no such active batch.
+UPDATE batch SET moved_at = $2
+WHERE batch_id = $1 AND ended_at IS NULL
+RETURNING batch_id;
+
+
 -- name: set_service
 -- Purpose: change the service level and the queue of an active batch; null leaves one unchanged.
--- Arguments: $1 batch_id, $2 level, $3 queue, $4 when a change takes effect.
+-- Arguments: $1 batch_id, $2 level, $3 queue.
 -- Result: batch_id; no row when there is no such active batch.
-UPDATE batch SET
-    level = coalesce($2, level), queue = coalesce($3, queue),
-    moved_at = CASE WHEN level <> $2 OR queue <> $3 THEN $4 ELSE moved_at END
+UPDATE batch SET level = coalesce($2, level), queue = coalesce($3, queue)
 WHERE batch_id = $1 AND ended_at IS NULL
 RETURNING batch_id;
 
 
 -- name: set_user_priority
 -- Purpose: change the user priority of an active batch.
--- Arguments: $1 batch_id, $2 user_priority, $3 when a change takes effect.
+-- Arguments: $1 batch_id, $2 user_priority.
 -- Result: batch_id; no row when there is no such active batch.
-UPDATE batch SET user_priority = $2, moved_at = CASE WHEN user_priority <> $2 THEN $3 ELSE moved_at END
+UPDATE batch SET user_priority = $2
 WHERE batch_id = $1 AND ended_at IS NULL
 RETURNING batch_id;
 

@@ -39,15 +39,22 @@ FOR UPDATE;
 
 
 -- name: lift_restriction
--- Purpose: lift a restriction. A batch that was paused is sent again from then on.
+-- Purpose: lift a restriction. The active batches that it paused are sent again from then on; reads all active batches.
 -- Arguments: $1 kind, $2 name, $3 now.
 -- Result: name; no row when there is none.
 WITH lifted AS (DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING kind, name),
 resumed AS (
-    UPDATE batch SET moved_at = $3
+    SELECT batch.batch_id
     FROM lifted
-    WHERE batch.batch_id = CASE WHEN lifted.kind = 'batch' THEN lifted.name::bigint END AND batch.ended_at IS NULL
-)
+    JOIN batch ON batch.state = 'active' AND lifted.name = CASE lifted.kind
+        WHEN 'batch' THEN batch.batch_id::text
+        WHEN 'app' THEN batch.app_id::text
+        WHEN 'queue' THEN batch.queue
+    END
+    ORDER BY batch.batch_id
+    FOR NO KEY UPDATE OF batch
+),
+moved AS (UPDATE batch SET moved_at = $3 FROM resumed WHERE batch.batch_id = resumed.batch_id)
 SELECT name FROM lifted;
 
 

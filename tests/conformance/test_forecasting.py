@@ -241,7 +241,7 @@ async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
     await a_submitted_batch(store, jobs=5)
     batch = await a_submitted_batch(store, jobs=3)
     await a_sent_instance(store, batch.batch_id, await a_host(store))
-    await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 60.0))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
 
     before, after = [
         await snapshot_of(store, batch.batch_id, later(NOW, 59.0 + MOVED_S + later_s)) for later_s in (0.0, 1.0)
@@ -249,6 +249,18 @@ async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
 
     assert (before.moved_at, before.queue.ahead, is_waiting(before)) == (NEVER_MOVED, 0, False)
     assert (after.moved_at, after.queue.ahead, is_waiting(after)) == (NOW + 60.0, 5, True)
+
+
+async def test_pending_move_counts_the_last_quarter_of_an_hour(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    await a_sent_instance(store, batch.batch_id, await a_host(store), sent_at=later(NOW, DAY_S - 600.0))
+    unmoved = await snapshot_of(store, batch.batch_id, later(NOW, DAY_S))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, DAY_S + 60.0))
+
+    moving = await snapshot_of(store, batch.batch_id, later(NOW, DAY_S))
+
+    assert (unmoved.moved_at, is_waiting(unmoved)) == (NEVER_MOVED, False)
+    assert (moving.moved_at, is_waiting(moving)) == (NOW + DAY_S - 900.0, False)
 
 
 async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:

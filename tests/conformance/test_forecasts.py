@@ -25,7 +25,6 @@ from domain.forecasts import (
     Trigger,
 )
 from domain.history import month_of
-from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_job_class, an_app
@@ -247,22 +246,19 @@ async def test_one_percent_of_the_jobs_is_due_after_the_pause(store: Store) -> N
 async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S)))
-    await store.ordering_rules.set_user_priority(batch.batch_id, 0, by_at=NOW)  # as before
-    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.NORMAL, queue=None, by_at=NOW)
 
     assert await due_after(store, 800.0) == []
-    await store.ordering_rules.set_service(
-        batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=later(NOW, 60.0)
-    )
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
     assert (await due_after(store, 59.0 + MOVED_S), await due_after(store, 60.0 + MOVED_S)) == ([], [batch.batch_id])
     standing = await store.forecasts.standing(batch.batch_id)
     assert standing is not None and standing.age.moved_at == NOW + 60.0
     await store.forecasts.publish(a_record(batch, NOW + 60.0 + MOVED_S, completion_at=later(NOW, DAY_S)))
     assert await due_after(store, 800.0) == []
-    await store.ordering_rules.set_user_priority(batch.batch_id, -5, by_at=later(NOW, 200.0))
-    assert await due_after(store, 200.0 + MOVED_S) == [batch.batch_id]
-    places = await store.ordering_rules.places([batch.batch_id])
-    assert places[batch.batch_id].moved_at == NOW + 200.0
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 200.0))
+    await validate_one(store, batch)
+    assert (await due_after(store, 199.0 + MOVED_S), await due_after(store, 200.0 + MOVED_S)) == ([], [batch.batch_id])
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 2000.0))
+    assert (await due_after(store, 989.0), await due_after(store, 990.0)) == ([], [batch.batch_id])
 
 
 async def test_of_two_forecasts_from_one_standing_first_stays(store: Store) -> None:

@@ -291,25 +291,25 @@ async def test_there_is_one_limit_of_each_kind_and_name(store: Store) -> None:
 async def test_the_user_priority_of_an_active_batch_can_be_changed(store: Store) -> None:
     batch = await a_submitted_batch(store)
 
-    await store.ordering_rules.set_user_priority(batch.batch_id, -512, by_at=NOW)
+    await store.ordering_rules.set_user_priority(batch.batch_id, -512)
 
     assert (await store.views.batch(batch.batch_id)).user_priority == -512
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     with pytest.raises(NotFoundError, match="active batch"):
-        await store.ordering_rules.set_user_priority(batch.batch_id, 0, by_at=NOW)
+        await store.ordering_rules.set_user_priority(batch.batch_id, 0)
 
 
 async def test_level_and_queue_of_active_batch_can_change(store: Store) -> None:
     batch = await a_submitted_batch(store)
 
-    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None, by_at=NOW)
-    await store.ordering_rules.set_service(batch.batch_id, level=None, queue="express", by_at=NOW)
+    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.STANDBY, queue=None)
+    await store.ordering_rules.set_service(batch.batch_id, level=None, queue="express")
 
     found = await store.views.batch(batch.batch_id)
     assert (found.level, found.queue) == (ServiceLevel.STANDBY, "express")
     await store.submissions.abort_batch(batch.batch_id, now=NOW)
     with pytest.raises(NotFoundError, match="active batch"):
-        await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal", by_at=NOW)
+        await store.ordering_rules.set_service(batch.batch_id, level=None, queue="normal")
 
 
 async def test_account_of_batch_changes_until_first_dispatch(store: Store) -> None:

@@ -10,9 +10,9 @@ from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
-from domain.units import Instant, later
+from domain.units import BatchId, Instant, later
 from tests.builders import NOW
-from tests.conformance.to_settle import a_reported_job, valid
+from tests.conformance.to_settle import a_reported_job, failed, valid
 from tests.stores import Store
 from tests.worlds import a_registered_app, a_registered_host, a_report, a_sent_instance, a_submitted_batch, read
 
@@ -73,13 +73,37 @@ async def test_a_pause_ends_with_its_batch(store: Store, how: str) -> None:
     assert set((await store.applications.load_catalogue()).restrictions) == left
 
 
-async def test_resumed_batch_starts_a_new_rate(store: Store) -> None:
-    batch = await a_submitted_batch(store)
-    await store.restrictions.put(a_restriction(Restricted.BATCH, batch.batch_id))
+async def moved_at(store: Store, batch_id: BatchId) -> Instant | None:
+    standing = await store.forecasts.standing(batch_id)
+    assert standing is not None
+    return standing.age.moved_at
 
-    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, 9.0))
 
-    assert (await store.ordering_rules.places([batch.batch_id]))[batch.batch_id].moved_at == NOW + 9.0
+@pytest.mark.parametrize("kind", Restricted)
+async def test_resumed_batches_start_a_new_rate(store: Store, kind: Restricted) -> None:
+    other_app = await a_registered_app(store, "rho")
+    batch = await a_submitted_batch(store, queue="bonus")
+    other = await a_submitted_batch(store, app_id=other_app.app_id, queue="express")
+    names = {Restricted.APP: batch.app_id, Restricted.QUEUE: "bonus"}
+    name = str(names.get(kind, batch.batch_id))
+    await store.restrictions.put(a_restriction(kind, name))
+
+    await store.restrictions.lift(kind, name, now=later(NOW, 9.0))
+
+    assert await moved_at(store, batch.batch_id) == (NOW + 9.0 if kind.is_work else None)
+    assert await moved_at(store, other.batch_id) is None
+
+
+async def test_lifted_pause_does_not_move_ended_batches(store: Store) -> None:
+    facts = await a_reported_job(store, await a_registered_host(store), to_state=InstanceState.FAILED)
+    app_id = (await store.views.batch(facts.batch_id)).app_id
+    await store.restrictions.put(a_restriction(Restricted.APP, app_id))
+    await store.unsettled.settle([failed(facts)])
+
+    await store.restrictions.lift(Restricted.APP, str(app_id), now=later(NOW, 9.0))
+
+    assert await store.repeating.retry_failed(facts.batch_id, now=later(NOW, 10.0)) == 1
+    assert await moved_at(store, facts.batch_id) is None
 
 
 @pytest.mark.parametrize("kind", [Restricted.HOST, Restricted.VOLUNTEER])

@@ -206,7 +206,7 @@ BY_KEY = {  # query -> the indexes it must use
     "unmark_jobs": {"job_todo_pkey"},
     "complete_batches": {"batch_count_pkey"},
     "list_restrictions": {"batch_pkey"},
-    "lift_restriction": {"batch_pkey"},
+    "lift_restriction": {"batch_in_order", "batch_pkey"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},
     "time_out_instances": {"instance_pkey"},
@@ -317,7 +317,8 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_in_order": {"batch_in_order"},
-    "places_of_batches": {"batch_in_order", "batch_pkey"},
+    "places_of_batches": {"batch_in_order"},
+    "set_moved": {"batch_pkey"},
     "set_service": {"batch_pkey"},
     "release_batch": {"batch_pkey"},
     "which_batches": {"batch_pkey"},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from domain.batches import BatchState
 from domain.errors import NotFoundError
@@ -15,6 +14,7 @@ from domain.units import AccountId, BatchId, HostId, Instant, Seconds
 from domain.usage import Amounts, DecayedUsage, UsageRow
 from store.memory.ordering import LimitKey, OrderBook
 from store.memory.registry import Registry
+from store.memory.rows import StoredBatch
 from store.memory.work import Work
 
 
@@ -70,15 +70,18 @@ class MemoryOrderingRules:
             raise NotFoundError("host", host_id)
         stored.host = replace(stored.host, labels=tuple(labels))
 
-    async def set_user_priority(self, batch_id: BatchId, priority: int, *, by_at: Instant) -> None:
-        self._move(batch_id, by_at, user_priority=priority)
-
-    def _move(self, batch_id: BatchId, by_at: Instant, **asked: Any) -> None:
+    def _active(self, batch_id: BatchId) -> StoredBatch:
         batch = self._work.batches.get(batch_id)
         if batch is None or batch.state is not BatchState.ACTIVE:
             raise NotFoundError("active batch", batch_id)
-        before, batch.new = batch.new, replace(batch.new, **asked)
-        batch.moved_at = batch.moved_at if batch.new == before else by_at
+        return batch
+
+    async def set_user_priority(self, batch_id: BatchId, priority: int) -> None:
+        batch = self._active(batch_id)
+        batch.new = replace(batch.new, user_priority=priority)
+
+    async def set_moved(self, batch_id: BatchId, by_at: Instant) -> None:
+        self._active(batch_id).moved_at = by_at
 
     async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
         """By names, as the other store; both None: all."""
@@ -95,16 +98,12 @@ class MemoryOrderingRules:
         return count
 
     async def release(self, batch_id: BatchId) -> None:
-        batch = self._work.batches.get(batch_id)
-        if batch is None or batch.state is not BatchState.ACTIVE:
-            raise NotFoundError("active batch", batch_id)
+        batch = self._active(batch_id)
         batch.new = replace(batch.new, after_ok=(), after_any=())
 
-    async def set_service(
-        self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None, by_at: Instant
-    ) -> None:
-        asked = {"level": level, "queue": queue}
-        self._move(batch_id, by_at, **{name: value for name, value in asked.items() if value is not None})
+    async def set_service(self, batch_id: BatchId, *, level: ServiceLevel | None, queue: str | None) -> None:
+        batch = self._active(batch_id)
+        batch.new = replace(batch.new, level=level or batch.new.level, queue=queue or batch.new.queue)
 
     async def set_account(self, batch_id: BatchId, account_id: AccountId) -> None:
         batch = self._work.batches.get(batch_id)
@@ -124,10 +123,7 @@ class MemoryOrderingRules:
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         ordered = list(await self.in_order(len(self._work.batches)))
-        known = {
-            batch_id: PlaceInOrder(place, len(ordered), self._work.batches[batch_id].moved_at)
-            for place, batch_id in enumerate(ordered, start=1)
-        }
+        known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
         return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:

@@ -23,14 +23,14 @@ from domain.access import (
     Stretched,
     Token,
 )
-from domain.batches import Account, TreeKind, TreeRow
+from domain.batches import Account, BatchState, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.ordered_work import Permission
 from domain.participation import Participation
 from domain.restrictions import Restricted, Restriction
-from domain.units import AccountId, BatchId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
+from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import ListedVolunteer, Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
 from store.memory.registry import Registry
@@ -250,8 +250,11 @@ class MemoryRestrictions(OnTables):
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         if self._registry.restrictions.pop((kind, name), None) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
-        if kind is Restricted.BATCH and (batch := self._work.batches.get(BatchId(int(name)))):
-            batch.moved_at = now
+        for batch in self._work.batches.values():
+            new = batch.new
+            paused_by = {Restricted.BATCH: batch.batch_id, Restricted.APP: new.app_id, Restricted.QUEUE: new.queue}
+            if batch.state is BatchState.ACTIVE and str(paused_by.get(kind)) == name:
+                batch.moved_at = now
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:
         stored = self._work.hosts.values()

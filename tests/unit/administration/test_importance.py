@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from administration.ordering.importance import ImportanceBody, choices_of, effects_of, set_importance
+from domain.apps import CPU
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
 from domain.ordering import BatchFacts, ServiceLevel
 from domain.ordering_settings import OrderingSettings
-from domain.units import AccountId, BatchId, Instant, SubmitterId, later
+from domain.ranking import CutPoints, HostStatisticsRun
+from domain.units import DAY_S, HOUR_S, AccountId, BatchId, Instant, Seconds, SubmitterId, later
 from jobs.spec import HIGHEST_PRIORITY, parse_batch
 from jobs.submission import SubmissionPorts, submit
 from priority.charging import queues
@@ -49,6 +52,12 @@ async def account_of(store: MemoryStore, batch_id: BatchId) -> str:
     return names[(await store.views.batch(batch_id)).account_id]
 
 
+async def moved_at(store: MemoryStore, batch_id: BatchId) -> Instant | None:
+    standing = await store.forecasts.standing(batch_id)
+    assert standing is not None
+    return standing.age.moved_at
+
+
 async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStore) -> None:
     batch_id = await submitted(store)
 
@@ -56,10 +65,45 @@ async def test_batch_moves_to_another_account_of_its_submitter(store: MemoryStor
 
     assert await account_of(store, batch_id) == "institute"
     assert (await store.views.batch(batch_id)).user_priority == -7
-    interval_s = OrderingSettings().interval_s
-    assert (await store.ordering_rules.places([batch_id]))[batch_id].moved_at == later(NOW, interval_s)
     with states(InvalidInputError, "account:", "submitter ada", "(institute, lab)", "'elsewhere'"):
         await set_importance(as_postgres(store), batch_id, ImportanceBody(account="elsewhere"), now=NOW)
+
+
+async def test_only_values_that_act_start_a_new_rate(store: MemoryStore) -> None:
+    batch_id, ordering = await submitted(store), OrderingSettings()
+    effects = effects_of(ordering, ())
+    assert not effects["user_priority"].acts and not effects["queue"].acts
+
+    async def moved_by(**asked: Any) -> Instant | None:
+        await set_importance(as_postgres(store), batch_id, ImportanceBody(**asked), now=NOW)
+        return await moved_at(store, batch_id)
+
+    assert await moved_by(user_priority=-7, queue="express", level="normal") is None
+    assert await moved_by(level="standby") == later(NOW, ordering.interval_s)
+    batch_id = await submitted(store)
+    assert await moved_by(queue="bonus") == later(NOW, ordering.interval_s)
+    await store.settings.set_settings({"ordering.policy": "multifactor"}, now=NOW, who="ada", why="")
+    batch_id = await submitted(store)
+    assert await moved_by(user_priority=0) is None
+    assert await moved_by(user_priority=-7) == later(NOW, ordering.interval_s)
+
+
+async def test_deadline_that_is_sent_first_starts_a_new_rate(store: MemoryStore) -> None:
+    dated = await submitted(store, qos="short_deadline", deadline_s=20 * DAY_S)
+    app_id = (await store.views.batch(dated)).app_id
+    cuts = CutPoints(app_id, CPU, NOW, 9, (), (), retry_turnaround_s=Seconds(2 * HOUR_S))
+    async with store.generations.new(now=NOW, full=False) as run:
+        assert run is not None
+        await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=NOW, seconds=Seconds(1.0)))
+
+    async def moved_by(deadline_at: Instant, now: Instant) -> Instant | None:
+        await set_importance(as_postgres(store), dated, ImportanceBody(deadline_at=deadline_at), now=now)
+        return await moved_at(store, dated)
+
+    assert await moved_by(later(NOW, 19 * DAY_S), NOW) is None
+    near_at = later(NOW, HOUR_S)
+    assert await moved_by(near_at, NOW) == NOW + OrderingSettings().interval_s
+    assert await moved_by(later(near_at, 60.0), later(NOW, 9.0)) == NOW + OrderingSettings().interval_s
 
 
 async def test_batch_with_sent_instances_keeps_its_account(store: MemoryStore) -> None:

@@ -12,9 +12,8 @@ from batch_estimator.selfcheck import TRY_AGAIN_S
 from batch_estimator.service import MOST_AT_ONCE, RefitOutcome, RefitPass, RefitReport, trigger_of
 from domain.batches import QoS, complete_at
 from domain.errors import NotFoundError, UnavailableError
-from domain.forecasting import MOVED_S
+from domain.forecasting import MOVED_S, NEVER_MOVED, counted_since
 from domain.forecasts import Change, ForecastAge, ForecastRecord, ForecastState, Method, Trigger, batch_state
-from domain.ordering import ServiceLevel
 from domain.settings import EstimatorSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, Instant, Seconds, later
 from tests.builders import NOW
@@ -87,7 +86,7 @@ async def test_forecast_falls_soon_after_a_move() -> None:
         await a_sent_instance(store, batch.batch_id, hosts[number], sent_at=clock.time)
         await estimator.run_once()
     before, effective_at = await the_last(store, batch.batch_id), later(clock.time, MINUTE_S)
-    await store.ordering_rules.set_service(batch.batch_id, level=ServiceLevel.EXPEDITE, queue=None, by_at=effective_at)
+    await store.ordering_rules.set_moved(batch.batch_id, effective_at)
 
     made = []
     for second in range(150):
@@ -102,6 +101,37 @@ async def test_forecast_falls_soon_after_a_move() -> None:
     assert after.terms.sending_s < 600.0 < HOUR_S < before.terms.sending_s
     assert after.q50_at - after.made_at < before.q50_at - before.made_at
     assert len(made) == 1
+
+
+async def test_repeated_moves_keep_forecasts_and_their_rate() -> None:
+    """A script moves a batch every minute. One of its 900 jobs is sent every five seconds, after ten in two hours."""
+    store, clock = MemoryStore(), HandClock()
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(30)]
+    batch = await a_submitted_batch(store, jobs=900)
+    estimator, sent = an_estimator(store, clock), 10
+    for number in range(sent):
+        clock.time = later(clock.time, 720.0)
+        await a_sent_instance(store, batch.batch_id, hosts[number], sent_at=clock.time)
+    await estimator.run_once()
+    first, made = await the_last(store, batch.batch_id), []
+
+    for step in range(500):
+        if step % 12 == 0:
+            await store.ordering_rules.set_moved(batch.batch_id, later(clock.time, MINUTE_S))
+        clock.time = later(clock.time, 5.0)
+        await a_sent_instance(store, batch.batch_id, hosts[step % 30], sent_at=clock.time)
+        sent += 1
+        made += [(one.record, 900 - sent) for one in (await estimator.run_once()).done if one.record is not None]
+
+    timer_s = EstimatorSettings().timer_s
+    assert [record.made_at - first.made_at for record, _ in made] == [timer_s, 2 * timer_s]
+    rates = [unsent / record.terms.sending_s for record, unsent in made if record.terms is not None]
+    assert rates == pytest.approx([0.2, 0.2], rel=0.25)
+
+
+def test_unmoved_batch_counts_all_dispatches() -> None:
+    for after_s in (0.0, MINUTE_S, 30 * DAY_S):
+        assert counted_since(None, later(NOW, after_s), submitted_at=NOW) == NEVER_MOVED
 
 
 async def test_a_validation_counts_after_its_pause_and_not_before() -> None:
@@ -495,6 +525,8 @@ def test_moved_batch_is_forecast_once_at_its_new_place() -> None:
     before = ForecastAge(BatchId(1), NOW, Instant(NOW + 30 * HOUR_S), 5, 5, 9000, moved_at)
 
     assert before.due_at(NOW, SETTINGS) == moved_at + MOVED_S
+    assert replace(before, jobs_over=100).due_at(NOW, SETTINGS) == moved_at + MOVED_S
+    assert replace(before, moved_at=later(NOW, 900.0)).due_at(NOW, SETTINGS) == NOW + 15 * MINUTE_S
     assert replace(before, made_at=later(moved_at, MOVED_S)).due_at(NOW, SETTINGS) == moved_at + MOVED_S + 15 * MINUTE_S
 
 

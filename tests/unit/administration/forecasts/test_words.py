@@ -166,6 +166,14 @@ def test_next_forecast_comes_sooner_with_more_ended_jobs() -> None:
     assert ("more job" in enough, "in 40 s" in enough) == (False, True)
 
 
+def test_next_forecast_of_a_moved_batch_waits_for_the_move() -> None:
+    moved_at = later(NOW, 60.0)
+    age = ForecastAge(BatchId(1), NOW, later(NOW, 60_000.0), 100, 120, 9000, moved_at)
+
+    said = next_forecast(age, later(NOW, 60.0), EstimatorSettings())
+    assert ("in 30 s" in said, "more jobs" in said) == (True, False)
+
+
 def test_missed_deadline_is_missed_without_a_forecast_too() -> None:
     text = words(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, -840.0))
 

@@ -326,7 +326,7 @@ async def test_a_batch_of_changed_importance_is_explained_next(project: Project)
         await orderer.run_once()
     assert (await orderer.run_once()).explained == 0
 
-    await project.store.ordering_rules.set_user_priority(last, -1000, by_at=NOW)
+    await project.store.ordering_rules.set_user_priority(last, -1000)
 
     assert (await orderer.run_once()).explained == 1
     assert ((await project.record(last))["user_priority"], (await project.record(first))["user_priority"]) == (-1000, 0)
