@@ -221,15 +221,9 @@ AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
 async def sample_of(
-    store: PostgresStore,
-    array: JobArray,
-    catalogue: Catalogue,
-    clock: Clock,
-    *,
-    most: int = SAMPLE_HOSTS,
+    store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
 ) -> CallingHosts:
-    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. The jobs
-    are submitted, or only previewed.
+    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work.
 
     Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
     """
