@@ -234,7 +234,7 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_names_its_neighbours() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "behind rush #7", "before late #9", "499 999.750", "tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
