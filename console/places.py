@@ -207,8 +207,8 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
         return DASH, ""
     if standing.breakdown is None:
         return "not ordered yet", ""
-    if counts.jobs_open and not counts.unsent and not counts.in_progress:
-        return "nothing to send", "the open jobs wait for validation, or for new instances"
+    if not counts.unsent and counts.jobs_open > counts.in_progress:
+        return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
         return "all sent", f"{place}, for retries"

@@ -129,7 +129,7 @@ SAID = {  # messages by result code of the last form
     "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted. Hosts can get its jobs within seconds.",
-    "retried": "The failed jobs are open again. Hosts can get them within seconds.",
+    "retried": "The failed jobs are open again. New instances of them are created within a minute.",
     "thresholds": "Saved. It applies to the next requests, within seconds.",
     "setting": "Saved. It takes effect within seconds.",
     "reset": "The setting has been reset to its default, which takes effect within seconds.",

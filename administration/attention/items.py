@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,7 @@ from administration.unschedulable import RefusedByAll, by_batch
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch
-from domain.forecasts import ForecastRecord, ForecastState, risk_of
+from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
@@ -107,7 +107,7 @@ class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
     `refused` the work that no active host can run, `waiting` the batches of both, `lost` the apps without a version,
     `processes` the reports of running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`:
-    0 if backups are not checked.
+    0 if backups are not checked. `first`: those of `batches` that most requests take before the others.
     """
 
     now: Instant
@@ -125,6 +125,7 @@ class AttentionFacts:
     contacts: HostContacts
     upkeep: Upkeep
     backup_age_s: Seconds
+    first: Collection[BatchId] = ()
 
 
 def items_of(facts: AttentionFacts) -> list[Item]:
@@ -190,8 +191,8 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 risk.missed or risk.probability >= HALF,
                 title,
                 link,
-                f"{risk_in_words(told, state)}; {progress}{_paused(pause)}",
-                _for_late(batch, pause),
+                f"{risk_in_words(told, state)}; {progress}{_ending(batch, risk, facts.now)}{_paused(pause)}",
+                _for_late(batch, pause, is_first=batch.batch_id in facts.first),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,
@@ -220,6 +221,13 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
             )
 
 
+def _ending(batch: Batch, risk: DeadlineRisk, now: Instant) -> str:
+    """Return when a batch that missed its deadline will probably end, "" if that is not known."""
+    if not risk.missed or batch.completion_q50_at is None:
+        return ""
+    return f", expected to end in {roughly(max(1.0, batch.completion_q50_at - now))}"
+
+
 def _paused(pause: Restriction | None) -> str:
     """Return a clause about the pause, "" without one."""
     if pause is None:
@@ -227,12 +235,12 @@ def _paused(pause: Restriction | None) -> str:
     return f"; {'it' if pause.kind is Restricted.BATCH else f'its {pause.kind}'} is paused by {pause.set_by}"
 
 
-def _for_late(batch: Batch, pause: Restriction | None) -> list[Remedy]:
-    """Return the remedies for a batch that is late. Its level matters only while instances are unsent."""
+def _for_late(batch: Batch, pause: Restriction | None, *, is_first: bool) -> list[Remedy]:
+    """Return the remedies for a batch that is late. Its level matters only while instances are unsent in the order."""
     link, found = f"batches/{batch.batch_id}", [Remedy("see what holds it back", f"batches/{batch.batch_id}/why")]
     if pause is not None:
         found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
-    if batch.counts.unsent and batch.level is not ServiceLevel.EXPEDITE:
+    if batch.counts.unsent and not is_first and batch.level is not ServiceLevel.EXPEDITE:
         found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
     later = [Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)]
     return [*found, *later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]

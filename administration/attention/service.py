@@ -20,6 +20,7 @@ from administration.attention.items import (
     items_of,
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
+from administration.ordering.places import urgent_of
 from administration.unschedulable import RefusedByAll, about, by_batch, unschedulable_of
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
@@ -104,7 +105,8 @@ class AttentionViews:
         waiting = sorted({*slow.short, *(one.batch_id for one in judged)})
         known = await store.views.batches_with(waiting) if waiting else []
         refused = about(judged, known)
-        catalogue = await store.applications.load_catalogue() if refused else None
+        has_deadline = any(one.deadline_at is not None for one in batches)
+        catalogue = await store.applications.load_catalogue() if refused or has_deadline else None
         facts = AttentionFacts(
             now,
             batches,
@@ -113,7 +115,7 @@ class AttentionViews:
             refused,
             {one.batch_id: one for one in known},
             restrictions,
-            {} if catalogue is None else await lost_versions(store.access, catalogue, catalogue.apps),
+            await lost_versions(store.access, catalogue, catalogue.apps) if catalogue and refused else {},
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
             slow.versions,
@@ -121,6 +123,7 @@ class AttentionViews:
             slow.contacts,
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
+            urgent_of(batches, catalogue, now) if catalogue else (),
         )
         return Attention(
             now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused), facts.upkeep.backup_at

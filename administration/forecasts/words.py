@@ -222,29 +222,34 @@ def patience_s(look_s: Seconds) -> float:
 
 
 def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -> str:
-    """Return when an active batch gets its next forecast, or that it is late.
+    """Return when an active batch gets its next forecast, or that it is late. A retry, after which fewer jobs have
+    ended, may make it due at an instant that has passed; it is late after `timer_s`.
 
     >>> at, settings = Instant(0.0), EstimatorSettings()
     >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5, jobs_total=9)
     >>> next_forecast(quiet, Instant(480.0), settings), next_forecast(quiet, Instant(1380.0), settings)
     ('the next one after a job ends, at the latest in 7 min', 'the next one is 8 min late: see Periodic tasks')
+    >>> next_forecast(ForecastAge(7, at, None, jobs_over_then=5, jobs_over=2, jobs_total=9), Instant(480.0), settings)
+    'the next one is due now'
     >>> next_forecast(ForecastAge(7, at, Instant(60000.0), 100, 120, 9000), Instant(480.0), settings)
     'the next one after 70 more jobs end, at the latest in 2 min'
     """
     left_s = age.due_at(now, settings) - now
-    if left_s < -patience_s(settings.look_s):
-        return f"the next one is {roughly(-left_s)} late: see Periodic tasks"
+    is_retried = age.jobs_over < age.jobs_over_then
+    late_s = now - age.made_at - settings.timer_s if is_retried and age.made_at is not None else -left_s
+    if late_s > patience_s(settings.look_s):
+        return f"the next one is {roughly(late_s)} late: see Periodic tasks"
     if left_s <= 0.0:
         return "the next one is due now"
     if not age.dirty:
-        return f"the next one after a job ends, at the latest in {roughly(left_s)}"
+        return f"the next one after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
     sooner = (
         f"after {jobs} more job{'s end' if jobs > 1 else ' ends'}, at the latest "
         if jobs > 0 and left_s > pauses_s
         else ""
     )
-    return f"the next one {sooner}in {roughly(left_s)}"
+    return f"the next one {sooner}in {roughly(max(1.0, left_s))}"
 
 
 def forecasts_in_words(shown: Document) -> str:
