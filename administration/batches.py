@@ -20,10 +20,11 @@ import structlog
 from administration.batch_errors import LOOKED_AT, TAIL_CHARS, grouped
 from administration.batch_lists import list_page
 from administration.catalogue import fresh_catalogue
-from administration.explain.batch import hold_of, turn_of, unable_in_words
+from administration.explain.batch import hold_of, unable_in_words
 from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
+from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
 from administration.unschedulable import RefusedByAll, unschedulable_batches
 from batch_estimator.preview import Previewer
@@ -390,9 +391,11 @@ class Batches:
             await fresh_catalogue(self._store.applications, self._clock),
         )
         placed = new.as_batch(batch_id)
-        first, ahead = await turn_of(self._store, placed, catalogue, self._clock.now())
+        now = self._clock.now()
+        first = await sent_first(self._store, catalogue, now)
+        because, ahead = await turn_of(self._store, placed, first, catalogue, now)
         blocked = hold_of(placed, catalogue)
-        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=first is not None)
+        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=because is not None)
         unable = ""
         if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"

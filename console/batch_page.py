@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,8 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.explain.batch import fails_in_words, turn_of
+from administration.attention.service import AttentionViews
+from administration.explain.batch import fails_in_words
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews, can_run
@@ -24,7 +26,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import choices_of
-from administration.ordering.places import sent_first
+from administration.ordering.places import sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -238,10 +240,11 @@ Document = Mapping[str, Any]  # Any: a JSON document
 class BatchPages(Pages[PageServices]):
     """Pages about one batch, why it waits, and its jobs."""
 
-    def __init__(self, services: PageServices, api: str) -> None:
+    def __init__(self, services: PageServices, attention: AttentionViews, api: str) -> None:
         """`api` is the path of the API, for links to results."""
         super().__init__(services)
         self._api = api
+        self._attention = attention
         self._forecasts = ForecastViews(services.store, services.clock)
         self._explain = Explain(services.store, services.clock)
         self._priorities = Priorities(services.store, services.clock)
@@ -265,7 +268,7 @@ class BatchPages(Pages[PageServices]):
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
         urgent = await sent_first(store, self._services.catalogue, now)
-        _, ahead = await turn_of(store, batch, self._services.catalogue, now)
+        _, ahead = await turn_of(store, batch, urgent, self._services.catalogue, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -312,7 +315,7 @@ class BatchPages(Pages[PageServices]):
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
             "flag": flag_of(shown),
-            "fails": await fails_in_words(store, batch, shown["app"], now),
+            "fails": await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions)),
             "submitter": submitter,
             "account": account,
             "turn": when_sent(standing, batch.counts, ahead),

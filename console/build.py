@@ -94,8 +94,8 @@ def build_console(
     assets = Assets(sources())
     renderer = Renderer(assets, f"{prefix}/console", lambda: source.catalogue().settings.project.name, clock)
     services = PageServices(source, clock, authenticator, renderer, store, array)
-    batch_pages = BatchPages(services, f"{prefix}/api/v1")
     attention = AttentionViews(store, lambda: source.catalogue().settings, clock)
+    batch_pages = BatchPages(services, attention, f"{prefix}/api/v1")
     batch_list = BatchListPage(services, batches, attention)
     pages = (
         OverviewPage(services, attention),

@@ -14,7 +14,6 @@ from administration.access.who import admit, present
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
-from administration.explain.verdict import titled
 from administration.explain.words import NOT_REACHED, marks_of
 from administration.hosts import (
     FAILED_WITHIN_S,
@@ -163,7 +162,7 @@ class HostPages(Pages[PageServices]):
         asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
         gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
         lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
-        title = titled(host_id, shown["host"]["domain_name"])
+        title = host_in_words(host_id, shown["host"]["domain_name"])
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {title}"))
         values = {
             "shown": shown,

@@ -42,13 +42,13 @@ from console.places import (
     weightiest,
 )
 from domain.access import Role
-from domain.batches import BatchState
+from domain.batches import FIRST_PLACE, BatchState, place_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
 from domain.settings import meaning_of
 from domain.units import HOUR_S, BatchId
-from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.views import ListedBatch
 from muster_client import shapes
 from priority.policies import POLICIES
 from web.csv_export import is_csv
@@ -336,7 +336,7 @@ class OrderingPages(Pages[PageServices]):
         rows = await self._neighbours(batch_id, first)
         places = await standings(store, [row.batch for row in rows], first)
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
-        names = {int(row.batch.batch_id): name_of(row.batch) for row in rows}
+        names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
         tree = await self._sharing.show()
         settings = await self._priorities.settings()
         order = order_chart(breakdowns, names, now, first)
@@ -372,22 +372,17 @@ class OrderingPages(Pages[PageServices]):
 
     async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> Sequence[ListedBatch]:
         """Return the batches that requests take first, or an active batch with NEIGHBOURS on both sides."""
-        store, active = self._services.store, BatchChoice(state=BatchState.ACTIVE)
-        after, most, urgent = None, SHOWN, list[ListedBatch]()
+        store, most, place = self._services.store, SHOWN, FIRST_PLACE
         batch = None if batch_id is None else await store.views.batch(batch_id)
-        if first and (batch is None or batch_id in first):
-            chosen = replace(active, ids=tuple(first))
-            urgent = list(await store.listings.batches(chosen, BatchSort.ORDER, after=None, limit=len(first)))
-            urgent = urgent[max(0, first[batch_id].ahead.batches - NEIGHBOURS) if batch_id else 0 :]
+        before: Sequence[BatchId] = list(first)
+        if batch is not None and batch.batch_id in first:
+            before = before[max(0, first[batch.batch_id].ahead.batches - NEIGHBOURS) :]
         elif batch is not None and batch.state is BatchState.ACTIVE:
-            down, most = BatchSort.ORDER_DOWN, 2 * NEIGHBOURS + 1
-            before = await store.listings.batches(
-                active, down, after=BatchPlace.of(batch, down), limit=NEIGHBOURS + 1 + len(first)
-            )
-            before = [one for one in before if one.batch.batch_id not in first]
-            after = BatchPlace.of(before[NEIGHBOURS].batch, BatchSort.ORDER) if len(before) > NEIGHBOURS else None
-        rest = await store.listings.batches(active, BatchSort.ORDER, after=after, limit=most + len(first))
-        return [*urgent, *(one for one in rest if one.batch.batch_id not in first)][:most]
+            most, place = 2 * NEIGHBOURS + 1, place_of(batch)
+        sides = await store.ordering_rules.around(place, most, without=first)
+        if place != FIRST_PLACE and batch_id is not None:
+            before = [*sides[0][-NEIGHBOURS:], batch_id]
+        return await store.listings.listed([*before, *sides[1]][:most])
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:
@@ -460,7 +455,7 @@ class OrderingPages(Pages[PageServices]):
 
     async def _names(self, ids: Sequence[BatchId]) -> dict[int, str]:
         known = await self._services.store.listings.names(ids)
-        return {int(batch_id): f"{name} #{batch_id}".lstrip() for batch_id, name in known.items()}
+        return {int(batch_id): name_of(batch_id, name) for batch_id, name in known.items()}
 
 
 def _form(present: Mapping[str, object], changes: Changes) -> dict[str, object]:

@@ -10,13 +10,12 @@ from markupsafe import Markup
 from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
-from domain.batches import Batch, BatchCounts, BatchState
+from domain.batches import FIRST_PLACE, Batch, BatchCounts, place_of
 from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
 from domain.units import HOUR_S, BatchId, Instant
-from domain.views import BatchChoice, BatchPlace, BatchSort
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
@@ -72,26 +71,21 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
 
 async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> tuple[str, str]:
     """Return the names of the active batches directly before and after a batch in the sequence, "" if there is none."""
-    urgent = [one.batch for one in first.values()]
-    if batch.batch_id in first:
-        at = first[batch.batch_id].ahead.batches
-        before, after = urgent[:at], urgent[at + 1 :] or await _others(store, None, BatchSort.ORDER, first)
+    urgent, at = list(first), first[batch.batch_id].ahead.batches if batch.batch_id in first else None
+    place = place_of(batch) if at is None else FIRST_PLACE
+    before, after = await store.ordering_rules.around(place, 1, without=first)
+    if at is None:
+        before = before or urgent[-1:]
     else:
-        before = list(reversed(await _others(store, batch, BatchSort.ORDER_DOWN, first))) or urgent
-        after = await _others(store, batch, BatchSort.ORDER, first)
-    return name_of(before[-1]) if before else "", name_of(after[0]) if after else ""
+        before, after = urgent[max(0, at - 1) : at], urgent[at + 1 : at + 2] or after
+    names = await store.listings.names([*before, *after])
+    said = ["".join(name_of(one, names[one]) for one in side if one in names) for side in (before, after)]
+    return said[0], said[1]
 
 
-async def _others(store: PostgresStore, batch: Batch | None, sort: BatchSort, first: Urgent) -> list[Batch]:
-    """Return an active batch that is not sent first and follows a batch, or else comes first of all, or none."""
-    after, limit = None if batch is None else BatchPlace.of(batch, sort), len(first) + 1
-    found = await store.listings.batches(BatchChoice(state=BatchState.ACTIVE), sort, after=after, limit=limit)
-    return [one.batch for one in found if one.batch.batch_id not in first][:1]
-
-
-def name_of(batch: Batch) -> str:
+def name_of(batch_id: BatchId, name: str) -> str:
     """Return a batch's name with its number."""
-    return f"{batch.name} #{batch.batch_id}".lstrip()
+    return f"{name} #{batch_id}".lstrip()
 
 
 def rule_of(policy: str) -> str:

@@ -342,14 +342,15 @@ class SimulatePages(Pages[PageServices]):
         store, found = self._services.store, result.get("batches") or ()
         last = await store.forecasts.last([one["batch_id"] for one in found])
         now = self._services.clock.now()
-        batches = [await store.views.batch(one["batch_id"]) for one in found]
+        batches = {one.batch_id: one for one in await store.views.batches_with([one["batch_id"] for one in found])}
         return [
             {
                 "batch": batch,
                 "forecast": end_of(batch, last.get(batch.batch_id), unschedulable=False, now=now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
             }
-            for batch, one in zip(batches, found, strict=True)
+            for one in found
+            if (batch := batches.get(one["batch_id"])) is not None
         ]
 
     @post("/simulate/{id}/cancel", "simulation_cancel")

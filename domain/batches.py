@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
@@ -141,6 +142,14 @@ class Batch:
     sent_most: int | None = None
     unpaid: bool = False
     job_pe: float = 1.0
+
+
+FIRST_PLACE = (-(2**31), -math.inf, BatchId(0))  # before all batches in the order
+
+
+def place_of(batch: Batch) -> tuple[int, float, BatchId]:
+    """Return the key by which batches are in order."""
+    return batch.order_tier, batch.order_key, batch.batch_id
 
 
 def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:

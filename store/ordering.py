@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from domain.limits import Limit, Quantity, Scope
@@ -247,6 +247,16 @@ class PostgresOrderingRules(OnDatabase):
         """Return places among all active batches. A batch that is not active has no entry."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: rows.place(row) for row in found}
+
+    async def around(
+        self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
+    ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:
+        """Return the last `limit` active batches before a place in the order, and the first after it, both in order.
+        `without`: batches that are left out.
+        """
+        found = await self._database.fetch("batches_around", *place, limit, list(without))
+        before = [row["batch_id"] for row in found if row["is_before"]]
+        return before[::-1], [row["batch_id"] for row in found if not row["is_before"]]
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         """Return the stored breakdowns. A batch without one has no entry."""

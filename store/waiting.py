@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import structlog
 
 from domain.batches import Batch
+from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, JobClass
 from domain.units import BatchId, InstanceId, JobClassId
 from store import rows
@@ -37,6 +38,16 @@ class PostgresWaitingWork(OnDatabase):
                 break
             page = max(limit, LEAST_SECOND_LOOK)
         return ready[:limit]
+
+    async def afap_or_due(self, limit: int) -> Sequence[Batch]:
+        """Return those of the first `limit` ready batches that are AFAP or have a deadline, in order."""
+        found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit)]
+        return [batch for batch in found if batch.counts.unsent > 0]
+
+    async def work_before(self, place: tuple[int, float, BatchId], limit: int) -> WorkAhead:
+        """Return the work of at most `limit` ready batches before a place in the order."""
+        row = await self._database.fetch_first("work_before", *place, limit)
+        return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         found = await self._database.fetch("job_classes", list(ids))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from domain.access import Act, ActChoice, Guess, PersonRecord, Right, Role, Session, SignedIn, Stretched, Token
@@ -373,6 +373,10 @@ class OrderingRules(Protocol):
     async def put_limit(self, limit: Limit) -> None: ...
 
     async def drop_limit(self, scope: Scope, quantity: Quantity, name: str | None) -> None: ...
+
+    async def around(
+        self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
+    ) -> tuple[Sequence[BatchId], Sequence[BatchId]]: ...
 
     async def set_user_priority(self, batch_id: BatchId, priority: int) -> None: ...
 

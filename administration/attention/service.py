@@ -139,6 +139,10 @@ class AttentionViews:
             "items": [item_as_json(one, person) for one in found.items],
         }
 
+    async def failing_versions(self, restrictions: Restrictions) -> Sequence[FailingVersion]:
+        """Return the versions that fail on many hosts. `restrictions`: those in force."""
+        return (await self._of_hosts(self._clock.now(), restrictions)).versions
+
     async def _of_hosts(self, now: Instant, restrictions: Restrictions) -> _Slow:
         kept = self._slow
         if kept is None or not 0.0 <= now - kept.at < KEPT_S or kept.restrictions != restrictions:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 from administration.apps import failing_versions, lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -20,15 +21,15 @@ from administration.explain.verdict import (
 )
 from administration.forecasts.service import end_of
 from administration.forecasts.words import cause_in_words, risk_parts
-from administration.ordering.places import MOST_AHEAD, because_of, position, sent_first, urgent_of
+from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
+from domain.attention import FailingVersion
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.formatting import in_words, roughly
-from domain.insight import WorkAhead
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
@@ -106,11 +107,11 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     )
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
-    sample, slots, app_name, (first, ahead), records, places = await asyncio.gather(
+    sample, slots, app_name, (because, ahead), records, places = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, hosts),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        turn_of(store, batch, catalogue, clock.now()),
+        turn_of(store, batch, urgent, catalogue, clock.now()),
         store.ordering_rules.breakdowns([batch_id]),
         store.ordering_rules.places([batch_id]),
     )
@@ -121,14 +122,14 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     risk = end_of(batch, last, unschedulable=False, now=now).at_risk
-    fails = await fails_in_words(store, batch, app_name, now)
+    fails = await fails_in_words(batch, app_name, partial(failing_versions, store.attention, now))
     if sample is None:
         verdict = " ".join(filter(None, (late_in_words(risk, ""), fails, *_nothing_waits(batch, awaited, now))))
     else:
         cause = ""  # if no host takes its jobs, the conclusion says why
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
-        said = conclusion(sample, ahead, blocked=hold, sent_first=None if first is None else first.because)
+        said = conclusion(sample, ahead, blocked=hold, sent_first=because)
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
@@ -151,7 +152,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
-            sent_first=None if first is None else first.because,
+            sent_first=because,
             place=None if at is None else at.place,
             of=None if at is None else at.of,
         ),
@@ -168,13 +169,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     )
 
 
-async def fails_in_words(store: PostgresStore, batch: Batch, app: str, now: Instant) -> str:
+async def fails_in_words(batch: Batch, app: str, failing: Callable[[], Awaitable[Sequence[FailingVersion]]]) -> str:
     """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
     valid results and no failures.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    found = [one for one in await failing_versions(store.attention, now) if one.app == app]
+    found = [one for one in await failing() if one.app == app]
     worst = max(found, key=lambda one: one.failures, default=None)
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
@@ -194,55 +195,6 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
         return None
     read = await store.listings.instances(batch.batch_id, (InstanceState.IN_PROGRESS,), after=None, limit=MOST_AWAITED)
     return awaited_of(read, batch.counts.in_progress, clock.now())
-
-
-@dataclass(frozen=True, slots=True)
-class SentFirst:
-    """Why most requests take a batch before the order (decision 49), and its place among the `of` such batches."""
-
-    because: str
-    place: int
-    of: int
-
-
-Turn: TypeAlias = tuple[SentFirst | None, WorkAhead]
-
-
-async def turns_of(
-    store: PostgresStore, batches: Collection[Batch], catalogue: Catalogue, now: Instant
-) -> Mapping[BatchId, Turn]:
-    """Return whether most requests take each batch before the order, and the work that comes before it.
-
-    Before a batch come those before it in the order. Most requests take batches that are sent first before all others;
-    before such a batch come only those of its kind. Blocked and paused batches, and those without unsent instances,
-    count neither as sent first nor as work ahead. A batch may be one that is not submitted yet.
-    """
-    read = await store.waiting.ready_batches(MOST_AHEAD)
-    ready = {one.batch_id: one for one in read if one.counts.unsent}
-    everyone = {**{one.batch_id: one for one in batches}, **ready}
-    free = [one for one in everyone.values() if one.counts.unsent and hold_of(one, catalogue) is None]
-    urgent = urgent_of(free, catalogue, now)
-    found: dict[BatchId, Turn] = {}
-    wanted, count, unsent = {one.batch_id for one in batches}, 0, 0
-    order = sorted(everyone.values(), key=lambda one: (one.batch_id not in urgent, *_place(one)))
-    for place, one in enumerate(order, 1):
-        if one.batch_id in wanted:
-            first = None
-            if one.batch_id in urgent:
-                first = SentFirst(because_of(one), place, len(urgent))
-            found[one.batch_id] = first, WorkAhead(count, unsent, is_part=len(read) == MOST_AHEAD)
-        if one.batch_id in ready:
-            count, unsent = count + 1, unsent + one.counts.unsent
-    return found
-
-
-def _place(batch: Batch) -> tuple[int, float, BatchId]:
-    return batch.order_tier, batch.order_key, batch.batch_id
-
-
-async def turn_of(store: PostgresStore, batch: Batch, catalogue: Catalogue, now: Instant) -> Turn:
-    """Return the turn of one batch, as in `turns_of`."""
-    return (await turns_of(store, [batch], catalogue, now))[batch.batch_id]
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:

@@ -9,12 +9,13 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
-from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion, titled
+from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
 from administration.show import shown
 from domain.apps import ProcessorType
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
+from domain.hosts import host_in_words
 from domain.refusals import Refusal
 from domain.reservations import Lease
 from domain.units import AppId, HostId, Instant
@@ -62,7 +63,7 @@ async def explain_host(
     chosen, conditions = found.choice.chosen, class_conditions(_refused_classes(found))
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
-    title, batches = titled(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
+    title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
     return {
         "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
         "conditions": [shown(shapes.HostCondition, one) for one in conditions],

@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import Turn, hold_of, turn_of
+from administration.explain.batch import hold_of
 from administration.explain.dry_run import array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
+from administration.ordering.places import Turn, sent_first, turn_of
 from administration.show import shown
 from domain.batches import Batch
 from domain.catalogue import Catalogue
@@ -33,7 +34,8 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, host
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    turn = await turn_of(store, batch, catalogue, clock.now())
+    first = await sent_first(store, catalogue, clock.now())
+    turn = await turn_of(store, batch, first, catalogue, clock.now())
     waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn, hosts=hosts)
     return shown(
         shapes.JobExplained,
@@ -75,8 +77,7 @@ async def waiting_of(
         _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
     )
-    blocked, (first, before) = hold_of(batch, catalogue), turn
-    because = None if first is None else first.because
+    blocked, (because, before) = hold_of(batch, catalogue), turn
     return [
         _waiting(
             row.instance_id,
@@ -167,7 +168,8 @@ async def explain_instance(
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    turn = await turn_of(store, batch, catalogue, clock.now())
+    first = await sent_first(store, catalogue, clock.now())
+    turn = await turn_of(store, batch, first, catalogue, clock.now())
     waiting = await waiting_of(store, clock, [row], batch, catalogue, turn, hosts=hosts)
     now = clock.now()
     return shown(

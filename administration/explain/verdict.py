@@ -289,22 +289,13 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     return Suggestion(found[0].key, has, options, words, has) if options else None
 
 
-def titled(number: int, name: str) -> str:
-    """Return a host's number with its name.
-
-    >>> titled(7, "swan"), titled(7, "")
-    ('7 (swan)', '7')
-    """
-    return f"{number} ({name})" if name else str(number)
-
-
 def host_conclusion(
     host: str, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
 ) -> str:
     """Return one sentence: how many jobs of how many batches the host would get, or why it gets none.
 
-    >>> host_conclusion("7 (swan)", HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
-    'Host 7 (swan) would get nothing: no job is ready to be sent.'
+    >>> host_conclusion("swan (7)", HostAnswer(7, 1.0, 0, 0.0, ()), (), batches=0, groups=0)
+    'Host swan (7) would get nothing: no job is ready to be sent.'
     """
     if answer.jobs:
         jobs, of = counted(answer.jobs, "job"), counted(batches, "batch", "batches")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import domain.hosts
 from administration.explain.batch import kept_in_words, lease_in_words
-from administration.explain.verdict import counted, titled
+from administration.explain.verdict import counted
 from administration.thresholds.shown import stale_in_words
 from domain.formatting import in_words
 
@@ -33,7 +34,7 @@ def _host(shown: Document) -> Iterator[str]:
         helps = f" ({one['help']})" if one["help"] else ""
         yield f"  {one['code']}: {counted(one['groups'], 'group')}; {one['why']}{helps}"
     yield (
-        f"host {titled(host['host_id'], host['domain_name'])}: {host['ncpus']} CPUs of "
+        f"host {domain.hosts.host_in_words(host['host_id'], host['domain_name'])}: {host['ncpus']} CPUs of "
         f"{host['flop_per_s']:.3g} flop/s, "
         f"{host['calls_per_hour']:.2f} calls an hour, last {in_words(max(0.0, host['silent_s']))} ago, "
         f"{len(host['in_progress'])} jobs in progress"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
-from domain.batches import Batch, QoS
+from domain.batches import Batch, QoS, place_of
 from domain.catalogue import Catalogue
 from domain.insight import WorkAhead
 from domain.ordering import PlaceInOrder
+from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from feeder.supply import going_first
 from store.postgres import PostgresStore
@@ -27,6 +29,7 @@ class FirstSent:
 
 
 Urgent = Mapping[BatchId, FirstSent]
+Turn: TypeAlias = tuple[str | None, WorkAhead]
 
 
 def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
@@ -46,12 +49,30 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
 
     Blocked, paused and unpaid batches, and those without unsent instances, are not among them.
     """
-    ready = await store.waiting.ready_batches(MOST_AHEAD)
+    ready = await store.waiting.afap_or_due(MOST_AHEAD)
     urgent, found, unsent = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), 0
     for batch in (one for one in ready if one.batch_id in urgent):
         found[batch.batch_id] = FirstSent(batch, because_of(batch), WorkAhead(len(found), unsent))
         unsent += batch.counts.unsent
     return found
+
+
+async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
+    """Return why most requests take a batch before the order, None if they do not, and the work that comes before it.
+
+    Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
+    come only those of its kind. Blocked and paused batches do not count as work ahead. The batch may be one that is not
+    submitted yet.
+    """
+    if batch.batch_id in first:
+        return first[batch.batch_id].because, first[batch.batch_id].ahead
+    free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
+    if free and urgent_of([batch], catalogue, now):
+        before = [one.batch.counts.unsent for one in first.values() if place_of(one.batch) < place_of(batch)]
+        return because_of(batch), WorkAhead(len(before), sum(before))
+    ahead, overtaking = await store.waiting.work_before(place_of(batch), MOST_AHEAD), _overtaking(batch, first)
+    unsent = ahead.unsent + sum(one.counts.unsent for one in overtaking)
+    return None, replace(ahead, batches=ahead.batches + len(overtaking), unsent=unsent)
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
@@ -74,8 +95,4 @@ def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:
 
 def _overtaking(batch: Batch, first: Urgent) -> Sequence[Batch]:
     """Return the batches that are sent before this one although they are behind it in the order."""
-    return [one.batch for one in first.values() if _key(one.batch) > _key(batch)]
-
-
-def _key(batch: Batch) -> tuple[int, float, BatchId]:
-    return batch.order_tier, batch.order_key, batch.batch_id
+    return [one.batch for one in first.values() if place_of(one.batch) > place_of(batch)]

@@ -7,9 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 import numpy as np
 
 from domain.apps import CPU, AppVersion
-from domain.batches import Batch
+from domain.batches import Batch, QoS, place_of
 from domain.errors import NotFoundError
-from domain.insight import LEAST_INTERVAL_S, SILENT_INTERVALS, STANDING_FIELDS, Newcomers, WaitingBatch, calls_per_hour
+from domain.insight import (
+    LEAST_INTERVAL_S,
+    SILENT_INTERVALS,
+    STANDING_FIELDS,
+    Newcomers,
+    WaitingBatch,
+    WorkAhead,
+    calls_per_hour,
+)
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.restrictions import pause_of
 from domain.units import HOUR_S, SHARDS, BatchId, HostId, InstanceId, Instant, JobClassId, SubmitterId, VolunteerId
@@ -29,6 +37,14 @@ class MemoryWaiting(OnTables):
         first = self._work.ready if paused else self._work.ready[:limit]
         found = [self._work.batches[batch_id].as_batch() for _, _, batch_id in first]
         return [one for one in found if pause_of(paused, one) is None][:limit] if paused else found
+
+    async def afap_or_due(self, limit: int) -> Sequence[Batch]:
+        return [one for one in await self.ready_batches(limit) if one.qos is QoS.AFAP or one.deadline_at is not None]
+
+    async def work_before(self, place: tuple[int, float, BatchId], limit: int) -> WorkAhead:
+        ready = await self.ready_batches(len(self._work.ready))
+        found = [one.counts.unsent for one in ready if place_of(one) < place][:limit]
+        return WorkAhead(len(found), sum(found), is_part=len(found) == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes

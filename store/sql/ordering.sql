@@ -334,6 +334,29 @@ ON CONFLICT (submitter_id, account_id) DO UPDATE SET
     flop = excluded.flop, cpu_s = excluded.cpu_s, memory_byte_s = excluded.memory_byte_s, gpu_s = excluded.gpu_s,
     at = excluded.at, accuracies = excluded.accuracies;
 
+-- name: batches_around
+-- Purpose: return the active batches around a place in the order.
+-- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 limit on each side, $5 batch_ids to leave out.
+-- Result: batch_id and is_before: first the batches before the place, the nearest first, then those after it.
+(
+    SELECT batch_id, true AS is_before
+    FROM batch
+    WHERE state = 'active' AND (order_tier, order_key, batch_id) < ($1::int, $2::double precision, $3::bigint)
+        AND batch_id NOT IN (SELECT unnest($5::bigint[]))
+    ORDER BY order_tier DESC, order_key DESC, batch_id DESC
+    LIMIT $4
+)
+UNION ALL
+(
+    SELECT batch_id, false AS is_before
+    FROM batch
+    WHERE state = 'active' AND (order_tier, order_key, batch_id) > ($1::int, $2::double precision, $3::bigint)
+        AND batch_id NOT IN (SELECT unnest($5::bigint[]))
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $4
+);
+
+
 -- name: batches_in_order
 -- Purpose: return the first active batches in order that may have unsent instances.
 -- Arguments: $1 limit.

@@ -77,6 +77,26 @@ WHERE batch.batch_id = lost.batch_id
 RETURNING batch.batch_id;
 
 
+-- name: ready_afap_or_due
+-- Purpose: return those of the first ready batches (`ready_batches`) that are AFAP or have a deadline.
+-- Arguments: $1 number of ready batches.
+-- Result: as of ready_batches.
+SELECT batch_with_counts.*
+FROM (
+    SELECT batch_id, qos, deadline_at
+    FROM batch
+    WHERE state = 'active' AND waiting AND hold IS NULL
+        AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $1
+) AS first
+JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
+WHERE first.qos = 'afap' OR first.deadline_at IS NOT NULL
+ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
+
+
 -- name: ready_batches
 -- Purpose: return the first active, unblocked batches that may have unsent instances and are not paused.
 -- Arguments: $1 limit.
@@ -172,3 +192,27 @@ CROSS JOIN LATERAL (
     WHERE sibling.job_id = waiting.job_id AND sibling.host_id IS NOT NULL
 ) AS siblings
 ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
+
+
+-- name: work_before
+-- Purpose: count the unsent instances of the ready batches (`ready_batches`) before a place in the order.
+-- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read.
+-- Result: one row: found, the batches that were read; batches, those with unsent instances; unsent, the number of these.
+SELECT
+    count(*)::int AS found,
+    count(*) FILTER (WHERE total.unsent > 0)::int AS batches,
+    coalesce(sum(total.unsent), 0)::bigint AS unsent
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active' AND waiting AND hold IS NULL
+        AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        AND (order_tier, order_key, batch_id) < ($1::int, $2::double precision, $3::bigint)
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $4
+) AS first
+CROSS JOIN LATERAL (
+    SELECT coalesce(sum(batch_count.unsent), 0) AS unsent FROM batch_count WHERE batch_count.batch_id = first.batch_id
+) AS total;

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from administration.explain.batch import turns_of
 from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
+from administration.ordering.places import sent_first, turn_of
 from domain.acceleration import Acceleration
 from domain.apps import NVIDIA, OnePerVolunteer
 from domain.batches import QoS
@@ -295,12 +295,11 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
     catalogue = await store.applications.load_catalogue()
     new = replace(urgent, batch_id=UNNUMBERED)  # not submitted, at the same place
 
-    turns = await turns_of(as_postgres(store), [plain, early, urgent, new], catalogue, NOW)
+    first = await sent_first(as_postgres(store), catalogue, NOW)
+    turns = [await turn_of(as_postgres(store), one, first, catalogue, NOW) for one in (urgent, new, early, plain)]
 
-    assert [turns[one.batch_id][1] for one in (urgent, new)] == [WorkAhead(), WorkAhead(1, 4)]
-    assert [turns[one.batch_id][1] for one in (early, plain)] == [WorkAhead(1, 4), WorkAhead(2, 6)]
-    firsts = [turns[one.batch_id][0] for one in (urgent, new, early)]
-    assert [one and (one.place, one.of) for one in firsts] == [(1, 2), (2, 2), None]
+    assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 4), WorkAhead(1, 4), WorkAhead(2, 6)]
+    assert [because is not None for because, _ in turns] == [True, True, False, False]
 
 
 async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None:

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from domain.batches import BatchState
+from administration.ordering.places import sent_first
+from console.places import beside
+from domain.batches import FIRST_PLACE, BatchState, QoS, place_of
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
@@ -27,7 +29,7 @@ from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterI
 from domain.usage import Amounts, DecayedUsage
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import a_reported_job, valid
-from tests.stores import Store
+from tests.stores import Store, as_postgres
 from tests.worlds import a_registered_host, a_registered_version, a_sent_instance, a_submitted_batch
 
 MINE = (SubmitterId(1), AccountId(1))
@@ -339,3 +341,31 @@ async def test_ended_batch_is_charged_its_usage_in_logical_time(store: Store) ->
     await store.ordering.charge(charges(serial=1, corrections=[correction]))
     assert (await store.people.submitter("default")).logical_at == NOW + 20.0
     assert list((await store.ordering.view()).batches) == []
+
+
+async def test_batches_around_a_place_are_active_and_in_order(store: Store) -> None:
+    keys = (1.0, 4.0, 0.0, 3.0, 2.0, 2.5)
+    first, last, zero, third, second, ended = [await a_submitted_batch(store, order_key=key) for key in keys]
+    await store.submissions.abort_batch(ended.batch_id, now=NOW)
+    rules, ids = store.ordering_rules, [one.batch_id for one in (zero, first, second, third, last)]
+
+    assert await rules.around(place_of(second), 2, without=()) == (ids[:2], ids[3:])
+    assert await rules.around(place_of(second), 1, without=[first.batch_id]) == (ids[:1], ids[3:4])
+    assert await rules.around(FIRST_PLACE, 9, without=ids[1:4]) == ([], [ids[0], ids[4]])
+
+
+async def test_neighbours_are_those_of_the_sequence(store: Store) -> None:
+    """Urgent batches are the last in the order, and are sent first."""
+    keys = {"early": 1.0, "plain": 2.0, "due": 8.0, "rush": 9.0}
+    batches = {
+        name: await a_submitted_batch(store, name=name, order_key=key, qos=QoS.AFAP if key > 5.0 else QoS.THROUGHPUT)
+        for name, key in keys.items()
+    }
+    known = as_postgres(store)
+    first = await sent_first(known, await store.applications.load_catalogue(), NOW)
+
+    found = {name: await beside(known, batch, first) for name, batch in batches.items()}
+
+    titles = {name: f"{name} #{batch.batch_id}" for name, batch in batches.items()} | {"": ""}
+    expected = {"due": ("", "rush"), "rush": ("due", "early"), "early": ("rush", "plain"), "plain": ("early", "")}
+    assert found == {name: (titles[before], titles[after]) for name, (before, after) in expected.items()}

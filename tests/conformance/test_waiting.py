@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from domain.batches import Batch
+from domain.batches import FIRST_PLACE, Batch, QoS, place_of
+from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, InstanceState, JobState, Ready
 from domain.settlement import JobSettlement
 from domain.units import BatchId, InstanceId, JobClassId, later, shard_of
 from tests.builders import NOW
-from tests.stores import Store
+from tests.stores import Store, as_postgres
 from tests.worlds import (
     a_registered_app,
     a_registered_host,
@@ -54,6 +55,30 @@ async def test_ready_batches_come_by_tier_then_key_then_id(store: Store) -> None
 
     assert list(await store.waiting.ready_batches(10)) == [first, second, third, last]
     assert list(await store.waiting.ready_batches(2)) == [first, second]
+
+
+async def test_batches_that_may_go_first_are_read_alone(store: Store) -> None:
+    due = await a_submitted_batch(store, order_key=2.0, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
+    afap = await a_submitted_batch(store, order_key=1.0, qos=QoS.AFAP)
+    await a_submitted_batch(store, order_key=0.0)
+    waiting = as_postgres(store).waiting
+
+    assert [await waiting.afap_or_due(limit) for limit in (1, 2, 3)] == [[], [afap], [afap, due]]
+
+
+async def test_work_before_a_place_counts_ready_batches(store: Store) -> None:
+    await a_submitted_batch(store, jobs=2, order_key=0.0)
+    second = await a_submitted_batch(store, jobs=3, order_key=1.0)
+    third = await a_submitted_batch(store, jobs=4, order_key=1.0)
+    ended = await a_submitted_batch(store, jobs=5, order_tier=-1)
+    await store.submissions.abort_batch(ended.batch_id, now=NOW)
+    waiting = as_postgres(store).waiting
+
+    found = [await waiting.work_before(place_of(one), 9) for one in (second, third)]
+
+    assert found == [WorkAhead(1, 2), WorkAhead(2, 5)]
+    assert await waiting.work_before(place_of(third), 1) == WorkAhead(1, 2, is_part=True)
+    assert await waiting.work_before(FIRST_PLACE, 9) == WorkAhead()
 
 
 async def test_batch_is_ready_only_with_unsent_instances(store: Store) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from administration.attention.service import KEPT_S, AttentionViews
+from administration.explain.batch import fails_in_words
 from administration.restrictions import restrict
-from domain.attention import HostContacts
+from domain.attention import FAILING_HOSTS, FAILURES, HostContacts
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted
+from domain.settings import Settings
 from domain.units import DAY_S, Instant, later
 from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.conformance.test_host_lists import a_failure
+from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_hav_event, a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
 S = InstanceState
@@ -29,6 +35,24 @@ async def test_failing_versions_count_failures_and_their_hosts(store: PostgresSt
     assert found.hosts >= 3
     assert await store.attention.versions(since=NOW, failures=4) == []
     assert await store.attention.versions(since=later(NOW, 11.0), failures=1) == []
+
+
+async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresStore) -> None:
+    clock = HandClock(NOW)
+    views = AttentionViews(store, Settings, clock)
+    assert await views.failing_versions({}) == []
+    hosts = [await a_registered_host(store) for _ in range(FAILING_HOSTS)]
+    batch = await a_submitted_batch(store, jobs=FAILURES)
+    for number in range(FAILURES):
+        await a_failure(store, hosts[number % FAILING_HOSTS], batch.batch_id, S.FAILED, 10.0)
+
+    assert await views.failing_versions({}) == []
+    await clock.sleep(KEPT_S)
+    [found] = await views.failing_versions({})
+    said = await fails_in_words(batch, found.app, partial(views.failing_versions, {}))
+
+    assert (found.app, found.failures) == ("pi", FAILURES)
+    assert found.title in said and not await fails_in_words(batch, "sieve", partial(views.failing_versions, {}))
 
 
 async def test_hosts_that_fail_have_enough_results(store: PostgresStore) -> None:

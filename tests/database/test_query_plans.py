@@ -177,6 +177,8 @@ BY_KEY = {  # query -> the indexes it must use
     "earn_quotas": {"shared_quota_pkey"},
     # refill
     "ready_batches": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
+    "ready_afap_or_due": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
+    "work_before": {"batch_to_send", "batch_count_pkey"},
     "big_batches": {"batch_to_send", "batch_count_pkey", "job_class_by_batch"},
     "queued_of_classes": {"batch_pkey", "instance_fresh", "instance_urgent", "job_pkey"},
     "standing_leases": {"batch_pkey", "host_pkey", "instance_on_host"},
@@ -316,6 +318,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_batch_orders": {"batch_order_pkey"},
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
+    "batches_around": {"batch_in_order"},
     "batches_in_order": {"batch_in_order"},
     "places_of_batches": {"batch_in_order"},
     "set_moved": {"batch_pkey"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from domain.batches import BatchState
@@ -125,6 +125,15 @@ class MemoryOrderingRules:
         ordered = list(await self.in_order(len(self._work.batches)))
         known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
         return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
+
+    async def around(
+        self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
+    ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:
+        active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
+        ordered = sorted(one.order for one in active if one.batch_id not in without)
+        before = [one for *_, one in ordered if self._work.batches[one].order < place]
+        after = [one for *_, one in ordered if self._work.batches[one].order > place]
+        return before[-limit:], after[:limit]
 
     async def breakdowns(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, Mapping[str, object]]:
         known = self._book.breakdowns
