@@ -40,7 +40,7 @@ from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import beside, first_sent, moves, sentence, standings, when_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
@@ -237,6 +237,14 @@ STATES = ("all", "open", "valid", "failed", "cancelled")
 Document = Mapping[str, Any]  # Any: a JSON document
 
 
+def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
+    """Return from when on most requests take a batch with unsent instances before the others, None if not later on."""
+    if batch.deadline_at is None or not first_s or not batch.counts.unsent:
+        return None
+    at = later(batch.deadline_at, -first_s)
+    return at if at > now else None
+
+
 class BatchPages(Pages[PageServices]):
     """Pages about one batch, why it waits, and its jobs."""
 
@@ -336,8 +344,8 @@ class BatchPages(Pages[PageServices]):
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
-            "first_s": self._settings.deadline.first_factor
-            * max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0),
+            "first_s": (first_s := self._first_s(batch)),
+            "first_at": first_at(batch, first_s, now),
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = await choices_of(
@@ -361,6 +369,11 @@ class BatchPages(Pages[PageServices]):
                 [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
             ),
         )
+
+    def _first_s(self, batch: Batch) -> float:
+        """Return how long before its deadline most requests begin to take a batch before the others, 0 if never."""
+        retries_s = max(self._services.catalogue.retry_turnarounds_s(batch.app_id), default=0.0)
+        return self._settings.deadline.first_factor * retries_s
 
     @property
     def _settings(self) -> Settings:

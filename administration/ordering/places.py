@@ -39,9 +39,12 @@ def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> s
     return going_first([one for one in batches if not one.unpaid], catalogue, now)
 
 
-def because_of(urgent: Batch) -> str:
+def because_of(urgent: Batch, now: Instant) -> str:
     """Return why most requests take a batch before the others."""
-    return "it is to be done as fast as possible" if urgent.qos is QoS.AFAP else "its deadline is near"
+    if urgent.qos is QoS.AFAP:
+        return "it is to be done as fast as possible"
+    is_past = urgent.deadline_at is not None and urgent.deadline_at <= now
+    return "its deadline has passed" if is_past else "its deadline is near"
 
 
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
@@ -52,7 +55,7 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
     ready = await store.waiting.afap_or_due(MOST_AHEAD)
     urgent, found, unsent = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), 0
     for batch in (one for one in ready if one.batch_id in urgent):
-        found[batch.batch_id] = FirstSent(batch, because_of(batch), WorkAhead(len(found), unsent))
+        found[batch.batch_id] = FirstSent(batch, because_of(batch, now), WorkAhead(len(found), unsent))
         unsent += batch.counts.unsent
     return found
 
@@ -69,7 +72,7 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
     if free and urgent_of([batch], catalogue, now):
         before = [one.batch.counts.unsent for one in first.values() if place_of(one.batch) < place_of(batch)]
-        return because_of(batch), WorkAhead(len(before), sum(before))
+        return because_of(batch, now), WorkAhead(len(before), sum(before))
     ahead, overtaking = await store.waiting.work_before(place_of(batch), MOST_AHEAD), _overtaking(batch, first)
     unsent = ahead.unsent + sum(one.counts.unsent for one in overtaking)
     return None, replace(ahead, batches=ahead.batches + len(overtaking), unsent=unsent)
