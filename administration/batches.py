@@ -26,7 +26,7 @@ from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
-from administration.unschedulable import RefusedByAll, unschedulable_batches
+from administration.unschedulable import NOTHING_STOPPED, Stopped, stopped_of
 from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock
@@ -183,14 +183,16 @@ def batch_as_json(
     batch: Batch,
     whose: Whose | ListedBatch,
     last: ForecastRecord | None,
-    stuck: Short | RefusedByAll | None,
+    short: Short | None,
+    stopped: Stopped,
     *,
     now: Instant,
 ) -> shapes.BatchShown:
-    """Return a batch with its counters; `stuck` is why no recently active host can finish it."""
+    """Return a batch with its counters; `short`, `stopped`: why no recently active host can finish it."""
+    stuck = stopped.refused.get(batch.batch_id, short)
     return shown(
         shapes.BatchShown,
-        end_of(batch, last, unschedulable=isinstance(stuck, RefusedByAll), now=now),
+        end_of(batch, last, stopped, now),
         batch,
         batch.counts,
         whose,
@@ -427,20 +429,16 @@ class Batches:
     ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
-        stuck, now = await self._stuck(batches), self._clock.now()
+        short: Mapping[BatchId, Short] = {}
+        stopped, now = NOTHING_STOPPED, self._clock.now()
+        if active:
+            since = Instant(now - (await self._settings()).ranking.active_s)
+            short = await self._store.insight.short(active, active_since=since)
+            stopped = await stopped_of(self._store, self._clock)
         return [
-            batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), stuck.get(one.batch_id), now=now)
+            batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), short.get(one.batch_id), stopped, now=now)
             for one in batches
         ]
-
-    async def _stuck(self, batches: Sequence[Batch]) -> Mapping[BatchId, Short | RefusedByAll]:
-        """Return the batches that no recently active host can finish, each with the reason."""
-        active = [batch.batch_id for batch in batches if batch.ended_at is None]
-        if not active:
-            return {}
-        since = Instant(self._clock.now() - (await self._settings()).ranking.active_s)
-        short = await self._store.insight.short(active, active_since=since)
-        return {**short, **await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)}
 
 
 def _earlier_reply(earlier: SubmittedBefore, key: SubmissionKey) -> shapes.Submitted:

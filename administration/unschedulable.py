@@ -1,8 +1,9 @@
-"""Lists work that no active host can run, as judged by the background process, and work refused so far. Pure.
+"""Lists work that no active host can run, as judged by the background process, and work refused so far.
 
 Workers report the groups of slots that every requesting host has refused: candidates only, because ordinary hosts may
 be busy with other batches and never look at them. The background process judges candidates with the active hosts
-(administration/explain/fleet.py); only its verdict makes work unschedulable.
+(administration/explain/fleet.py); only its verdict makes work unschedulable. Unsent work of an app without a version
+needs no verdict: the catalogue shows it.
 """
 
 from __future__ import annotations
@@ -12,17 +13,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from administration.apps import lost_versions
+from administration.catalogue import fresh_catalogue
 from administration.explain.verdict import counted
 from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.batches import Batch
 from domain.clock import Clock
+from domain.forecasts import ForecastState
 from domain.refusals import About, RefusalCode, traits_of
+from domain.restrictions import Restrictions, pause_of
 from domain.units import BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
-from store.process_reports import PostgresProcessReports
-from store.views import PostgresViews
+from store.postgres import PostgresStore
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -42,7 +46,8 @@ class RefusedByAll:
 
     `active_hosts`: None until the group is judged, at `judged_at`; then `hosts` and `codes` count the judged ones of
     these hosts, none of which can run the jobs. `queue` is the batch's queue then, and `queue_needs` its condition, if
-    hosts do not meet it. `lost`: why no version of the app gets jobs, "" if one does.
+    hosts do not meet it. `lost`: why no version of the app gets jobs, "" if one does; then the group has all unsent
+    instances of the batch, as class 0, and counts no hosts.
     """
 
     batch_id: BatchId
@@ -86,18 +91,23 @@ class RefusedByAll:
 
     @property
     def reasons(self) -> str:
-        """Return the number of hosts by reason, in words; if no host can have a version, why."""
-        if self.lost:
-            return self.lost
+        """Return the number of hosts by reason, in words."""
         whys = ((count, traits_of(code), code) for code, count in self.codes)
         return ", ".join(f"{count} {code if traits is None else traits.of(count)}" for count, traits, code in whys)
 
     @property
     def verdict(self) -> str:
         """Return one sentence: how many hosts refuse how many instances, by reason."""
+        if self.lost:
+            return f"{self.said[:1].upper()}{self.said[1:]}."
         start = f"None of {self.judged} can run" if self.is_certain else f"So far, all {self.judged} refused"
-        reasons = f": {self.reasons}" if self.codes or self.lost else ""
+        reasons = f": {self.reasons}" if self.codes else ""
         return f"{start} {counted(self.waiting, 'waiting instance')}{reasons}."
+
+    @property
+    def said(self) -> str:
+        """Return the instances that no version of the app can run, and why, as a clause."""
+        return f"no host can run {counted(self.waiting, 'unsent instance')}: {self.lost}"
 
     @property
     def advice(self) -> str:
@@ -237,7 +247,7 @@ def unschedulable_of(processes: Sequence[ProcessReport]) -> list[RefusedByAll]:
         RefusedByAll(
             **{name: row[name] for name in JUDGED},
             codes=most_specific_first(row["codes"]),
-            **{name: row[name] for name in ("judged_at", "queue", "lost") if name in row},  # older versions have none
+            **{name: row[name] for name in ("judged_at", "queue") if name in row},  # older versions have none
         )
         for row in rows
     ]
@@ -279,8 +289,11 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     >>> disk = RefusedByAll(BatchId(7), 1, False, 5, 3, (("disk", 3),), Instant(0.0), False)
     >>> conclusion_of([disk])
     'No work is unschedulable: of what hosts refused so far, nothing has been judged yet.'
-    >>> conclusion_of([replace(disk, active_hosts=3)])
+    >>> judged = replace(disk, active_hosts=3)
+    >>> conclusion_of([judged])
     '5 instances of 1 batch find no host: 3 of 3 hosts have too little disk space.'
+    >>> conclusion_of([judged, replace(judged, batch_id=BatchId(8), waiting=3)])
+    '8 instances of 2 batches find no host; most, 5, are of batch 7: 3 of 3 hosts have too little disk space.'
     """
     refused = [one for one in refused if one.is_certain]
     if not refused:
@@ -291,7 +304,7 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     traits = traits_of(largest.codes[0][0]) if largest.codes else None
     if traits is None and not largest.lost:
         return f"{found}."
-    most = "" if len(refused) == 1 else f"; for most of them, batch {largest.batch_id}"
+    most = "" if len(refused) == 1 else f"; most, {largest.waiting}, are of batch {largest.batch_id}"
     if largest.lost or traits is None:
         return f"{found}{most}: {largest.lost}."
     return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."
@@ -321,19 +334,81 @@ def about(refused: Sequence[RefusedByAll], batches: Iterable[Batch]) -> list[Ref
     return sorted(found, key=lambda one: (one.since_at, one.key))
 
 
+MOST_LOST = 500  # batches without a version that are listed
+
+
+async def _lost(store: PostgresStore, clock: Clock) -> Sequence[RefusedByAll]:
+    """Return the batches with unsent instances whose app has no version for new work, as groups."""
+    batches = await store.attention.without_version(MOST_LOST)
+    if not batches:
+        return ()
+    catalogue, now = await fresh_catalogue(store.applications, clock), clock.now()
+    lost = await lost_versions(store.access, catalogue, {one.app_id for one in batches})
+    return [
+        RefusedByAll(
+            one.batch_id,
+            0,
+            False,
+            one.counts.unsent,
+            0,
+            (),
+            waits_since(one),
+            rotated_out=False,
+            active_hosts=0,
+            queue=one.queue,
+            lost=lost[one.app_id].words(now),
+        )
+        for one in batches
+        if one.app_id in lost
+    ]
+
+
 async def refused_lately(
-    reports: PostgresProcessReports, views: PostgresViews, clock: Clock
+    store: PostgresStore, clock: Clock, processes: Sequence[ProcessReport] | None = None
 ) -> tuple[Sequence[RefusedByAll], Mapping[BatchId, Batch]]:
-    """Return the unschedulable groups, and those refused so far, with their batches."""
-    refused = all_refused_of(await reports.since(later(clock.now(), -SILENT_S)), now=clock.now())
-    batches = await views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
+    """Return the unschedulable groups, and those refused so far, with their batches. `processes`: those that report."""
+    now = clock.now()
+    reports = await store.process_reports.since(later(now, -SILENT_S)) if processes is None else processes
+    lost = await _lost(store, clock)
+    ids = {one.batch_id for one in lost}
+    refused = [*lost, *(one for one in all_refused_of(reports, now=now) if one.batch_id not in ids)]
+    batches = await store.views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
     return about(refused, batches), {one.batch_id: one for one in batches}
 
 
-async def unschedulable_batches(
-    reports: PostgresProcessReports, views: PostgresViews, clock: Clock
-) -> Mapping[BatchId, RefusedByAll]:
+async def unschedulable_batches(store: PostgresStore, clock: Clock) -> Mapping[BatchId, RefusedByAll]:
     """Return the batches with unschedulable work, each with its largest group."""
-    refused = unschedulable_of(await reports.since(later(clock.now(), -SILENT_S), kind="background"))
-    batches = await views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
-    return by_batch(about(refused, batches))
+    judging = await store.process_reports.since(later(clock.now(), -SILENT_S), kind="background")
+    refused, _ = await refused_lately(store, clock, judging)
+    return by_batch(refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Why nothing of batches is sent: unschedulable work, each batch with its largest group, and pauses. `down`: the
+    project is paused.
+    """
+
+    refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
+    restrictions: Restrictions = field(default_factory=dict)
+    down: bool = False
+
+    def state_of(self, batch: Batch) -> ForecastState | None:
+        """Return why no end of an active batch is forecast, None if nothing stops it.
+
+        A pause does not hide that no host can run the jobs: they would not be sent without it either.
+        """
+        if batch.batch_id in self.refused:
+            return ForecastState.UNSCHEDULABLE
+        is_paused = self.down or pause_of(self.restrictions, batch) is not None
+        return ForecastState.PAUSED if is_paused else None
+
+
+NOTHING_STOPPED = Stopped()
+
+
+async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
+    """Return what stops batches now."""
+    restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+    is_down = await store.settings.project_pause() is not None
+    return Stopped(await unschedulable_batches(store, clock), restrictions, is_down)

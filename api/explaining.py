@@ -114,5 +114,5 @@ class ArrayApi:
 
     @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons, and paused work.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
-        refused, _ = await refused_lately(self._reports, self._store.views, self._clock)
+        refused, _ = await refused_lately(self._store, self._clock)
         return {"refused": [refused_as_json(one) for one in refused], "paused": await paused(self._store)}

@@ -145,7 +145,6 @@ class AppPages(Pages[PageServices]):
             "is_current": version in catalogue.current.get(version.app_id, ()),
             "instead": current_versions(others).get(version.app_id, ()),
             "unsent": sum(one.unsent for one in work),
-            "batches": sum(one.batches for one in work),
             "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "fails": failing.get(version.app_version_id, ""),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import urlencode
@@ -10,20 +10,20 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import present
-from administration.attention.items import Item
+from administration.attention.items import Item, failing_of
 from administration.attention.service import AttentionViews
 from administration.batch_lists import LOOKED_AT, batch_choice, list_page
 from administration.batches import Batches
 from administration.cursors import cursor_of, place_of
-from administration.forecasts.service import BatchEnd, can_run, end_of
-from administration.forecasts.words import not_shown, risk_in_words, risk_tag
+from administration.explain.batch import fails_in_words
+from administration.forecasts.service import BatchEnd, end_of
+from administration.forecasts.words import is_severe, not_shown, risk_in_words, risk_tag
 from administration.names import chosen
 from administration.ordering.importance import effects_of, levels_of
 from administration.ordering.places import sent_first
-from administration.unschedulable import RefusedByAll
+from administration.unschedulable import Stopped
 from console.charts import Bar, bar_of_batch
 from console.places import PlaceShown, because, standings, when_sent
-from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
@@ -66,7 +66,7 @@ FILTERS = ("state", *NARROWING, "sort")
 @dataclass(frozen=True, slots=True)
 class BatchLine:
     """A row of the list. `stuck` explains which hosts it waits for, and `unschedulable` why no host can run its jobs.
-    `standing` is the place in the order, `items` what needs attention.
+    `standing` is the place in the order, `fails` which version of its app fails, `items` what needs attention.
     """
 
     listed: ListedBatch
@@ -75,6 +75,7 @@ class BatchLine:
     stuck: str | None
     unschedulable: str | None
     standing: PlaceShown
+    fails: str = ""
     items: Sequence[Item] = ()
 
     @property
@@ -88,6 +89,15 @@ class BatchLine:
     @property
     def risk(self) -> str:
         return risk_in_words(self.end.at_risk, self.end.forecast_state) if self.end.at_risk else ""
+
+    @property
+    def severe(self) -> bool:
+        return self.end.at_risk is not None and is_severe(self.end.at_risk)
+
+    @property
+    def failing(self) -> tuple[str, bool]:
+        words, severe = failing_of(self.batch.counts) if self.batch.ended_at is None else ("", False)
+        return words or self.fails, severe
 
     @property
     def not_shown(self) -> str:
@@ -144,25 +154,22 @@ def rows_of(
     last: Mapping[BatchId, ForecastRecord],
     standing: Mapping[BatchId, PlaceShown],
     short: Mapping[BatchId, Short],
-    refused: Mapping[BatchId, RefusedByAll],
+    stopped: Stopped,
+    fails: Mapping[BatchId, str],
     items: Sequence[Item],
     now: Instant,
-    able: Callable[[Batch], bool] = lambda _: True,
 ) -> list[BatchLine]:
-    """Return the rows of the list. `able`: whether a version of the app can run a batch."""
+    """Return the rows of the list. `fails`: which versions fail, by batch."""
+    refused = stopped.refused
     return [
         BatchLine(
             one,
             bar_of_batch(one.batch),
-            end_of(
-                one.batch,
-                last.get(one.batch.batch_id),
-                unschedulable=one.batch.batch_id in refused or not able(one.batch),
-                now=now,
-            ),
+            end_of(one.batch, last.get(one.batch.batch_id), stopped, now),
             short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
             refused[one.batch.batch_id].reason if one.batch.batch_id in refused else None,
             standing.get(one.batch.batch_id, PlaceShown()),
+            fails.get(one.batch.batch_id, ""),
             [item for item in items if item.batch_id == one.batch.batch_id],
         )
         for one in found
@@ -195,7 +202,8 @@ class BatchListPage(Pages[PageServices]):
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        able = partial(can_run, catalogue=self._services.catalogue)
+        failing = partial(self._attention.failing_versions, attention.stopped.restrictions)
+        fails = {one.batch.batch_id: await fails_in_words(one.batch, one.app, failing) for one in found}
         person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
@@ -203,10 +211,10 @@ class BatchListPage(Pages[PageServices]):
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
-            "rows": rows_of(found, last, standing, short, attention.unschedulable, attention.items, now, able),
-            "pause_of": partial(pause_of, await restrictions_of(self._services.store)),
+            "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
+            "pause_of": partial(pause_of, attention.stopped.restrictions),
             "because": lambda row: because(row.standing.breakdown, now),
-            "turn": lambda row: when_sent(row.standing, row.batch.counts, None),
+            "turn": lambda row: when_sent(row.standing, row.batch, None, row.end.forecast_state),
             "may": lambda batch: (
                 (batch.ended_at is None or batch.counts.jobs_failed)
                 and person.may(Role.SUBMITTER)

@@ -11,13 +11,15 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
+from administration.attention.items import failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
-from administration.forecasts.service import ForecastViews, can_run
+from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
     flag_of,
+    is_severe,
     next_forecast,
     not_shown,
     patience_s,
@@ -33,12 +35,11 @@ from administration.results import sees_results
 from administration.show import job_as_json
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
-from administration.unschedulable import unschedulable_batches
+from administration.unschedulable import stopped_of
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import beside, first_sent, moves, sentence, standings, when_sent
-from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
@@ -156,7 +157,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     state, made = ForecastState(shown["forecast_state"]), shown["forecasts"]
     if shown["ended_at"] is not None:
         return f"The batch ended before {'a forecast that could be shown' if made else 'its first forecast'}."
-    if state is ForecastState.UNSCHEDULABLE:
+    if state in (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED):
         return f"{not_shown(state).capitalize()}."
     looks, most_s = f"The estimator checks for new batches every {length(look_s)}", patience_s(look_s)
     if made and state is ForecastState.NOT_YET:
@@ -262,15 +263,11 @@ class BatchPages(Pages[PageServices]):
         batch_id = BatchId(id_of(request))
         store = self._services.store
         batch = await store.views.batch(batch_id)
-        able = can_run(batch, self._services.catalogue)
-        shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, able=able)
-        stuck = await unschedulable_batches(store.process_reports, store.views, self._services.clock)
-        restrictions = await restrictions_of(store)
+        stopped = await stopped_of(store, self._services.clock)
+        shown: Document = await self._forecasts.of_batch(batch_id, limit=FORECASTS, stopped=stopped)
+        state = ForecastState(shown["forecast_state"])
+        restrictions = stopped.restrictions
         paused, restricted = pause_of(restrictions, batch), restrictions.get((Restricted.BATCH, str(batch_id)))
-        halted = "none while paused" if paused else ""
-        halted = "none while the project is paused" if await store.settings.project_pause() else halted
-        if halted and batch.ended_at is None:
-            shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
         submitter = await store.views.submitter_name(batch.submitter_id)
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
@@ -292,41 +289,43 @@ class BatchPages(Pages[PageServices]):
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         estimated = await store.forecasts.standing(batch_id)
-        unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
+        unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds: Sequence[Document] = last["holds"] if last else []
         person = person_of(request)
         estimator = self._settings.estimator
         lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
-        risk = shown["at_risk"] if not halted or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
+        risk = shown["at_risk"]
+        fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
+        words, severe = failing_of(batch.counts)
+        failing = words or fails, severe
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
             "shown": shown,
             "at_risk": risk,
             "tag": risk_tag(risk) if risk else "",
-            "risk": risk_in_words(risk, shown["forecast_state"]) if risk else "",
+            "risk": risk_in_words(risk, state) if risk else "",
+            "severe": is_severe(risk) if risk else False,
             "stuck": short.reason if short is not None else "",
-            "refused": stuck.get(batch_id),
+            "refused": stopped.refused.get(batch_id),
             "lost": lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
-            "until_forecast": f"No end is forecast: {halted}."
-            if halted and batch.ended_at is None
-            else until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
-            "not_shown": halted or not_shown(ForecastState(shown["forecast_state"])),
+            "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
+            "not_shown": not_shown(state),
             "pause": paused,
-            "halted": halted,
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
             "flag": flag_of(shown),
-            "fails": await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions)),
+            "fails": fails,
+            "failing": failing if batch.ended_at is None else ("", False),
             "submitter": submitter,
             "account": account,
-            "turn": when_sent(standing, batch.counts, ahead),
+            "turn": when_sent(standing, batch, ahead, state),
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
@@ -345,7 +344,7 @@ class BatchPages(Pages[PageServices]):
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_s": (first_s := self._first_s(batch)),
-            "first_at": first_at(batch, first_s, now),
+            "first_at": None if stopped.state_of(batch) or batch.hold else first_at(batch, first_s, now),
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = await choices_of(
@@ -400,13 +399,16 @@ class BatchPages(Pages[PageServices]):
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
-        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
+        ahead, stopped = (
+            WorkAhead(order["batches_ahead"], order["unsent_ahead"]),
+            await stopped_of(store, self._services.clock),
+        )
         values: dict[str, Any] = {
             "shown": shown,
             "name": name,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
-            "turn": when_sent(standing, batch.counts, ahead),
+            "turn": when_sent(standing, batch, ahead, stopped.state_of(batch)),
             "first_sent": first_sent(self._settings),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),

@@ -27,6 +27,7 @@ from administration.ordering.sharing import Sharing
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, RowPlot
 from console.places import (
+    RANK_VALUE,
     RANKED,
     because,
     first_sent,
@@ -356,6 +357,7 @@ class OrderingPages(Pages[PageServices]):
             "charts": charts,
             "weights": weights_in_force(settings),
             "rule": rule_of(settings.ordering.policy),
+            "rank_value": RANK_VALUE if settings.ordering.policy == RANKED else "",
             "total_name": total_name(breakdowns),
             "total": lambda one: total(one, now),
             "weightiest": weightiest,

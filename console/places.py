@@ -10,8 +10,9 @@ from markupsafe import Markup
 from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
-from domain.batches import FIRST_PLACE, Batch, BatchCounts, place_of
+from domain.batches import FIRST_PLACE, Batch, place_of
 from domain.deadline_rules import traits_of
+from domain.forecasts import ForecastState
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
@@ -23,12 +24,18 @@ from web.moments import DASH, length, moment, number, percent
 
 RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
-    RANKED: "the batch with the smallest rank value goes first. A later submission, more earlier work of the same "
-    "submitter, a larger batch and a smaller share of the project raise the value, the opposite lowers it; it is set "
-    "at submission and predicts no end",
+    RANKED: "the batch with the smallest rank value goes first",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
+STOPS: Mapping[ForecastState | None, str] = {
+    ForecastState.PAUSED: "paused",
+    ForecastState.UNSCHEDULABLE: "no host can run its jobs",
+}
+RANK_VALUE = (
+    "A later submission, more earlier work of the same submitter, a larger batch and a smaller share of the project "
+    "raise the value, the opposite lowers it; it is set at submission and predicts no end."
+)
 NO_UNITS = frozenset({"level", "number", "priority", "fraction"})  # units that only repeat the name of the term
 MOST_POINTS = "the batch with the most points goes first"
 
@@ -177,32 +184,44 @@ def weightiest(breakdown: Breakdown) -> str:
 
 
 def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")) -> Markup:
-    """Explain a batch's place in full sentences. `between`: the batches before and after it, "" if there is none."""
+    """Explain a batch's place in full sentences. `between`: the batches before and after it, "" if there is none.
+
+    >>> str(sentence(PlaceShown(), 0.0, ("trio #1", "")))
+    'The next ordering, within a minute, gives it a place.'
+    """
     found, (before, after) = standing.breakdown, between
+    if found is None:
+        return Markup("The next ordering, within a minute, gives it a place.")
     beside = " and ".join(filter(None, (before and f"behind “{before}”", after and f"before “{after}”")))
     beside = f"It is {beside}. " if beside else ""
-    if found is None:
-        return Markup("{}Not ordered yet; the next ordering follows within a minute.").format(beside)
     words, tier = because(found, now), tier_of(found.tier)
     first = f" Before all else: {tier}." if tier else ""
     return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
 
 
-def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None) -> tuple[str, str]:
-    """Return a batch's position, and below that why it is sent first and the work before it.
+def when_sent(
+    standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, state: ForecastState | None = None
+) -> tuple[str, str]:
+    """Return a batch's position, and below that why it is sent first and the work before it, or why nothing is sent.
 
-    `ahead`: None if it is not known.
+    `ahead`: None if it is not known. `state`: that of its forecast.
 
-    >>> some, found = BatchCounts(unsent=5), Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ())
-    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), some, None)
+    >>> from dataclasses import replace
+    >>> from domain.batches import BatchCounts
+    >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), counts=BatchCounts(unsent=5))
+    >>> found, none = Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ()), replace(one, counts=BatchCounts())
+    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
-    >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
+    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
+    ('10 of 11', 'paused: nothing is sent')
+    >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
     ('all sent', '4 of 12, for retries')
-    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
+    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), one, None)
     ('2 of 11', 'sent first, because its deadline is near')
-    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
+    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
     'not ordered yet'
     """
+    counts = batch.counts
     if standing.at is None:
         return DASH, ""
     if standing.breakdown is None:
@@ -212,6 +231,8 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
         return "all sent", f"{place}, for retries"
+    if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
+        return place, f"{stop}: nothing is sent"
     why = f"sent first, because {standing.because}" if standing.because else ""
     before = "" if ahead is None else start_in_words(ahead, sent_first=bool(standing.because))
     return place, "; ".join(filter(None, (why, before)))

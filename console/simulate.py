@@ -18,6 +18,7 @@ from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
 from administration.thresholds.sizing import left_in_words
+from administration.unschedulable import stopped_of
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
@@ -341,12 +342,12 @@ class SimulatePages(Pages[PageServices]):
         """Return the simulated batches that are urgent, with their present forecasts and their simulated ends."""
         store, found = self._services.store, result.get("batches") or ()
         last = await store.forecasts.last([one["batch_id"] for one in found])
-        now = self._services.clock.now()
+        now, stopped = self._services.clock.now(), await stopped_of(store, self._services.clock)
         batches = {one.batch_id: one for one in await store.views.batches_with([one["batch_id"] for one in found])}
         return [
             {
                 "batch": batch,
-                "forecast": end_of(batch, last.get(batch.batch_id), unschedulable=False, now=now),
+                "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
             }
             for one in found

@@ -134,7 +134,7 @@ class UnschedulablePage(Pages[PageServices]):
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
-        refused, batches = await refused_lately(store.process_reports, store.views, self._services.clock)
+        refused, batches = await refused_lately(store, self._services.clock, processes)
         catalogue = self._services.catalogue
         values: dict[str, object] = {
             "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in batches.values()})),

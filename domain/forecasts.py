@@ -214,6 +214,7 @@ class ForecastState(StrEnum):
     FAILED = "failed"  # the model gave no result
     ENDED = "ended"
     UNSCHEDULABLE = "unschedulable"  # no active host can run some of its jobs
+    PAUSED = "paused"  # the batch, its app or queue, or the project is paused
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:

@@ -9,6 +9,8 @@ from enum import StrEnum
 from domain.settings import NotificationSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, DeliveryId, Instant, PersonId, Seconds, SubscriptionId
 
+NO_VERSION = "no_version"  # in place of a refusal code: the app of the batch has no version for new work
+
 
 class EventKind(StrEnum):
     """What people can subscribe to; the last two are sent to a single subscription."""

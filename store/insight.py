@@ -16,6 +16,7 @@ import numpy as np
 
 from domain.apps import CPU, AppVersion, ProcessorType
 from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
+from domain.batches import Batch
 from domain.dispatch import RequestKey
 from domain.hosts import HostAppVersion
 from domain.insight import (
@@ -184,6 +185,10 @@ class PostgresAttention(OnDatabase):
         """Return the batches; `failed` and `failed_fraction` of the ended jobs must have failed to count as failing."""
         rows = await self._database.fetch("batches_in_need", now, failed, failed_fraction, limit)
         return BatchesInNeed([row["batch_id"] for row in rows], rows[0]["found"] if rows else 0)
+
+    async def without_version(self, limit: int) -> Sequence[Batch]:
+        """Return active batches with unsent instances whose app has no version for new work, or is deprecated."""
+        return [rows.batch(row) for row in await self._database.fetch("batches_without_version", limit)]
 
     async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
         """Return the versions with at least this many failures since an instant, among the latest LOOKED_AT."""

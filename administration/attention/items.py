@@ -10,19 +10,19 @@ from typing import Any
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.explain.verdict import counted
-from administration.forecasts.words import risk_in_words
+from administration.forecasts.words import is_severe, risk_in_words
 from administration.show import shown
-from administration.unschedulable import RefusedByAll, by_batch
+from administration.unschedulable import RefusedByAll, Stopped
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
-from domain.batches import Batch
+from domain.batches import Batch, BatchCounts
 from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
 from domain.formatting import roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
-from domain.restrictions import Restricted, Restriction, Restrictions, pause_of
+from domain.restrictions import Restricted, Restriction, pause_of
 from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
 from domain.views import ProcessReport
 from muster_client import shapes
@@ -105,7 +105,8 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `refused` the work that no active host can run, `waiting` the batches of both, `lost` the apps without a version,
+    `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `lost` the apps without a
+    version,
     `processes` the reports of running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`:
     0 if backups are not checked. `first`: those of `batches` that most requests take before the others.
     """
@@ -114,9 +115,8 @@ class AttentionFacts:
     batches: Sequence[Batch]
     last: Mapping[BatchId, ForecastRecord]
     short: Mapping[BatchId, Short]
-    refused: Sequence[RefusedByAll]
+    stopped: Stopped
     waiting: Mapping[BatchId, Batch]
-    restrictions: Restrictions
     lost: Mapping[AppId, LostVersion]
     processes: Sequence[ProcessReport]
     deadlines: Mapping[str, Instant]
@@ -176,22 +176,33 @@ def _of_waiting(batch_id: BatchId, facts: AttentionFacts) -> str:
     return _titled(batch_id, facts.waiting[batch_id].name if batch_id in facts.waiting else "")
 
 
+def failing_of(counts: BatchCounts) -> tuple[str, bool]:
+    """Return how many ended jobs of a failing batch failed, in words, and whether that is severe; "" if it is not.
+
+    >>> failing_of(BatchCounts(jobs_validated=5, jobs_failed=5)), failing_of(BatchCounts(jobs_failed=4))
+    (('5 of 10 ended jobs failed', True), ('', False))
+    """
+    failed, ended = counts.jobs_failed, counts.jobs_validated + counts.jobs_failed
+    if failed < max(FAILED_JOBS, FAILED_FRACTION * ended):
+        return "", False
+    return f"{failed} of {ended} ended jobs failed", failed >= HALF * ended
+
+
 def _batches(facts: AttentionFacts) -> Iterator[Item]:
-    refused = by_batch(facts.refused)
     for batch in facts.batches:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
-        title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.restrictions, batch)
+        title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.stopped.restrictions, batch)
         progress = f"{counts.jobs_open} of {counts.jobs_total} jobs are open"
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
-            told = shown(shapes.RiskShown, risk)
-            state = ForecastState.UNSCHEDULABLE if batch.batch_id in refused else ForecastState.SHOWN
+            told, stopped = shown(shapes.RiskShown, risk), facts.stopped.state_of(batch)
+            ending = "" if stopped else _ending(batch, risk, facts.now)
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
-                risk.missed or risk.probability >= HALF,
+                is_severe(told),
                 title,
                 link,
-                f"{risk_in_words(told, state)}; {progress}{_ending(batch, risk, facts.now)}{_paused(pause)}",
+                f"{risk_in_words(told, stopped or ForecastState.SHOWN)}; {progress}{ending}{_paused(pause)}",
                 _for_late(batch, pause, is_first=batch.batch_id in facts.first),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
@@ -200,20 +211,20 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 f"{link}/why",
                 batch.submitter_id,
             )
-        ended = counts.jobs_validated + counts.jobs_failed
-        if counts.jobs_failed >= max(FAILED_JOBS, FAILED_FRACTION * ended):
+        failing, is_failing_severely = failing_of(counts)
+        if failing:
             yield Item(
                 AttentionKind.FAILING_BATCH,
-                counts.jobs_failed >= HALF * ended,
+                is_failing_severely,
                 title,
                 link,
-                f"{counts.jobs_failed} of {ended} ended jobs failed; {progress}{_paused(pause)}",
+                f"{failing}; {progress}{_paused(pause)}",
                 [
                     Remedy("read the errors of its failed jobs", f"{link}/errors"),
                     *([] if pause else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]),
                     Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT),
                 ],
-                figures={"jobs_failed": counts.jobs_failed, "jobs_ended": ended},
+                figures={"jobs_failed": counts.jobs_failed, "jobs_ended": counts.jobs_validated + counts.jobs_failed},
                 batch_id=batch.batch_id,
                 weight=counts.jobs_failed,
                 why=f"{link}/errors",
@@ -270,16 +281,18 @@ def _stuck(facts: AttentionFacts) -> Iterator[Item]:
 
 def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
     """Yield one item per batch: its class with the most waiting slots. It is severe if the batch has a deadline."""
-    for batch_id, one in by_batch(facts.refused).items():
+    for batch_id, one in facts.stopped.refused.items():
         batch = facts.waiting.get(batch_id)
-        lost = None if batch is None else facts.lost.get(batch.app_id)
+        lost = facts.lost.get(batch.app_id) if batch is not None and one.lost else None
+        pause = None if batch is None else pause_of(facts.stopped.restrictions, batch)
+        since = roughly(max(0.0, facts.now - one.since_at))
+        refused = f"no host has taken any of {one.waiting} instances for {since}; now none of {one.judged} can run them"
         yield Item(
             AttentionKind.UNSCHEDULABLE,
             batch is not None and batch.deadline_at is not None,
             _of_waiting(batch_id, facts),
             f"batches/{batch_id}",
-            f"no host has taken any of {one.waiting} instances for {roughly(max(0.0, facts.now - one.since_at))}; "
-            f"now none of {one.judged} can run them: {lost.words(facts.now) if lost else one.reasons}",
+            f"{one.said if one.lost else f'{refused}: {one.reasons}'}{_paused(pause)}",
             [
                 Remedy("see what holds it back" if lost else "see which value would help", f"batches/{batch_id}/why"),
                 *_for_unschedulable(one, lost),

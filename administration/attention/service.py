@@ -21,7 +21,7 @@ from administration.attention.items import (
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import urgent_of
-from administration.unschedulable import RefusedByAll, about, by_batch, unschedulable_of
+from administration.unschedulable import Stopped, by_batch, refused_lately
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.clock import Clock
@@ -41,14 +41,14 @@ ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The items, worst first. `left_out` batches that are late or failing are not among them. `unschedulable` batches
-    have work that no active host can run.
+    """The items, worst first. `left_out` batches that are late or failing are not among them. `stopped`: why nothing of
+    some batches is sent.
     """
 
     computed_at: Instant
     items: Sequence[Item]
     left_out: int
-    unschedulable: Mapping[BatchId, RefusedByAll]
+    stopped: Stopped
     backup_at: Instant | None = None  # the last recorded backup
 
     def of(self, submitter_id: SubmitterId) -> Attention:
@@ -101,10 +101,11 @@ class AttentionViews:
         restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
         slow = await self._of_hosts(now, restrictions)
         processes = await store.process_reports.since(later(now, -SILENT_S))
-        judged = unschedulable_of(processes)
-        waiting = sorted({*slow.short, *(one.batch_id for one in judged)})
-        known = await store.views.batches_with(waiting) if waiting else []
-        refused = about(judged, known)
+        judging = [one for one in processes if one.kind == "background"]
+        refused, waiting = await refused_lately(store, self._clock, judging)
+        stopped = Stopped(by_batch(refused), restrictions, await store.settings.project_pause() is not None)
+        short = sorted(slow.short.keys() - waiting.keys())
+        known = {**waiting, **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())}}
         has_deadline = any(one.deadline_at is not None for one in batches)
         catalogue = await store.applications.load_catalogue() if refused or has_deadline else None
         facts = AttentionFacts(
@@ -112,9 +113,8 @@ class AttentionViews:
             batches,
             await store.forecasts.last(need.batch_ids) if need.batch_ids else {},
             slow.short,
-            refused,
-            {one.batch_id: one for one in known},
-            restrictions,
+            stopped,
+            known,
             await lost_versions(store.access, catalogue, catalogue.apps) if catalogue and refused else {},
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
@@ -125,9 +125,7 @@ class AttentionViews:
             self._settings().storage.backup_age_s,
             urgent_of(batches, catalogue, now) if catalogue else (),
         )
-        return Attention(
-            now, items_of(facts), need.found - len(need.batch_ids), by_batch(refused), facts.upkeep.backup_at
-        )
+        return Attention(now, items_of(facts), need.found - len(need.batch_ids), stopped, facts.upkeep.backup_at)
 
     async def shown(self, person: Person) -> shapes.AttentionShown:
         """Return it as JSON, with the remedies that the user may apply."""

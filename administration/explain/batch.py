@@ -19,11 +19,12 @@ from administration.explain.verdict import (
     reasons_of,
     sample_as_json,
 )
-from administration.forecasts.service import end_of
+from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
+from administration.unschedulable import Stopped
 from domain.attention import FailingVersion
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -121,10 +122,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
-    risk = end_of(batch, last, unschedulable=False, now=now).at_risk
+    paused = Stopped(restrictions=catalogue.restrictions, down=catalogue.settings.project.down)
+    end = end_of(batch, last, paused, now)
+    risk, state = end.at_risk, end.forecast_state
     fails = await fails_in_words(batch, app_name, partial(failing_versions, store.attention, now))
     if sample is None:
-        verdict = " ".join(filter(None, (late_in_words(risk, ""), fails, *_nothing_waits(batch, awaited, now))))
+        said = _nothing_waits(batch, awaited, end, now)
+        verdict = " ".join(filter(None, (late_in_words(risk, "", state), fails, *said)))
     else:
         cause = ""  # if no host takes its jobs, the conclusion says why
         if risk is not None and last is not None and sample.takers and not hold:
@@ -133,7 +137,9 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
-        verdict = " ".join(filter(None, (late_in_words(risk, cause, able=sample.able), fails, said)))
+        if state is ForecastState.SHOWN and not sample.able:
+            state = ForecastState.UNSCHEDULABLE
+        verdict = " ".join(filter(None, (late_in_words(risk, cause, state), fails, said)))
     return shown(
         shapes.BatchExplained,
         batch,
@@ -180,12 +186,12 @@ async def fails_in_words(batch: Batch, app: str, failing: Callable[[], Awaitable
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
 
-def _nothing_waits(batch: Batch, awaited: Awaited | None, now: Instant) -> Sequence[str]:
+def _nothing_waits(batch: Batch, awaited: Awaited | None, end: BatchEnd, now: Instant) -> Sequence[str]:
     """Return sentences about a batch without unsent instances."""
     if batch.state is not BatchState.ACTIVE:
         return [f"The batch is {batch.state.value}: nothing waits."]
     if awaited is not None:
-        return awaited_in_words(awaited, now), expected_in_words(batch, now)
+        return awaited_in_words(awaited, now), expected_in_words(end, now)
     return ["No instance waits to be sent or is in progress: the validator processes the last reports."]
 
 
@@ -200,6 +206,8 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
     """Return what blocks a batch: a pause, with its code, or the limits; None if it is not blocked."""
     pause = pause_of(catalogue.restrictions, batch)
+    if pause is None and catalogue.settings.project.down:
+        return f"{RefusalCode.PAUSED}: the project is paused"
     return batch.hold if pause is None else f"{RefusalCode.PAUSED}: {restriction_in_words(pause, catalogue.apps)}"
 
 
@@ -298,26 +306,27 @@ def _hosts(awaited: Awaited) -> str:
     return f"host{'s' * (awaited.hosts > 1)} {', '.join(map(str, awaited.host_ids))}"
 
 
-def expected_in_words(batch: Batch, now: Instant) -> str:
-    """Return when the forecast expects the batch's end; "" without a forecast, or once its latest end has passed."""
-    about, latest = batch.completion_q50_at, batch.completion_q90_at
+def expected_in_words(end: BatchEnd, now: Instant) -> str:
+    """Return when the forecast expects the batch's end; "" if no end is shown, or once its latest end has passed."""
+    about, latest = end.completion_q50_at, end.completion_q90_at
     if about is None or latest is None or latest <= now:
         return ""
     when = f"in {roughly(about - now)}" if about > now else "at any moment"
     return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
 
 
-def late_in_words(risk: shapes.RiskShown | None, cause: str, *, able: bool = True) -> str:
-    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk. `able`: some host can
-    run its jobs.
+def late_in_words(risk: shapes.RiskShown | None, cause: str, state: ForecastState = ForecastState.SHOWN) -> str:
+    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk. `state` is that of
+    its forecast.
 
     >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
     >>> late_in_words(risk, "2 instances on 1 host are in progress")
     'It missed its deadline by 14 min: 2 instances on 1 host are in progress.'
-    >>> late_in_words({**risk, "missed": False}, "", able=False)
+    >>> late_in_words({**risk, "missed": False}, "", ForecastState.UNSCHEDULABLE)
     'It misses its deadline unless a host can run its jobs.'
     """
     if risk is None:
         return ""
-    words = risk_parts(risk, ForecastState.SHOWN if able else ForecastState.UNSCHEDULABLE)[0]
-    return f"It {'is ' if able and not risk['missed'] else ''}{words}{f': {cause}' if cause else ''}."
+    words = risk_parts(risk, state)[0]
+    verb = "" if risk["missed"] or state is ForecastState.UNSCHEDULABLE else "is "
+    return f"It {verb}{words}{f': {cause}' if cause else ''}."

@@ -12,12 +12,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue
-from administration.explain.batch import hold_of
 from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views
 from administration.explain.verdict import HostAnswer
 from administration.heartbeats import SILENT_S
@@ -37,6 +35,7 @@ from domain.insight import Caller
 from domain.jobs import Candidate, JobClass
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
+from domain.restrictions import pause_of
 from domain.units import DAY_S, BatchId, Instant, JobClassId, Seconds, later
 from feeder.array import JobArray
 from store.postgres import PostgresStore
@@ -53,13 +52,18 @@ NEVER = Instant(-math.inf)
 
 Batches = Mapping[BatchId, Batch]
 
-NOT_OF_HOSTS = frozenset({RefusalCode.PROJECT_DOWN, RefusalCode.PAUSED, RefusalCode.NO_SLOTS})
-
 
 def could_run(answer: HostAnswer) -> bool:
-    """Return whether the host could run the work now, once it is idle, or once operators resume sending work."""
-    of_hosts = all(one.code not in NOT_OF_HOSTS for one in answer.refusals)
-    return bool(answer.jobs) or answer.wait_s is not None or not of_hosts
+    """Return whether the host could run the work now, or once it is idle."""
+    no_slots = any(one.code is RefusalCode.NO_SLOTS for one in answer.refusals)
+    return bool(answer.jobs) or answer.wait_s is not None or no_slots
+
+
+def without_pauses(catalogue: Catalogue) -> Catalogue:
+    """Return the catalogue as if no work were paused: a pause does not change which hosts could run it."""
+    restrictions = {key: one for key, one in catalogue.restrictions.items() if not one.kind.is_work}
+    project = replace(catalogue.settings.project, down=False)
+    return replace(catalogue, restrictions=restrictions, settings=replace(catalogue.settings, project=project))
 
 
 @dataclass(slots=True)
@@ -70,7 +74,6 @@ class _Judged:
     array: JobArray | None
     queue: str
     queue_needs: str
-    lost: str
     at: Instant
     active: int = 0
     hosts: int = 0
@@ -95,6 +98,7 @@ class FleetJudge:
     """Keeps a verdict for each group that all requesting hosts refused, and those of waiting batches that none can run.
 
     Batches of which nothing is in progress take turns: a verdict that some host could run a group frees its place.
+    Verdicts of paused and blocked batches stay. Batches of an app without a version need none.
     """
 
     def __init__(self, store: PostgresStore, clock: Clock, *, hosts_a_round: int = HOSTS_A_ROUND) -> None:
@@ -127,27 +131,32 @@ class FleetJudge:
         """Judge the groups that are due, with the next hosts."""
         now = self._clock.now()
         processes = await self._store.process_reports.since(later(now, -SILENT_S), kind="worker")
-        catalogue = await fresh_catalogue(self._store.applications, self._clock)
+        fresh = await fresh_catalogue(self._store.applications, self._clock)
+        catalogue = without_pauses(fresh)
         self._refused = {one.key: one for one in refused_of(processes, now=now) if one.is_due}
         waiting = await self._waiting(catalogue, now)
         self._turns = {batch_id: one for batch_id, one in self._turns.items() if batch_id in waiting}
-        ids = sorted({one.batch_id for one in self._refused.values()} - waiting.keys())
+        judged = {BatchId(key[0]) for key in (*self._verdicts, *self._sweep)}
+        ids = sorted({*judged, *(one.batch_id for one in self._refused.values())} - waiting.keys())
         others = await self._store.views.batches_with(ids) if ids else ()
-        batches = {**waiting, **{one.batch_id: one for one in others}}
-        self._verdicts = self._valid(self._verdicts, waiting, batches)
-        self._sweep = self._valid(self._sweep, waiting, batches)
+        batches = {**waiting, **{one.batch_id: one for one in others if catalogue.is_sent(one.app_id)}}
+        held = {one.batch_id for one in batches.values() if one.hold or pause_of(fresh.restrictions, one)}
+        self._verdicts = self._valid(self._verdicts, waiting, batches, held)
+        self._sweep = self._valid(self._sweep, waiting, batches, held)
         if not self._sweep:
             await self._begin(catalogue, waiting, batches, now)
         if self._sweep:
             await self._continue(catalogue, now)
 
-    def _valid(self, judged: Mapping[GroupKey, _Judged], waiting: Batches, batches: Batches) -> dict[GroupKey, _Judged]:
-        """Return the groups that still wait, in the same queue."""
+    def _valid(
+        self, judged: Mapping[GroupKey, _Judged], waiting: Batches, batches: Batches, held: Collection[int]
+    ) -> dict[GroupKey, _Judged]:
+        """Return the groups that still wait, in the same queue. `held`: the batches that are paused or blocked."""
         queues = {batch_id: one.queue for batch_id, one in batches.items()}
         return {
             key: one
             for key, one in judged.items()
-            if (key in self._refused or (key[0] in waiting and not key[2] and not one.able))
+            if (key in self._refused or (not one.able and (key[0] in held or (key[0] in waiting and not key[2]))))
             and one.queue == queues.get(BatchId(key[0]))
         }
 
@@ -155,7 +164,11 @@ class FleetJudge:
         """Return the batches without instances in progress of which nothing was sent for the length of a back-off."""
         before_at = later(now, -catalogue.settings.feeder.cool_off_s)
         ready = await self._store.waiting.ready_batches(MOST_BATCHES)
-        return {one.batch_id: one for one in ready if not one.counts.in_progress and waits_since(one) <= before_at}
+        return {
+            one.batch_id: one
+            for one in ready
+            if not one.counts.in_progress and waits_since(one) <= before_at and catalogue.is_sent(one.app_id)
+        }
 
     async def _begin(self, catalogue: Catalogue, waiting: Batches, batches: Batches, now: Instant) -> None:
         """Choose the groups to judge, and the hosts."""
@@ -169,13 +182,11 @@ class FleetJudge:
             return
         self._left, active = await self._store.insight.active_callers(MOST_HOSTS, active_since=later(now, -DAY_S))
         chosen = [key for _, key in due[:MOST_GROUPS]] if active else []
-        lost = await lost_versions(self._store.access, catalogue, {batches[BatchId(key[0])].app_id for key in chosen})
         for key in chosen:
             batch = batches[BatchId(key[0])]
             if key in turns:
                 self._turns[batch.batch_id] = _Turn(now, key[1])
-            why = lost[batch.app_id].words(now) if batch.app_id in lost else ""
-            self._sweep[key] = replace(await self._group(key, batch, catalogue, now), active=active, lost=why)
+            self._sweep[key] = replace(await self._group(key, batch, catalogue, now), active=active)
 
     async def _next(self, waiting: Batches, before_at: Instant, now: Instant) -> Mapping[GroupKey, Instant]:
         """Return groups without a verdict of the waiting batches whose turn is next, with the time of the last turn."""
@@ -208,9 +219,9 @@ class FleetJudge:
         classes = {one.job_class_id: one for one in known}
         slots = _of_class(read, class_id, classes)
         refused = self._refused.get(key) or _unsent(batch, class_id, read)
-        if batch.state is not BatchState.ACTIVE or hold_of(batch, catalogue) or not slots:
-            return _Judged(refused, None, batch.queue, needs, "", now, able=True)
-        return _Judged(refused, array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, "", now)
+        if batch.state is not BatchState.ACTIVE or not slots:
+            return _Judged(refused, None, batch.queue, needs, now, able=True)
+        return _Judged(refused, array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, now)
 
     async def _continue(self, catalogue: Catalogue, now: Instant) -> None:
         """Evaluate the next hosts, and conclude what they decide."""
@@ -236,7 +247,7 @@ def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
     codes = most_specific_first(judged.codes)
     needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
     found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
-    return replace(found, queue=judged.queue, queue_needs=needs, lost=judged.lost, judged_at=judged.at)
+    return replace(found, queue=judged.queue, queue_needs=needs, judged_at=judged.at)
 
 
 def _unsent(batch: Batch, class_id: JobClassId, read: Sequence[Candidate]) -> RefusedByAll:

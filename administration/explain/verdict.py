@@ -447,7 +447,7 @@ def conclusion(
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
     """
     if blocked:
-        return f"A limit blocks the batch: {blocked}."
+        return f"None of its jobs is sent, because it is blocked: {blocked}."
     if not sample.hosts:
         return "No host has contacted the scheduler yet."
     if not sample.takers and not sample.waiting:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.show import forecast_as_json, quantiles_as_json, shown
-from administration.unschedulable import unschedulable_batches
+from administration.unschedulable import Stopped, stopped_of
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
-from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
 from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, ForecastState, batch_state, risk_of
@@ -29,14 +28,9 @@ class BatchEnd:
     at_risk: shapes.RiskShown | None
 
 
-def can_run(batch: Batch, catalogue: Catalogue) -> bool:
-    """Return whether jobs of its app are sent, as unsent instances need it; a batch that is all sent does not."""
-    counts = batch.counts
-    return catalogue.is_sent(batch.app_id) or (counts.in_progress > 0 and not counts.unsent)
-
-
-def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, now: Instant) -> BatchEnd:
-    """Decide what is shown of a batch's end, from its latest forecast and whether no active host can run its jobs.
+def end_of(batch: Batch, last: ForecastRecord | None, stopped: Stopped, now: Instant) -> BatchEnd:
+    """Decide what is shown of a batch's end, from its latest forecast and what stops batches. A pause hides the end,
+    not the risk.
 
     `last` is None before the first forecast, also of a reopened batch.
     """
@@ -45,8 +39,7 @@ def end_of(batch: Batch, last: ForecastRecord | None, *, unschedulable: bool, no
         return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, None)
     risk = risk_of(batch.deadline_at, last, now)
     at_risk = None if risk is None else shown(shapes.RiskShown, risk)
-    if unschedulable:
-        return BatchEnd(ForecastState.UNSCHEDULABLE, None, None, at_risk)
+    state = stopped.state_of(batch) or state
     if state is not ForecastState.SHOWN:  # a reopened batch has the end that was expected before
         return BatchEnd(state, None, None, at_risk)
     return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk)
@@ -60,7 +53,7 @@ def forecasts_as_json(
     *,
     app: str,
     now: Instant,
-    unschedulable: bool = False,
+    stopped: Stopped,
 ) -> shapes.ForecastsShown:
     """Return a batch's progress, published forecast, all forecasts in chronological order, and the app's accuracy.
 
@@ -68,7 +61,7 @@ def forecasts_as_json(
     """
     return shown(
         shapes.ForecastsShown,
-        end_of(batch, last, unschedulable=unschedulable, now=now),
+        end_of(batch, last, stopped, now),
         batch,
         batch.counts,
         computed_at=now,
@@ -125,19 +118,15 @@ class ForecastViews:
         self._store = store
         self._clock = clock
 
-    async def of_batch(self, batch_id: BatchId, *, limit: int, able: bool = True) -> shapes.ForecastsShown:
-        """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError.
-
-        `able`: what it has to send can be sent (`can_run`).
-        """
+    async def of_batch(self, batch_id: BatchId, *, limit: int, stopped: Stopped | None = None) -> shapes.ForecastsShown:
+        """Return the last `limit` forecasts of a batch in chronological order. Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
         records = await self._store.forecasts.series(batch_id, limit=limit)
         last = (await self._store.forecasts.last([batch_id])).get(batch_id)
         accuracy = (await self._store.forecasts.accuracies()).get(batch.app_id)
         app = await self._store.views.app_name(batch.app_id)
-        stuck = await unschedulable_batches(self._store.process_reports, self._store.views, self._clock)
-        never = not able or batch_id in stuck
-        return forecasts_as_json(batch, records, last, accuracy, app=app, now=self._clock.now(), unschedulable=never)
+        stopped = stopped or await stopped_of(self._store, self._clock)
+        return forecasts_as_json(batch, records, last, accuracy, app=app, now=self._clock.now(), stopped=stopped)
 
     async def health(self) -> list[shapes.AppForecastsShown]:
         """Return the health of each app's forecasts."""

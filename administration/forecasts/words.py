@@ -163,6 +163,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.FAR: f"more than {FAR_BOUNDS:.0f} delay bounds away at the current rate",
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
+    ForecastState.PAUSED: "no end while paused",
 }
 
 
@@ -198,7 +199,22 @@ def risk_parts(risk: Document, state: str) -> Sequence[str]:
         return (f"missed its deadline by {late}",)
     if state == ForecastState.UNSCHEDULABLE:
         return ("misses its deadline unless a host can run its jobs",)
-    return f"{likelihood(risk['probability'])} likely to miss its deadline", f"ends at the latest {late} after it"
+    likely = f"{likelihood(risk['probability'])} likely to miss its deadline"
+    if state == ForecastState.PAUSED:
+        return (f"{likely} even without the pause",)
+    return likely, f"ends at the latest {late} after it"
+
+
+SEVERE = 0.5  # probability
+
+
+def is_severe(risk: Document) -> bool:
+    """Return whether a deadline (`RiskShown`) is missed, or is rather missed than met.
+
+    >>> [is_severe({"probability": chance, "missed": False}) for chance in (0.46, 0.5)]
+    [False, True]
+    """
+    return bool(risk["missed"] or risk["probability"] >= SEVERE)
 
 
 def risk_tag(risk: Document) -> str:
@@ -338,9 +354,9 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 def flag_of(shown: Document) -> str:
     """Return why the last forecast of an active batch asks for a check; empty if none does, if none is needed to see
-    that no host can run its jobs, or if the batch was reopened since.
+    why none of its jobs is sent, or if the batch was reopened since.
     """
-    unused = (ForecastState.UNSCHEDULABLE, ForecastState.NOT_YET)
+    unused = (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED, ForecastState.NOT_YET)
     if shown["ended_at"] is not None or shown["forecast_state"] in unused:
         return ""
     return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from administration.unschedulable import RefusedByAll, unschedulable_batches
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.notifications import WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
+from domain.notifications import NO_VERSION, WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
 from domain.settings import NotificationSettings
 from domain.units import Instant
-from store.notifications import FailureWindow, PostgresNotifications
-from store.process_reports import PostgresProcessReports
-from store.views import PostgresViews
+from store.notifications import FailureWindow
+from store.postgres import PostgresStore
 
 EVERY_S = 20.0
 MOST_BATCH_IDS = 20  # named in an event
@@ -21,17 +20,9 @@ MOST_BATCH_IDS = 20  # named in an event
 class EventWatch:
     """Looks for events. Each one is raised once, because its key is stored; a repeated round raises nothing again."""
 
-    def __init__(
-        self,
-        store: PostgresNotifications,
-        views: PostgresViews,
-        reports: PostgresProcessReports,
-        settings: Callable[[], NotificationSettings],
-        clock: Clock,
-    ) -> None:
-        self._store = store
-        self._views = views
-        self._reports = reports
+    def __init__(self, store: PostgresStore, settings: Callable[[], NotificationSettings], clock: Clock) -> None:
+        self._whole = store
+        self._store = store.notifications
         self._settings = settings
         self._clock = clock
 
@@ -53,8 +44,8 @@ class EventWatch:
         return [one for one in found if one.is_failing(self._settings())]
 
     async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
-        stuck = await unschedulable_batches(self._reports, self._views, self._clock)
-        batches = await self._views.batches_with(sorted(stuck)) if stuck else ()
+        stuck = await unschedulable_batches(self._whole, self._clock)
+        batches = await self._whole.views.batches_with(sorted(stuck)) if stuck else ()
         return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
 
 
@@ -89,7 +80,7 @@ def _of_app(found: AppFailures, now: Instant) -> RaisedEvent:
 
 
 def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant) -> RaisedEvent:
-    code = refused.codes[0][0] if refused.codes else "unknown"
+    code = NO_VERSION if refused.lost else refused.codes[0][0] if refused.codes else "unknown"
     shown = {"batch": batch.name, "code": code, "waiting": refused.waiting, "hosts": refused.hosts}
     key = f"{EventKind.WORK_STUCK.value} {batch.batch_id} {code}"
     return RaisedEvent(key, EventKind.WORK_STUCK, now, shown, batch.batch_id, (batch.submitter_id,))

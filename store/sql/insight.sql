@@ -50,6 +50,25 @@ ORDER BY batch.deadline_at, batch.batch_id
 LIMIT $4;
 
 
+-- name: batches_without_version
+-- Purpose: return active batches with unsent instances whose app is deprecated or has no version that is offered.
+-- Arguments: $1 limit.
+-- Result: rows of batch_with_counts, by batch_id.
+SELECT batch_with_counts.*
+FROM batch
+JOIN batch_with_counts ON batch_with_counts.batch_id = batch.batch_id
+WHERE batch.state = 'active' AND batch.waiting AND batch_with_counts.unsent > 0
+    AND batch.app_id IN (
+        SELECT app.app_id
+        FROM app
+        WHERE app.deprecated OR NOT EXISTS (
+            SELECT FROM app_version WHERE app_version.app_id = app.app_id AND NOT app_version.deprecated
+        )
+    )
+ORDER BY batch.batch_id
+LIMIT $1;
+
+
 -- name: caller_of_host
 -- Purpose: return the look-up key of a host's next request.
 -- Arguments: $1 host_id.

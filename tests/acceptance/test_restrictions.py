@@ -14,6 +14,7 @@ from domain.restrictions import Restricted, Restriction
 from domain.units import VolunteerId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
+from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
 from tests.builders import NOW
 from tests.facts import missing
@@ -307,6 +308,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
     await server.add_app()
     host = await server.add_host()
     await server.submit(jobs={"count": 4})
+    await order(server)
     async with a_browser(server, OPERATOR) as grace:
         status, _, asked = await grace.post("/restrictions", {"target": "project:", "why": "full disk"})
         assert (status, 'name="sure"' in asked, await server.store.settings.project_pause()) == (200, True, None)
@@ -318,6 +320,12 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/batches/1")
             assert "full disk" in page and page.index("/restrictions/lift") < page.index('class="figures"')
+            for place in ("/batches", "/batches/1", "/batches/1/why"):
+                _, page = await grace.get(place)
+                assert "paused: nothing is sent" in page and "come first" not in page, place
+                assert "no end while paused" in page or place.endswith("why"), place
+            [shown] = (await server.create("GET", "/batches"))["batches"]
+            assert (shown["forecast_state"], shown["completion_q50_at"]) == ("paused", None)
             if fields["kind"] == "batch":
                 for place in ("/batches/1", "/batches"):
                     _, page = await grace.get(place)
@@ -358,7 +366,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     path = "/apps/pi/versions/1"
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get(path)
-        assert missing(page, "only version of pi", "4 unsent", "1 active") == []
+        assert missing(page, "only version of pi", "4 unsent") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
         assert "/apps/pi?said=version" in where and VersionState.ABORTED.words in page
         await server.feed()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from administration.explain.fleet import KEPT_S, MOST_GROUPS, MOST_KEPT, FleetJudge
+from domain.apps import VersionState
 from domain.settings import FeederSettings
+from domain.units import AppVersionId
 from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
@@ -119,6 +121,48 @@ async def test_ban_is_in_the_next_verdict(pi: LiveServer) -> None:
     assert await told(pi) == {batch_id: {"disk": 2, "banned": 1}}
     [after] = await json_of(pi, "unschedulable")
     assert pi.clock.now() >= after["judged_at"] > before["judged_at"]
+
+
+@pytest.mark.parametrize("paused", ["settings/project.down", "restrictions/batch/1", "restrictions/app/pi"])
+async def test_verdict_survives_a_pause(pi: LiveServer, paused: str) -> None:
+    """A pause does not change which hosts could run the work."""
+    host = await called(pi, "ordinary")
+    batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")
+    await order(pi)
+    await pi.feed()
+    await refuse(pi, host)
+
+    value = {"value": True} if paused.startswith("settings") else {}
+    await pi.create("PUT", f"/{paused}", json={"why": "a full disk", **value})
+    for _ in range(2):
+        await pi.feed()
+        await pi.forward(KEPT_S + 1.0)
+        await judge(pi)
+
+    assert await told(pi) == {batch_id: {"disk": 1}}
+
+
+async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> None:
+    """The catalogue shows it: no host has called, and no background process has judged anything."""
+    sent = await pi.submit(jobs={"count": 1})
+    await pi.feed()
+    assert await given(pi, await pi.add_host("ordinary")) == sent
+    batch_id = await pi.submit(jobs={"count": 5}, name="lost")
+
+    await pi.store.applications.set_version_state(AppVersionId(1), VersionState.DEPRECATED)
+
+    assert await told(pi) == {batch_id: {}}
+    [item] = [one for one in (await pi.create("GET", "/attention"))["items"] if one["kind"] == "unschedulable"]
+    assert not missing(item["sentence"], "5 unsent", "1.00", "deprecated")
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        for place in ("/unschedulable", "/batches?state=active", "/batches?state=attention", f"/batches/{batch_id}"):
+            assert not missing((await browser.get(place))[1], ">unschedulable</", "is deprecated"), place
+        page = (await browser.get(f"/batches/{batch_id}/why"))[1]
+        assert "no host can run its jobs: nothing is sent" in page
+
+    await pi.store.applications.set_version_state(AppVersionId(1), VersionState.OFFERED)
+    assert await told(pi) == {}
 
 
 async def test_verdict_ends_once_a_host_fits(pi: LiveServer) -> None:

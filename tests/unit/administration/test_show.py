@@ -6,6 +6,7 @@ import msgspec
 
 from administration.batches import batch_as_json
 from administration.show import account_as_json, app_as_json, job_as_json, submitter_as_json
+from administration.unschedulable import NOTHING_STOPPED
 from domain.batches import Account, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.dispatch import Upload
@@ -51,7 +52,7 @@ JOB = JobRow(JobId(41), BatchId(3), JobClassId(1), JobState.VALID, "41", "", Ins
 def test_batch_has_counters_under_their_names() -> None:
     counts = BatchCounts(jobs_total=9, jobs_validated=1, jobs_failed=2, unsent=3, in_progress=4, retries=5)
 
-    shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None, now=NOW)
+    shown = batch_as_json(a_batch(counts=counts), Whose("pi", "ada", "physics"), None, None, NOTHING_STOPPED, now=NOW)
 
     keys = ("jobs_total", "jobs_validated", "jobs_failed", "unsent", "in_progress", "retries")
     assert [dict(shown)[key] for key in keys] == [9, 1, 2, 3, 4, 5]

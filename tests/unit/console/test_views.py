@@ -224,7 +224,7 @@ def test_position_has_its_reason_and_tier() -> None:
         ordered(
             1, "equal_access"
         ): "0.0 points, no term contributes; the batch whose submitter has the least work in progress goes first.",
-        None: "Not ordered yet; the next ordering follows within a minute.",
+        None: "The next ordering, within a minute, gives it a place.",
     }
 
     for breakdown, words in told.items():

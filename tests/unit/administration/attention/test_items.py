@@ -10,7 +10,7 @@ import pytest
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
-from administration.unschedulable import RefusedByAll
+from administration.unschedulable import RefusedByAll, Stopped, by_batch
 from domain.access import Act, Role
 from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
@@ -40,9 +40,8 @@ HEALTHY = AttentionFacts(
     batches=(),
     last={},
     short={},
-    refused=(),
+    stopped=Stopped(),
     waiting={B: a_batch(name="trio")},
-    restrictions={},
     lost={},
     processes=(a_background(),),
     deadlines={"sweeper": later(NOW, 10.0)},
@@ -108,9 +107,24 @@ def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
 def test_late_batch_that_is_paused_can_be_resumed() -> None:
     pause = Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)
 
-    found = only(batches=[a_late_batch(-840.0)], restrictions={(Restricted.BATCH, "1"): pause})
+    found = only(batches=[a_late_batch(-840.0)], stopped=Stopped(restrictions={(Restricted.BATCH, "1"): pause}))
 
     assert not missing(found.sentence, "paused by ada") and "batches/1" in links(found, OLGA)
+
+
+@pytest.mark.parametrize("down", [True, False])
+def test_paused_batch_keeps_its_risk_without_an_end(down: bool) -> None:
+    pause = {} if down else {(Restricted.BATCH, "1"): Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)}
+    risky, late = a_late_batch(RECORD.q50_at - NOW), a_late_batch(-840.0, completion_q50_at=later(NOW, HOUR_S))
+
+    def sentences(stopped: Stopped) -> list[str]:
+        return [only(batches=[one], last={B: RECORD}, stopped=stopped).sentence for one in (risky, late)]
+
+    plain, paused = sentences(Stopped()), sentences(Stopped(restrictions=pause, down=down))
+
+    assert not missing(plain[0], "50 %", "4 h after it") and not missing(plain[1], "14 min", "to end in 1 h")
+    assert not missing(paused[0], "50 %", "pause") and "after it" not in paused[0]
+    assert "14 min" in paused[1] and "to end" not in paused[1]
 
 
 def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
@@ -120,7 +134,7 @@ def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
     found = items(
         batches=[a_late_batch(-60.0, counts=counts)],
         short={B: Short("volunteer", 2, 3, hosts=4, volunteers=1)},
-        refused=[never],
+        stopped=Stopped(by_batch([never])),
         processes=(a_background(), ProcessReport("node1: worker", "worker", NOW, {"disks": [disk]})),
         versions=[FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)],
         hosts=[FailingHost(HostId(63), 18, 20)],
@@ -136,9 +150,10 @@ def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:
 def test_unschedulable_batch_names_the_version_withdrawn() -> None:
     version = an_app_version(state=VersionState.WITHDRAWN)
     act = Act(later(NOW, -600.0), "olga", "set_app_version", "app version 1", {"state": "withdrawn", "why": "crashes"})
-    never = RefusedByAll(B, 1, False, 9, 9, (("platform", 9),), NOW, rotated_out=True, active_hosts=9)
+    lost = LostVersion("pi", version, act)
+    never = RefusedByAll(B, 0, False, 9, 0, (), NOW, rotated_out=False, active_hosts=0, lost=lost.words(NOW))
 
-    found = only(refused=[never], lost={version.app_id: LostVersion("pi", version, act)})
+    found = only(stopped=Stopped(by_batch([never])), lost={version.app_id: lost})
 
     assert not missing(found.sentence, "olga", version.title, "10 min", "crashes")
     assert f"apps/pi/versions/{version.app_version_id}" in links(found, OLGA)
@@ -183,7 +198,7 @@ def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
     small = RefusedByAll(B, 1, False, 2, 9, (("disk", 9),), NOW, rotated_out=True, active_hosts=40)
     large = replace(small, job_class_id=2, waiting=7, codes=(("too_slow", 8), ("disk", 1)))
 
-    found = only(refused=[small, large])
+    found = only(stopped=Stopped(by_batch([small, large])))
 
     assert (found.kind, found.link, found.why, found.figures) == (
         AttentionKind.UNSCHEDULABLE,
@@ -199,8 +214,10 @@ def test_risk_of_a_deadline_precedes_work_without_one() -> None:
     risk = a_late_batch(RECORD.q50_at - NOW + 60.0)
     known = {BatchId(2): a_batch(batch_id=BatchId(2))}
 
-    found = items(refused=[never], batches=[risk], last={B: RECORD}, waiting=known)
-    due = items(refused=[never], waiting={BatchId(2): a_late_batch(HOUR_S)}, batches=[risk], last={B: RECORD})
+    found = items(stopped=Stopped(by_batch([never])), batches=[risk], last={B: RECORD}, waiting=known)
+    due = items(
+        stopped=Stopped(by_batch([never])), waiting={BatchId(2): a_late_batch(HOUR_S)}, batches=[risk], last={B: RECORD}
+    )
 
     assert [one.batch_id for one in found] == [1, 2] and not found[1].severe
     assert [one.batch_id for one in due] == [2, 1] and due[0].severe

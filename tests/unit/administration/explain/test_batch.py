@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from administration.explain.batch import awaited_in_words, awaited_of, expected_in_words
+from administration.forecasts.service import BatchEnd
+from domain.forecasts import ForecastState
 from domain.jobs import InstanceState
-from domain.units import HostId, InstanceId, JobId, later
+from domain.units import HOUR_S, HostId, InstanceId, JobId, later
 from domain.views import ListedInstance
-from tests.builders import NOW, a_batch
+from tests.builders import NOW
 from tests.facts import missing
-
-HOUR_S = 3600.0
 
 
 def sent(number: int, ago_s: float, due_in_s: float, host: int) -> ListedInstance:
@@ -43,7 +43,8 @@ def test_nothing_in_progress_is_not_awaited() -> None:
 
 
 def test_forecast_end_is_told_until_it_has_passed() -> None:
-    forecast = a_batch(completion_q50_at=later(NOW, -60.0), completion_q90_at=later(NOW, HOUR_S))
+    shown = BatchEnd(ForecastState.SHOWN, later(NOW, -60.0), later(NOW, HOUR_S), None)
+    paused = BatchEnd(ForecastState.PAUSED, None, None, None)
 
-    assert not missing(expected_in_words(forecast, NOW), "in 1 h")
-    assert expected_in_words(forecast, later(NOW, HOUR_S)) == expected_in_words(a_batch(), NOW) == ""
+    assert not missing(expected_in_words(shown, NOW), "in 1 h")
+    assert expected_in_words(shown, later(NOW, HOUR_S)) == expected_in_words(paused, NOW) == ""

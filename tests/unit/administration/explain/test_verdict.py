@@ -81,7 +81,7 @@ def test_idle_takers_wait_for_the_work_ahead() -> None:
 def test_limit_that_blocks_the_batch_comes_first() -> None:
     found = calling_hosts([taker()])
 
-    assert not missing(conclusion(found, WorkAhead(1, 1), blocked="MAXPROC 4 of 4"), "blocks", "MAXPROC 4 of 4")
+    assert not missing(conclusion(found, WorkAhead(1, 1), blocked="MAXPROC 4 of 4"), "blocked", "MAXPROC 4 of 4")
 
 
 def test_host_counts_under_each_reason_once() -> None:

@@ -21,6 +21,7 @@ from administration.forecasts.words import (
     over_at,
 )
 from administration.show import forecast_as_json
+from administration.unschedulable import NOTHING_STOPPED, RefusedByAll, Stopped
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.forecasts import (
     Accuracy,
@@ -70,7 +71,10 @@ ACCURACY = AppAccuracy(
 
 
 def words(
-    *records: ForecastRecord, accuracy: AppAccuracy | None = ACCURACY, unschedulable: bool = False, **changes: Any
+    *records: ForecastRecord,
+    accuracy: AppAccuracy | None = ACCURACY,
+    stopped: Stopped = NOTHING_STOPPED,
+    **changes: Any,
 ) -> str:
     values: dict[str, Any] = {
         "created_at": later(NOW, -5 * HOUR_S),
@@ -82,7 +86,7 @@ def words(
     batch = a_batch(**(values | changes))
     return forecasts_in_words(
         forecasts_as_json(
-            batch, records, records[-1] if records else None, accuracy, app="pi", now=NOW, unschedulable=unschedulable
+            batch, records, records[-1] if records else None, accuracy, app="pi", now=NOW, stopped=stopped
         )
     )
 
@@ -129,16 +133,28 @@ def test_risk_and_flag_are_shown_with_reasons() -> None:
     assert "CHECK THIS BATCH: 11 delay bounds" in text
 
 
-def test_unschedulable_batch_has_no_end_anywhere() -> None:
-    """Neither the dates, nor the check, nor the risk contradict that no host can run its jobs."""
+NEVER = RefusedByAll(BatchId(1), 1, False, 5, 3, (("disk", 3),), NOW, rotated_out=False, active_hosts=3)
+UNSCHEDULABLE, PAUSED = Stopped({BatchId(1): NEVER}), Stopped(down=True)
+
+
+@pytest.mark.parametrize(
+    ("stopped", "state"),
+    [
+        (UNSCHEDULABLE, ForecastState.UNSCHEDULABLE),
+        (replace(UNSCHEDULABLE, down=True), ForecastState.UNSCHEDULABLE),
+        (PAUSED, ForecastState.PAUSED),
+    ],
+)
+def test_stopped_batch_has_no_end_anywhere(stopped: Stopped, state: ForecastState) -> None:
+    """Neither the dates, nor the check, nor the risk contradict that none of its jobs is sent."""
     risky = replace(RECORD, flag="11 delay bounds")
     batch = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), completion_q50_at=RECORD.q50_at)
-    end = end_of(batch, risky, unschedulable=True, now=NOW)
+    end = end_of(batch, risky, stopped, NOW)
 
-    text = words(risky, unschedulable=True, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
+    text = words(risky, stopped=stopped, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
 
     assert (end.completion_q50_at, end.completion_q90_at) == (None, None)
-    assert end.forecast_state is ForecastState.UNSCHEDULABLE and end.at_risk is not None
+    assert end.forecast_state is state and end.at_risk is not None
     assert "11 delay bounds" not in text and "done about" not in text and "at the latest 5 h" not in text
     assert "AT RISK" in text
 
