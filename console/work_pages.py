@@ -140,7 +140,7 @@ class UnschedulablePage(Pages[PageServices]):
             "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in batches.values()})),
             "paused": await paused(store),
             "refused": refused,
-            "verdict": conclusion_of(refused) if workers else "",
+            "verdict": conclusion_of(refused),
             "batches": batches,
             "feeder": catalogue.settings.feeder,
             "workers": len(workers),
