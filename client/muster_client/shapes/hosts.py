@@ -239,8 +239,9 @@ class RefusedShown(TypedDict):
     `is_certain`: it is unschedulable, because none of `hosts` of the `active_hosts` of the last day can run it.
     Otherwise, the hosts are those that asked and refused it so far; it is judged after `more_hosts` more refusals or
     `more_s` more seconds. `queue_needs`: the condition of its `queue` that hosts do not meet. `lost`: why no version
-    of its app gets jobs, empty if one does. `judged_at`: when it was judged; it is judged again every minute, and after
-    a ban, a pause, or a change of the batch's queue or the app's versions.
+    of its app gets jobs, empty if one does; then the row has all unsent instances of the batch, as job class 0.
+    `judged_at`: when it was judged; it is judged again every minute, and after a ban, or a change of the batch's queue
+    or the app's versions.
     """
 
     batch_id: int

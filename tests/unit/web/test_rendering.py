@@ -6,7 +6,12 @@ import re
 
 import pytest
 
+from console.charts import bar_of
+from domain.batches import Batch, BatchCounts, BatchState
+from domain.units import later
 from portal.services import LOOK
+from tests.builders import NOW, a_batch
+from tests.facts import missing
 from tests.unit.administration.clocks import StillClock
 from web.rendering import Assets, PageStyle, Renderer, environment, sources
 
@@ -67,3 +72,33 @@ def test_a_long_list_of_a_setting_is_folded(words: int, is_folded: bool) -> None
 
     assert text in page
     assert (f"{words} words</summary>" in page) is is_folded
+
+
+def tags(batch: Batch, tag: str = "", *, severe: bool = False, failing: tuple[str, bool] = ("", False)) -> str:
+    call = """{{ batch_tags(batch, none, tag, "", severe, "", "", failing, "") }}"""
+    page = environment().from_string("""{% from "parts.html" import batch_tags %}""" + call)
+    return page.render(batch=batch, tag=tag, severe=severe, failing=failing)
+
+
+@pytest.mark.parametrize(("late_s", "kind", "words"), [(1860.0, "tag warn", ", 31 min late"), (-60.0, "tag good", "")])
+def test_batch_that_ended_late_says_so(late_s: float, kind: str, words: str) -> None:
+    ended = a_batch(state=BatchState.COMPLETE, deadline_at=NOW, ended_at=later(NOW, late_s))
+
+    assert f'class="{kind}">complete{words}</span>' in tags(ended)
+
+
+@pytest.mark.parametrize(("severe", "kind"), [(True, "bad"), (False, "warn")])
+def test_tag_of_a_batch_in_need_has_its_severity(severe: bool, kind: str) -> None:
+    words = "at risk, 46 %"
+
+    assert not missing(tags(a_batch(), words, severe=severe), f"tag {kind}", words)
+    failing = tags(a_batch(), failing=("5 of 9 ended jobs failed", severe))
+    assert not missing(failing, f"tag {kind}", "5 of 9 ended jobs failed") and "accent" not in failing
+    assert "tag accent" in tags(a_batch(counts=BatchCounts(jobs_total=9)))
+
+
+def test_progress_draws_failed_jobs_however_few() -> None:
+    macro = """{% from "parts.html" import progress %}{{ progress(bar) }}"""
+    shown = [environment().from_string(macro).render(bar=bar_of(2500, 2499, failed, 0)) for failed in (0, 1)]
+
+    assert ["f-failed" in one for one in shown] == [False, True]
