@@ -455,7 +455,7 @@ def conclusion(
     'No host has contacted the scheduler yet.'
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
     >>> conclusion(able, WorkAhead(1, 41), quiet="No job was sent for 4 min").partition(". ")[0]
-    'No job was sent for 4 min, because 41 unsent instances of 1 batch come first'
+    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusion(busy, WorkAhead())
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
@@ -473,7 +473,7 @@ def conclusion(
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
     said = f"{start}; {sample.idle} could start one now"
     if ahead.unsent and quiet:
-        said = f"{quiet}, because {_come_first(ahead)}. {said}"
+        said = f"{quiet}, because {_before(ahead)}. {said}"
     elif sent_first and not ahead.unsent:
         said = f"{said}, and it is sent first, because {sent_first}"
     else:
@@ -488,18 +488,18 @@ def start_in_words(ahead: WorkAhead) -> str:
     """Return what comes before a batch's jobs, and what that means for their start.
 
     >>> start_in_words(WorkAhead())
-    'no other batch comes first: hosts that may run its jobs get them with their next requests'
-    >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(":")[0]
-    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches come first'
+    'no other batch goes before it: hosts that may run its jobs get them with their next requests'
+    >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
     """
     if not ahead.unsent:
-        return "no other batch comes first: hosts that may run its jobs get them with their next requests"
-    return f"{_come_first(ahead)}: its jobs are sent after those, except to hosts that cannot get more of those"
+        return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
+    return f"{_before(ahead)}, except to hosts that cannot get more of those"
 
 
-def _come_first(ahead: WorkAhead) -> str:
+def _before(ahead: WorkAhead) -> str:
     what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
-    return f"{'at least ' if ahead.is_part else ''}{what} come first"
+    return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:
