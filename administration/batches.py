@@ -400,9 +400,9 @@ class Batches:
         placed = new.as_batch(batch_id)
         now = self._clock.now()
         first = await sent_first(self._store, catalogue, now)
-        because, ahead = await turn_of(self._store, placed, first, catalogue, now)
+        _, ahead = await turn_of(self._store, placed, first, catalogue, now)
         blocked = hold_of(placed, catalogue)
-        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=because is not None)
+        start = f"blocked: {blocked}" if blocked else start_in_words(ahead)
         unable = ""
         if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
