@@ -293,7 +293,7 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     >>> conclusion_of([judged])
     '5 instances of 1 batch find no host: 3 of 3 hosts have too little disk space.'
     >>> conclusion_of([judged, replace(judged, batch_id=BatchId(8), waiting=3)])
-    '8 instances of 2 batches find no host; most, 5, are of batch 7: 3 of 3 hosts have too little disk space.'
+    '8 instances of 2 batches find no host, 5 of them of batch 7: 3 of 3 hosts have too little disk space.'
     """
     refused = [one for one in refused if one.is_certain]
     if not refused:
@@ -304,7 +304,7 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     traits = traits_of(largest.codes[0][0]) if largest.codes else None
     if traits is None and not largest.lost:
         return f"{found}."
-    most = "" if len(refused) == 1 else f"; most, {largest.waiting}, are of batch {largest.batch_id}"
+    most = "" if len(refused) == 1 else f", {largest.waiting} of them of batch {largest.batch_id}"
     if largest.lost or traits is None:
         return f"{found}{most}: {largest.lost}."
     return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."

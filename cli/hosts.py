@@ -121,9 +121,10 @@ async def unschedulable(run: Run) -> None:
     ]
     for one in rows:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+        refused = f"refused by {one['hosts']} hosts since {since} ({as_text(one['codes'])})"
         lines.append(
             f"batch {one['batch_id']}: {'unschedulable, ' if one['is_certain'] else ''}{one['waiting']} slots, "
-            f"refused by {one['hosts']} hosts since {since} ({as_text(one['codes'])})"
+            f"{'of an app without a version' if one['lost'] else refused}"
         )
         lines.append(f"  {one['verdict']}")
         if not one["is_certain"]:
