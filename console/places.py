@@ -197,7 +197,7 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), some, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
-    ('all sent', '4 of 12, for retries')
+    ('all sent', '4 of 12, for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
     ('2 of 11', 'sent first, because its deadline is near')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
@@ -211,7 +211,7 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
         return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
-        return "all sent", f"{place}, for retries"
+        return "all sent", f"{place}, for retries and copies"
     why = f"sent first, because {standing.because}" if standing.because else ""
     before = "" if ahead is None else start_in_words(ahead, sent_first=bool(standing.because))
     return place, "; ".join(filter(None, (why, before)))
