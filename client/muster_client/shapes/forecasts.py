@@ -8,7 +8,7 @@ from typing import TypedDict
 class TermsShown(TypedDict):
     """The terms of a forecast. `sending_s` is the time until the last first instance is sent: at the batch's own rate
     or, with `assumed_rate`, after the wait for its turn at the app's usual rate. `retries_expected` is the number of
-    all instances in progress that are expected to be lost or to fail.
+    instances in progress that are expected to fail or time out; jobs with another instance in progress do not count.
     """
 
     jobs_open: int
