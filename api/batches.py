@@ -110,7 +110,7 @@ class CloneParams(BatchParams, forbid_unknown_fields=True, kw_only=True):
 
 
 class CloneBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What differs from the batch that is cloned. None: nothing."""
+    """What differs from the batch that is cloned; memory, disk and delay bound for each of its jobs. None: nothing."""
 
     name: str | None = None
     qos: QoS | None = None
@@ -120,6 +120,9 @@ class CloneBody(msgspec.Struct, forbid_unknown_fields=True):
     queue: str | None = None
     level: str | None = None
     user_priority: int | None = None
+    memory_bytes: float | None = None
+    disk_bytes: float | None = None
+    delay_bound_s: float | None = None
 
 
 class BatchesApi:

@@ -253,6 +253,8 @@ def _terms(
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(work, rules),
         median_turnaround_s=Seconds(_turnaround_s(fit)),
+        slow_turnaround_s=Seconds(fit.fresh.slow_s()),
+        error_turnaround_s=Seconds(rules.error_s),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
         assumed_rate=is_waiting(snapshot),
     )

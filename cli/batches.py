@@ -184,6 +184,9 @@ def _important(shown: Mapping[str, object]) -> str:
 @click.option("--user-priority", type=int, default=None, help="User priority.")
 @click.option("--submitter", default=None, help="Submitter of the new batch; only operators may name another.")
 @click.option("--account", default=None, help="Account to charge.")
+@click.option("--memory-bytes", type=float, default=None, help="Memory that each job needs.")
+@click.option("--disk-bytes", type=float, default=None, help="Disk space that each job needs.")
+@click.option("--delay-bound", "delay_bound_s", type=float, default=None, help="Delay bound of each job in seconds.")
 @click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
 @command
 async def clone(run: Run, batch_id: int, preview: bool, **given: Any) -> None:

@@ -131,11 +131,12 @@ def _batch(shown: Document) -> Iterator[str]:
     )
     place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
-        f"order: {place}{order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
+        f"order: {place}{counted(order['batches_ahead'], 'batch', 'batches')} with "
+        f"{counted(order['unsent_ahead'], 'unsent instance')} before it "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
     if order["sent_first"] is not None:
-        yield f"sent first: most requests take it before the others, because {order['sent_first']}"
+        yield f"sent first, because {order['sent_first']}"
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
     if order["queue_hosts"] is not None:
@@ -209,7 +210,7 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
         yield "  no longer waiting: it was just sent or ended"
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
-    yield f"  {place}; {batches} batches with {unsent} unsent instances come first"
+    yield f"  {place}; {counted(batches, 'batch', 'batches')} with {counted(unsent, 'unsent instance')} before it"
     if one["copied_because"] is not None:
         yield f"  a copy: {one['copied_because']}"
     elif one["retries"]:
