@@ -264,7 +264,12 @@ class BatchesApi:
         last = cursor_of("jobs", looked_at[-1].job_id) if len(looked_at) == LOOKED_AT else None
         return {"jobs": [job_as_json(job) for job in found], "next_cursor": last}
 
-    @operation("GET", "/batches/{batch_id}/instances", "A batch's instances, retries first, then by id.", errors=(404,))
+    @operation(
+        "GET",
+        "/batches/{batch_id}/instances",
+        "A batch's instances, retries and copies first, then by id.",
+        errors=(404,),
+    )
     async def list_instances(self, ask: Ask[InstancesParams, None]) -> shapes.InstancePage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         await self._store.views.batch(batch_id)

@@ -51,7 +51,7 @@ from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
-from domain.views import ListedInstance
+from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from priority.charging import queues
 from web.csv_export import is_csv, send_csv
@@ -333,6 +333,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
+            "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
@@ -409,6 +410,7 @@ class BatchPages(Pages[PageServices]):
         )
         values: dict[str, Any] = {
             "shown": shown,
+            "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",

@@ -216,7 +216,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
     ('10 of 11', 'paused: nothing is sent')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
-    ('all sent', '4 of 12, for retries')
+    ('all sent', '4 of 12, for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), one, None)
     ('2 of 11', 'sent first, because its deadline is near')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
@@ -231,7 +231,7 @@ def when_sent(
         return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
-        return "all sent", f"{place}, for retries"
+        return "all sent", f"{place}, for retries and copies"
     if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
         return place, f"{stop}: nothing is sent"
     why = f"sent first, because {standing.because}" if standing.because else ""

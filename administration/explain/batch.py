@@ -100,11 +100,12 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     waits only for those in progress. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
-    catalogue, known, forecasts, awaited = await asyncio.gather(
+    catalogue, known, forecasts, awaited, extras = await asyncio.gather(
         fresh_catalogue(store.applications, clock),
         store.views.classes_of_batch(batch_id),
         store.forecasts.last([batch_id]),
         _awaited(store, batch, clock),
+        store.listings.extras(batch_id),
     )
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
@@ -150,6 +151,8 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
         computed_at=now,
         app=app_name,
+        copies_unsent=extras.copies,
+        retries_unsent=extras.retries,
         order=shown(
             shapes.OrderShown,
             batch,

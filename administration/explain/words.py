@@ -84,9 +84,9 @@ def marks_of(group: Document) -> list[str]:
     """Return what decides about a group's place.
 
     >>> marks_of({"urgent": True, "stages": ["prompt", "all"]})
-    ['retries, or other copies of jobs with a result', 'sent first']
+    ['retries, copies, or other instances of jobs with a result', 'sent first']
     """
-    first = ["retries, or other copies of jobs with a result"] if group["urgent"] else []
+    first = ["retries, copies, or other instances of jobs with a result"] if group["urgent"] else []
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 
@@ -127,7 +127,7 @@ def _batch(shown: Document) -> Iterator[str]:
     yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
     yield (
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
-        f"{shown['unsent']} unsent, {shown['in_progress']} in progress, {shown['retries']} retries"
+        f"{shown['unsent']} unsent{_extras(shown)}, {shown['in_progress']} in progress, {shown['retries']} unusable"
     )
     place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
@@ -160,6 +160,13 @@ def _batch(shown: Document) -> Iterator[str]:
         yield from _sample(shown["sample"])
 
 
+def _extras(shown: Document) -> str:
+    copies, retries = shown["copies_unsent"], shown["retries_unsent"]
+    counts = [f"{counted(copies, 'copy', 'copies')} of late jobs"] if copies else []
+    counts += [counted(retries, "retry", "retries")] if retries else []
+    return f" (with {' and '.join(counts)})" if counts else ""
+
+
 def _sample(sample: Document) -> Iterator[str]:
     taking = sample["would_take"]
     yield (
@@ -186,7 +193,8 @@ def _job(shown: Document) -> Iterator[str]:
     failure = f": {shown['failure']}" if shown["failure"] else ""
     yield f"job {shown['job_id']} of batch {shown['batch_id']} is {shown['state']}{failure}"
     for one in shown["instances"]:
-        where = f", host {one['host_id']}" if one["host_id"] is not None else ""
+        where = ", copy" if one["copied_because"] is not None else ""
+        where += f", host {one['host_id']}" if one["host_id"] is not None else ""
         why = "; ".join(str(part) for part in (one["because"], one["reason"]) if part)
         yield f"  instance {one['instance_id']}: {one['state']}{where}{'; ' if why else ''}{why}"
     if shown["waiting"] and shown["hold"] is not None:
@@ -203,7 +211,9 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
     yield f"  {place}; {counted(batches, 'batch', 'batches')} with {counted(unsent, 'unsent instance')} before it"
-    if one["retries"]:
+    if one["copied_because"] is not None:
+        yield f"  a copy: {one['copied_because']}"
+    elif one["retries"]:
         yield f"  a retry: {one['retries']} instances of the job ended without a usable result"
     if one["sibling_hosts"]:
         yield f"  {_excluded(', '.join(map(str, one['sibling_hosts'])), one['one_per'])}"
@@ -234,7 +244,7 @@ def _instance(shown: Document) -> Iterator[str]:
         f"is {shown['state']}"
     )
     if shown["copied_because"] is not None:
-        yield f"extra copy, because: {shown['copied_because']}"
+        yield f"copy, because: {shown['copied_because']}"
     if shown["due"] is not None:
         yield from _due(shown["due"], shown["host_id"])
     if shown["today"] is not None:

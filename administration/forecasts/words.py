@@ -436,7 +436,10 @@ def terms_in_words(last: Document) -> Iterator[str]:
     yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors{after}"
     if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
         expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
-        yield f"  {expected} of all instances in progress are expected to be lost or to fail, and need a retry"
+        yield (
+            f"  {expected} instances in progress are expected to fail or time out, the likelier the longer they take; "
+            "jobs with another instance in progress are not counted"
+        )
 
 
 def _last(records: Sequence[Document]) -> Iterator[str]:

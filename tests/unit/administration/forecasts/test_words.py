@@ -106,11 +106,11 @@ def test_delays_and_model_inputs_are_listed() -> None:
     assert not missing(text, "30 jobs were open", "4 of them", "takes 1 h 30 min", "2.00 times as long")
 
 
-def test_retries_are_expected_of_the_whole_batch() -> None:
+def test_expected_failures_are_rounded_by_their_number() -> None:
     many = replace(RECORD, terms=replace(TERMS, retries_expected=42.4))
 
-    assert not missing(words(RECORD), "0.5 of all")
-    assert not missing(words(many), "42 of all")
+    assert not missing(words(RECORD), "0.5 instances")
+    assert not missing(words(many), "42 instances")
 
 
 def test_last_forecasts_have_trigger_method_and_change() -> None:
