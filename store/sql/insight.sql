@@ -52,21 +52,26 @@ LIMIT $4;
 
 -- name: batches_without_version
 -- Purpose: return active batches with unsent instances whose app is deprecated or has no version that is offered.
--- Arguments: $1 limit.
--- Result: rows of batch_with_counts, by batch_id.
+-- Arguments: $1 number of batches to read.
+-- Result: rows of batch_with_counts, by batch_id. Counts are read only of batches of such apps.
 SELECT batch_with_counts.*
-FROM batch
-JOIN batch_with_counts ON batch_with_counts.batch_id = batch.batch_id
-WHERE batch.state = 'active' AND batch.waiting AND batch_with_counts.unsent > 0
-    AND batch.app_id IN (
-        SELECT app.app_id
-        FROM app
-        WHERE app.deprecated OR NOT EXISTS (
-            SELECT FROM app_version WHERE app_version.app_id = app.app_id AND NOT app_version.deprecated
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active' AND waiting
+        AND app_id IN (
+            SELECT app.app_id
+            FROM app
+            WHERE app.deprecated OR NOT EXISTS (
+                SELECT FROM app_version WHERE app_version.app_id = app.app_id AND NOT app_version.deprecated
+            )
         )
-    )
-ORDER BY batch.batch_id
-LIMIT $1;
+    ORDER BY batch_id
+    LIMIT $1
+) AS lost
+JOIN batch_with_counts ON batch_with_counts.batch_id = lost.batch_id
+WHERE batch_with_counts.unsent > 0
+ORDER BY batch_with_counts.batch_id;
 
 
 -- name: caller_of_host
