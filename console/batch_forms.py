@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
@@ -38,7 +38,6 @@ BATCHES = Crumb("batches", "Batches")
 MOST = 200  # batches per form; a page of the list has 50
 END, CHANGE, RETRY = "end", "change", "retry"
 ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
-SAID = {END: "ended", CHANGE: "importance", RETRY: "retried"}
 
 
 class BatchForms(Pages[PageServices]):
@@ -161,6 +160,20 @@ async def apps_shown(services: PageServices) -> dict[str, object]:
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
 
 
+async def retry_facts(services: PageServices, batches: Sequence[Batch]) -> dict[str, object]:
+    """Return by app why retried jobs would not be sent (`lost`), and which of its versions fails (`fails`)."""
+    catalogue, store = services.catalogue, services.store
+    failing = sorted(await failing_versions(store.attention, services.clock.now()), key=lambda one: one.failures)
+    return {
+        "lost": await lost_versions(store.access, catalogue, {one.app_id for one in batches}),
+        "fails": {
+            catalogue.versions[one.app_version_id].app_id: one
+            for one in failing
+            if one.app_version_id in catalogue.versions
+        },
+    }
+
+
 def shown_key(fields: Fields, wrong: MusterError | None) -> str:
     """Return the key for a form: the one it had, or a new one for a new form or after a conflict with another batch."""
     kept = "" if isinstance(wrong, ConflictError) else fields.get("key", "")
@@ -270,44 +283,59 @@ class SelectedBatches(Pages[PageServices]):
         if (what := fields.get("what", "")) not in ACTS:
             raise InvalidInputError("what", "one of " + ", ".join(ACTS), what)
         batches = await self._selected(request, ended=what == RETRY)
-        if what == END and not fields.get("sure"):
-            return _page("End these batches?", batches, {})
+        if what != CHANGE and not fields.get("sure"):
+            return await self._ask(request, what, batches)
         changes = _changes(fields) if what == CHANGE else ImportanceBody()
+        done: dict[BatchId, int] = {}
         failed: dict[BatchId, str] = {}
         for batch in batches:
             try:
-                await self._one(request, what, batch, changes)
+                done[batch.batch_id] = await self._one(request, what, batch, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
-        if failed:
-            left = [batch for batch in batches if batch.batch_id in failed]
-            return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
+        if what == END and not failed:
+            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), "ended")
+        words = dict.fromkeys(done, "ended")
+        title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
-            return await self._changed(batches)
-        return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
+            words = await self._moves([batch for batch in batches if batch.batch_id in done])
+        elif what == RETRY:
+            words = {one: f"{plural(count, 'failed job')} opened again" for one, count in done.items()}
+            title = (
+                f"Opened again: {plural(sum(done.values()), 'failed job')} of {plural(len(done), 'batch', 'batches')}"
+            )
+        return _page(request, title, batches, 409 if failed else 200, what=what, failed=failed, done=words)
 
-    async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
-        """Return the page with the positions of changed batches, now and after the next ordering."""
+    async def _ask(self, request: web.Request, what: str, batches: Sequence[Batch]) -> RenderedPage:
+        """Ask for confirmation, showing what would be lost, or which failed jobs would be retried."""
+        if what == END:
+            return _page(request, "End these batches?", batches, what=what)
+        facts = await retry_facts(self._services, batches)
+        return _page(request, "Retry failed jobs?", batches, what=what, **facts)
+
+    async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
+        """Return the positions of changed batches, now and after the next ordering, in words."""
         ids = [batch.batch_id for batch in batches]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         urgent = await sent_first(store, catalogue, now)
         found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
         every_s = catalogue.settings.ordering.interval_s
-        moved = {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
-        return _page(f"{plural(len(ids), 'batch', 'batches')} changed", batches, {}, moved)
+        return {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
 
-    async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> None:
-        """Change, end or retry one batch, and record that."""
-        batch_id = batch.batch_id
+    async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
+        """Change, end or retry one batch, and record that. Return the number of jobs opened again."""
+        batch_id, retried = batch.batch_id, 0
         told = changes.given()
         if what == CHANGE:
             await self._batches.change(batch_id, changes, by_operator=is_operator(request))
             told["was"] = changes.was(batch)
         elif what == RETRY:
-            told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
+            retried = (await self._batches.retry(batch_id))["jobs_retried"]
+            told = {"jobs_retried": retried}
         else:
             await self._batches.abort(batch_id)
         await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)
+        return retried
 
     async def _selected(self, request: web.Request, *, ended: bool) -> Sequence[Batch]:
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
@@ -341,8 +369,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
 
 
 def _page(
-    title: str, batches: Sequence[Batch], failed: Mapping[BatchId, str], moved: Mapping[BatchId, str] | None = None
+    request: web.Request, title: str, batches: Sequence[Batch], status: int = 200, **values: object
 ) -> RenderedPage:
-    values: dict[str, object] = {"batches": batches, "failed": failed, "moved": moved}
-    crumbs = (Crumb("batches", "Batches"),)
-    return RenderedPage("batches_selected.html", title, "batches", crumbs, values, status=409 if failed else 200)
+    shown = {"failed": {}, "done": {}, **values, "batches": batches, "kept": kept_of(request.query).removesuffix("?")}
+    return RenderedPage("batches_selected.html", title, "batches", (BATCHES,), shown, status=status)
