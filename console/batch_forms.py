@@ -121,22 +121,26 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue")).differing(batch)
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=why_in(fields)).differing(
+            batch
+        )
         address = f"batches/{batch.batch_id}"
         if not changes.given():
             return self._services.go(address, "unchanged")
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
-        told = {**changes.given(), "was": changes.was(batch)}
-        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **told)
+        subject = f"batch {batch.batch_id}"
+        await self._services.authenticator.note(request, "set_importance", subject, **changes.noted(batch))
         return self._services.go(address, "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
-        at = deadline_of(await fields_of(request), self._services.clock.now())
-        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at), by_operator=is_operator(request))
-        told = {"deadline_at": at, "was": {"deadline_at": batch.deadline_at}}
-        await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **told)
+        fields = await fields_of(request)
+        at = deadline_of(fields, self._services.clock.now())
+        changes = ImportanceBody(deadline_at=at, why=why_in(fields))
+        await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
+        subject = f"batch {batch.batch_id}"
+        await self._services.authenticator.note(request, "set_deadline", subject, **changes.noted(batch))
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def page(self, request: web.Request) -> RenderedPage:
@@ -150,6 +154,11 @@ class BatchForms(Pages[PageServices]):
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
+
+
+def why_in(fields: Fields) -> str | None:
+    """Return the optional reason for a change."""
+    return fields.get("why", "").strip() or None
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
@@ -325,10 +334,10 @@ class SelectedBatches(Pages[PageServices]):
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
         """Change, end or retry one batch, and record that. Return the number of jobs opened again."""
         batch_id, retried = batch.batch_id, 0
-        told = changes.given()
+        told: dict[str, object] = {}
         if what == CHANGE:
             await self._batches.change(batch_id, changes, by_operator=is_operator(request))
-            told["was"] = changes.was(batch)
+            told = changes.noted(batch)
         elif what == RETRY:
             retried = (await self._batches.retry(batch_id))["jobs_retried"]
             told = {"jobs_retried": retried}
@@ -362,6 +371,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
         fields.get("level") or None,
         fields.get("queue") or None,
+        why=why_in(fields),
     )
     if not changes.given():
         raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)
