@@ -153,8 +153,8 @@ SAID = {  # messages by result code of the last form
     "version_offered": "Offered. Within seconds, hosts get jobs with it if it is the highest version of its kind.",
     "version_deprecated": "Deprecated. Within seconds, no more jobs are sent with it. Those in progress continue.",
     "version_withdrawn": "Withdrawn. Within seconds, no more jobs are sent with it. Those in progress continue.",
-    "version_aborted": "Withdrawn. Within seconds, no more jobs are sent with it. Hosts drop those in progress at their "
-    "next requests.",
+    "version_aborted": "Withdrawn. Within seconds, no more jobs are sent with it. Hosts drop those in progress at "
+    "their next requests.",
     "version": "Saved. It takes effect within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }

@@ -27,7 +27,10 @@ from store.postgres import PostgresStore
 
 
 class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields to change; None: unchanged. `release`: no longer wait for other batches. `why`: for the audit trail."""
+    """The fields to change; None: unchanged. `release`: no longer wait for other batches.
+
+    `why` is recorded in the audit trail.
+    """
 
     user_priority: int | None = None
     level: str | None = None

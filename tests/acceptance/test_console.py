@@ -324,6 +324,19 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
     assert status == 200 and not missing(page, f"3 failed jobs of {len(confirmed)} batch")
 
 
+async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host("ada")
+    await server.submit(name="oak")
+    await host.ask(1)
+    async with a_browser(server, OPERATOR) as grace:
+        for path in ("/jobs/1", "/jobs/1/why", "/instances/1", f"/hosts/{host.host_id}"):
+            assert 'batches/1">oak</a>' in (await grace.get(path))[1], path
+        _, page = await grace.get("/batches/1/why")
+    assert not missing(page.partition('verdict"')[2].partition("</p>")[0], f"host ada ({host.host_id})")
+
+
 async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
