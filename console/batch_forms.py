@@ -313,14 +313,15 @@ class SelectedBatches(Pages[PageServices]):
             title = (
                 f"Opened again: {plural(sum(done.values()), 'failed job')} of {plural(len(done), 'batch', 'batches')}"
             )
-        return _page(request, title, batches, 409 if failed else 200, what=what, failed=failed, done=words)
+        values: dict[str, object] = {"what": what, "failed": failed, "done": words}
+        return _page(request, title, batches, values, status=409 if failed else 200)
 
     async def _ask(self, request: web.Request, what: str, batches: Sequence[Batch]) -> RenderedPage:
         """Ask for confirmation, showing what would be lost, or which failed jobs would be retried."""
         if what == END:
-            return _page(request, "End these batches?", batches, what=what)
+            return _page(request, "End these batches?", batches, {"what": what})
         facts = await retry_facts(self._services, batches)
-        return _page(request, "Retry failed jobs?", batches, what=what, **facts)
+        return _page(request, "Retry failed jobs?", batches, {"what": what, **facts})
 
     async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
         """Return the positions of changed batches, now and after the next ordering, in words."""
@@ -379,7 +380,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
 
 
 def _page(
-    request: web.Request, title: str, batches: Sequence[Batch], status: int = 200, **values: object
+    request: web.Request, title: str, batches: Sequence[Batch], values: Mapping[str, object], *, status: int = 200
 ) -> RenderedPage:
     shown = {"failed": {}, "done": {}, **values, "batches": batches, "kept": kept_of(request.query).removesuffix("?")}
     return RenderedPage("batches_selected.html", title, "batches", (BATCHES,), shown, status=status)
