@@ -124,8 +124,10 @@ class RestrictionPages(Pages[PageServices]):
         catalogue, found = self._services.catalogue, await listed(self._services.store)
         person = admit(request, Role.VIEWER)
         hosts = [HostId(int(one["name"])) for one in found if one["kind"] == Restricted.HOST]
+        batches = [BatchId(int(one["name"])) for one in found if one["kind"] == Restricted.BATCH]
         values: dict[str, object] = {
             "found": found,
+            "names": await self._services.store.listings.names(batches) if batches else {},
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,

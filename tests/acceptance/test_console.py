@@ -333,6 +333,9 @@ async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     async with a_browser(server, OPERATOR) as grace:
         for path in ("/jobs/1", "/jobs/1/why", "/instances/1", f"/hosts/{host.host_id}"):
             assert 'batches/1">oak</a>' in (await grace.get(path))[1], path
+        pause = {"kind": "batch", "name": "1", "why": "wrong input"}
+        await grace.post("/restrictions", pause, form="/batches/1")
+        assert ">batch 1 oak</a>" in (await grace.get("/restrictions"))[1]
         _, page = await grace.get("/batches/1/why")
     assert not missing(page.partition('verdict"')[2].partition("</p>")[0], f"host ada ({host.host_id})")
 
