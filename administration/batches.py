@@ -91,6 +91,7 @@ class UploadedInputs:
 
 DEFAULT_SUBMITTER = "default"
 CLONES_AT_ONCE = 2  # per process: each holds a connection and needs another
+CLONED_NEEDS = ("memory_bytes", "disk_bytes", "delay_bound_s")  # a clone may change them for all its jobs
 
 log = structlog.get_logger()
 
@@ -282,10 +283,12 @@ class Batches:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
 
         A clone for another submitter is charged to that submitter's account. A deadline is as far ahead as it was when
-        the batch was submitted. Raises NotFoundError.
+        the batch was submitted. Changed needs (CLONED_NEEDS) are those of all jobs. Raises NotFoundError.
         """
         batch = await self._store.views.batch(batch_id)
         whose = (await self._store.views.whose([batch_id]))[batch_id]
+        given = {name: value for name, value in changes.items() if value is not None}
+        needs = {name: given.pop(name) for name in CLONED_NEEDS if name in given}
         values = {
             "app": whose.app,
             "name": batch.name,
@@ -294,8 +297,10 @@ class Batches:
             "queue": batch.queue,
             "level": batch.level.value,
             "user_priority": batch.user_priority,
-            **{name: value for name, value in changes.items() if value is not None},
+            **given,
         }
+        if needs:
+            values["jobs"] = needs
         if values["submitter"] == whose.submitter:
             values.setdefault("account", whose.account)
         if values["qos"] == QoS.SHORT_DEADLINE and batch.deadline_at is not None:
@@ -344,8 +349,9 @@ class Batches:
         by_operator: bool = False,
     ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
+        needs = cast(Mapping[str, object], values.get("jobs", {})) if copy_of is not None else {}
         if copy_of is not None:
-            values = {**values, "jobs": {"count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
+            values = {**values, "jobs": {**needs, "count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
         spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
         ports = SubmissionPorts(
             self._store.submissions,
@@ -355,7 +361,8 @@ class Batches:
         )
         if copy_of is not None:
             jobs, batch = self._store.repeating, await self._store.views.batch(copy_of)
-            classes = await self._store.views.classes_of_batch(copy_of)
+            changed = {name: getattr(next(iter(spec.jobs)).job_class, name) for name in needs}
+            classes = [replace(one, **changed) for one in await self._store.views.classes_of_batch(copy_of)]
             spec = replace(spec, jobs=await classes_to_copy(copy_of, batch.counts.jobs_total, classes, jobs))
             yield replace(
                 await checked(spec, ports=ports, by_operator=by_operator), copied=CopiedJobs(copy_of, classes, jobs)
@@ -393,9 +400,9 @@ class Batches:
         placed = new.as_batch(batch_id)
         now = self._clock.now()
         first = await sent_first(self._store, catalogue, now)
-        because, ahead = await turn_of(self._store, placed, first, catalogue, now)
+        _, ahead = await turn_of(self._store, placed, first, catalogue, now)
         blocked = hold_of(placed, catalogue)
-        start = f"blocked: {blocked}" if blocked else start_in_words(ahead, sent_first=because is not None)
+        start = f"blocked: {blocked}" if blocked else start_in_words(ahead)
         unable = ""
         if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"

@@ -110,7 +110,7 @@ class CloneParams(BatchParams, forbid_unknown_fields=True, kw_only=True):
 
 
 class CloneBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What differs from the batch that is cloned. None: nothing."""
+    """What differs from the batch that is cloned; memory, disk and delay bound for each of its jobs. None: nothing."""
 
     name: str | None = None
     qos: QoS | None = None
@@ -120,6 +120,9 @@ class CloneBody(msgspec.Struct, forbid_unknown_fields=True):
     queue: str | None = None
     level: str | None = None
     user_priority: int | None = None
+    memory_bytes: float | None = None
+    disk_bytes: float | None = None
+    delay_bound_s: float | None = None
 
 
 class BatchesApi:
@@ -261,7 +264,12 @@ class BatchesApi:
         last = cursor_of("jobs", looked_at[-1].job_id) if len(looked_at) == LOOKED_AT else None
         return {"jobs": [job_as_json(job) for job in found], "next_cursor": last}
 
-    @operation("GET", "/batches/{batch_id}/instances", "A batch's instances, retries first, then by id.", errors=(404,))
+    @operation(
+        "GET",
+        "/batches/{batch_id}/instances",
+        "A batch's instances, retries and copies first, then by id.",
+        errors=(404,),
+    )
     async def list_instances(self, ask: Ask[InstancesParams, None]) -> shapes.InstancePage:
         batch_id, asked = BatchId(ask.params.batch_id), ask.params
         await self._store.views.batch(batch_id)

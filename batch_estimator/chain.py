@@ -14,6 +14,8 @@ from batch_estimator.survival import replied
 
 MOST_ROUNDS = 40  # maximum number of retries per job
 CLOSE_ENOUGH = 1e-7
+SLOW_SHARE = 0.01  # of the results: with hundreds of jobs, a batch ends with them
+MOST_SD, SLOW_POINTS = 8.0, 400  # range and resolution of ln T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +38,18 @@ class FreshLaw:
         replied_each = replied((ln_t[:, None] - self.mu[None, :]) / self.sd[None, :])
         done: Floats = (1.0 - error_fraction) * (replied_each @ (self.share * (1.0 - self.lost)))
         return done
+
+    def slow_s(self) -> float:
+        """Return the turnaround that SLOW_SHARE of the results exceed. Lost instances do not count.
+
+        >>> law = FreshLaw(np.array([7.0, 9.0]), np.array([0.1, 0.1]), np.array([0.1, 0.1]), np.array([0.98, 0.02]))
+        >>> bool(np.exp(8.9) < law.slow_s() < np.exp(9.1))  # half of the slow fiftieth
+        True
+        """
+        low, high = float(np.min(self.mu - MOST_SD * self.sd)), float(np.max(self.mu + MOST_SD * self.sd))
+        at = np.linspace(low, high, SLOW_POINTS)
+        done = self.success_by(np.exp(at), 0.0)
+        return float(np.exp(np.interp((1.0 - SLOW_SHARE) * done[-1], done, at)))
 
     def lasts_s(self, bound_s: float) -> float:
         """Return the mean time an instance is in progress; lost and slower instances count as the bound.

@@ -14,7 +14,7 @@ from batch_estimator.chain import RetryRules
 from batch_estimator.completion import LogServed, Model, Unsure, WaitingSlots, completion, time_grid
 from batch_estimator.fit import Fit, fitted, outstanding_of
 from batch_estimator.loss import Silence, bound_of
-from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, answered_by, merged, open_slots, prospects
+from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, failing, merged, open_slots
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
 from batch_estimator.sending import SendingRate, is_waiting, sending_of
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
@@ -253,19 +253,16 @@ def _terms(
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(work, rules),
         median_turnaround_s=Seconds(_turnaround_s(fit)),
+        slow_turnaround_s=Seconds(fit.fresh.slow_s()),
+        error_turnaround_s=Seconds(rules.error_s),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
         assumed_rate=is_waiting(snapshot),
     )
 
 
 def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
-    """Return the number of current instances that are expected not to succeed before their timeouts."""
-    mean = work.classes.mean
-    if len(mean.age_s) == 0:
-        return 0.0
-    each = np.ones((len(mean.age_s), 1))
-    in_time = answered_by(mean, np.maximum(mean.left_s, 0.0)[:, None], each)[:, 0]
-    return float(np.bincount(work.classes.of) @ (1.0 - prospects(mean, rules).success * in_time))
+    """Return the expected number of failures of instances in progress whose jobs have no other one in progress."""
+    return float(np.bincount(work.classes.of) @ failing(work.classes.mean, rules))
 
 
 def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:

@@ -175,6 +175,13 @@ def answered_by(out: Outstanding, x: Floats, ended: Floats) -> Floats:
     return share
 
 
+def failing(out: Outstanding, rules: RetryRules) -> Floats:
+    """Return each instance's probability of no success before its timeout: an error, a loss or a later reply."""
+    in_time = answered_by(out, np.maximum(out.left_s, 0.0)[:, None], np.ones((len(out.age_s), 1)))[:, 0]
+    chance: Floats = 1.0 - prospects(out, rules).success * in_time
+    return chance
+
+
 def served_by(out: Outstanding, x: Floats, ended: Floats, chain: Chain, rules: RetryRules) -> Floats:
     """Return H(x), the probability that the slot succeeds within x seconds, through this instance or its retries.
 

@@ -120,9 +120,10 @@ async def list_batches(run: Run, limit: int, **chosen: object) -> None:
 @click.option("--limit", type=click.IntRange(1, 10_000), default=1000, show_default=True)
 @command
 async def list_instances(run: Run, batch_id: int, state: str | None, limit: int) -> None:
-    """List the instances of a batch, retries first."""
+    """List the instances of a batch, retries and copies first."""
     rows = await run.ask(lambda client: client.instances(batch_id, state=state, limit=limit))
-    columns = ["instance_id", "job_id", "state", "retries", "host_id", "sent_at", "due_at", "reported_at", "reason"]
+    times = ["sent_at", "due_at", "reported_at"]
+    columns = ["instance_id", "job_id", "state", "retries", "host_id", *times, "reason", "copied_because"]
     run.show_table(rows, columns, "No such instances.")
 
 
@@ -184,6 +185,9 @@ def _important(shown: Mapping[str, object]) -> str:
 @click.option("--user-priority", type=int, default=None, help="User priority.")
 @click.option("--submitter", default=None, help="Submitter of the new batch; only operators may name another.")
 @click.option("--account", default=None, help="Account to charge.")
+@click.option("--memory-bytes", type=float, default=None, help="Memory that each job needs.")
+@click.option("--disk-bytes", type=float, default=None, help="Disk space that each job needs.")
+@click.option("--delay-bound", "delay_bound_s", type=float, default=None, help="Delay bound of each job in seconds.")
 @click.option("--preview", is_flag=True, help="Only forecast the completion time; the batch is not submitted.")
 @command
 async def clone(run: Run, batch_id: int, preview: bool, **given: Any) -> None:

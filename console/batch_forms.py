@@ -26,7 +26,7 @@ from domain.batches import Batch, BatchState, QoS
 from domain.bounds import FURTHEST_S
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
-from domain.units import DAY_S, BatchId, Instant
+from domain.units import DAY_S, HOUR_S, BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import plural, stamp
@@ -233,6 +233,24 @@ def deadline_of(fields: Fields, now: Instant) -> Instant:
     return at
 
 
+NEEDS = {  # of a job: its field in forms, and the unit there
+    "fpops_est": ("gflop", GIGA),
+    "memory_bytes": ("memory_mb", MEGA),
+    "disk_bytes": ("disk_mb", MEGA),
+    "delay_bound_s": ("delay_bound_h", HOUR_S),
+}
+
+
+def needs_of(fields: Fields) -> dict[str, object]:
+    """Return those needs of jobs that the form has. Raises InvalidInputError.
+
+    >>> needs_of({"memory_mb": "64000", "delay_bound_h": ""})
+    {'memory_bytes': 64000000000.0}
+    """
+    given = {key: (number_of(fields, name, low=0.0), unit) for key, (name, unit) in NEEDS.items()}
+    return {key: value * unit for key, (value, unit) in given.items() if value is not None}
+
+
 def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str, object]:
     """Return the form's content as the table of a batch file; without `counted`, a table has the jobs.
 
@@ -242,19 +260,10 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
     >>> batch_of(form, Instant(0.0))["jobs"]
     {'command_line': '--part {i}', 'count': 3, 'fpops_est': 2000000000.0}
     """
-    numbers = {
-        "fpops_est": ("gflop", GIGA),
-        "memory_bytes": ("memory_mb", MEGA),
-        "disk_bytes": ("disk_mb", MEGA),
-        "delay_bound_s": ("delay_bound_h", 3600.0),
-    }
     jobs: dict[str, object] = {"command_line": fields.get("command_line", "")}
     if counted:
         jobs["count"] = whole_number(fields.get("count", ""), "count", 1, MOST_JOBS)
-    for key, (name, unit) in numbers.items():
-        value = number_of(fields, name, low=0.0)
-        if value is not None:
-            jobs[key] = value * unit
+    jobs |= needs_of(fields)
     if fields.get("quorum", "").strip():
         jobs["quorum"] = whole_number(fields["quorum"], "quorum", 1, 20)
     if fields.get("output", "").strip():

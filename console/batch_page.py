@@ -50,7 +50,7 @@ from domain.restrictions import Restricted, pause_of
 from domain.samples import Window
 from domain.settings import Settings
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
-from domain.views import ListedInstance
+from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from priority.charging import queues
 from web.csv_export import is_csv, send_csv
@@ -245,6 +245,11 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+def may_change(request: web.Request, batch: Batch) -> bool:
+    person = person_of(request)
+    return person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
+
+
 class BatchPages(Pages[PageServices]):
     """Pages about one batch, why it waits, and its jobs."""
 
@@ -295,7 +300,6 @@ class BatchPages(Pages[PageServices]):
         unused = shown["forecast_state"] in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds: Sequence[Document] = last["holds"] if last else []
-        person = person_of(request)
         estimator = self._settings.estimator
         lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
         risk = shown["at_risk"] if not halted or (shown["at_risk"] and shown["at_risk"]["missed"]) else None
@@ -330,6 +334,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
+            "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
@@ -339,7 +344,7 @@ class BatchPages(Pages[PageServices]):
             "paused": None if paused is None else in_words(paused, self._services.catalogue.apps),
             "restricted": restricted,
             "may_pause": await may_resume(store, present(request), batch, restricted),
-            "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
+            "may": may_change(request, batch),
             "queues": sorted(queues(self._settings.ordering.queues)),
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
@@ -403,11 +408,13 @@ class BatchPages(Pages[PageServices]):
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
+            "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch.counts, ahead),
             "first_sent": first_sent(self._settings),
+            "clone": may_change(request, batch),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),

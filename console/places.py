@@ -106,7 +106,8 @@ def first_sent(settings: Settings) -> str:
     traits, share = traits_of(settings.deadline), settings.scheduler.afap_first_fraction
     said = ["A request gets the first jobs in this order that its host may run"]
     if traits.gates:
-        said.append("hosts above a gate get the jobs that need a fast host before those")
+        most = f", up to {percent(settings.scheduler.urgent_share_fraction)} of their jobs" * traits.shares_gated
+        said.append(f"hosts above a gate get the jobs that need a fast host before those{most}")
     words = "; ".join(said)
     if not traits.afap_first or share <= 0.0:
         return f"{words}."
@@ -183,8 +184,8 @@ def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")
     beside = f"It is {beside}. " if beside else ""
     if found is None:
         return Markup("{}Not ordered yet; the next ordering follows within a minute.").format(beside)
-    words, tier = because(found, now), tier_of(found.tier)
-    first = f" Before all else: {tier}." if tier else ""
+    words, tier = because(found, now), "" if standing.because else tier_of(found.tier)
+    first = f" {tier[:1].upper()}{tier[1:]}." if tier else ""
     return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
 
 
@@ -197,7 +198,7 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), some, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), BatchCounts(), None)
-    ('all sent', '4 of 12, for retries')
+    ('all sent', '4 of 12, for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), some, None)
     ('2 of 11', 'sent first, because its deadline is near')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), BatchCounts(), None)[0]
@@ -211,17 +212,19 @@ def when_sent(standing: PlaceShown, counts: BatchCounts, ahead: WorkAhead | None
         return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
-        return "all sent", f"{place}, for retries"
+        return "all sent", f"{place}, for retries and copies"
     why = f"sent first, because {standing.because}" if standing.because else ""
-    before = "" if ahead is None else start_in_words(ahead, sent_first=bool(standing.because))
+    before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (why, before)))
 
 
 def tier_of(tier: int) -> str:
-    """Return a tier in words, "" for that of most batches. Batches of a lower tier always go first.
+    """Return a tier in words, "" for that of most batches. Batches of a lower tier go first, after those sent first.
 
-    >>> [tier_of(tier) for tier in (0, -40, 2, 41, 140)]
-    ['', 'expedite goes first', 'tier 2, lower ones go first', 'standby goes last', 'unpaid goes last']
+    >>> [tier_of(tier) for tier in (0, -40, 2)]
+    ['', 'expedite goes first, after those sent first', 'tier 2, lower ones go first']
+    >>> [tier_of(tier) for tier in (41, 140)]
+    ['standby goes last', 'unpaid goes last']
     """
     expedite, standby = LEVEL_TIERS[ServiceLevel.EXPEDITE], LEVEL_TIERS[ServiceLevel.STANDBY]
     if tier >= UNPAID_TIER + expedite:
@@ -229,7 +232,7 @@ def tier_of(tier: int) -> str:
     if tier >= standby:
         return "standby goes last"
     if tier < 0:
-        return "expedite goes first"
+        return "expedite goes first, after those sent first"
     return f"tier {tier}, lower ones go first" if tier else ""
 
 

@@ -8,10 +8,10 @@ from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of
 from administration.batch_errors import version_in_words
-from administration.batches import Batches
+from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from console.batch_forms import BATCHES, deadline_of, key_of, retry_facts, shown_key
+from console.batch_forms import BATCHES, deadline_of, key_of, needs_of, retry_facts, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
@@ -69,6 +69,7 @@ class RepeatingPages(Pages[PageServices]):
     async def _values(self, batch: Batch, person: Person, fields: Fields) -> dict[str, object]:
         """Return the clone's table. Raises InvalidInputError."""
         changes: dict[str, object] = {name: fields.get(name) for name in ("name", "qos", "level", "queue")}
+        changes |= {key: value for key, value in needs_of(fields).items() if key in CLONED_NEEDS}
         given = fields.get("user_priority", "0").strip()
         changes["user_priority"] = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
         if person.may(Role.OPERATOR):
@@ -98,6 +99,7 @@ class RepeatingPages(Pages[PageServices]):
             "wrong": wrong,
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
+            "classes": await store.views.classes_of_batch(batch.batch_id),
             "promises": [qos.value for qos in QoS],
             "levels": [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or expedites],
             "queues": sorted(queues(settings.ordering.queues)),

@@ -182,6 +182,7 @@ class InstancesPage(Pages[PageServices]):
         last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
         values: dict[str, object] = {
             "batch": batch,
+            "extras": await self._services.store.listings.extras(batch_id),
             "instances": page,
             "state": state,
             "tabs": [

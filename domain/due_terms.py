@@ -102,19 +102,20 @@ class DueRow(StrEnum):
         dispatch.
 
         >>> DueRow.FIXED.because((3600.0, 86400.0), retry=True)
-        "fixed: host's queue is empty in 1 h; due at the delay bound of 1 d; a retry"
+        "fixed: host's queue is empty in 1 h; due at the delay bound of 1 d; a retry or copy"
         """
         row = f" (row {self.number} of the table of due dates)" if self.number else ""
-        return told(self.sentence, *numbers) + ("; a retry" if retry else "") + row
+        return told(self.sentence, *numbers) + ("; a retry or copy" if retry else "") + row
 
 
 @quick_dataclass(frozen=True, slots=True)
 class DueTerms:
     """The inputs of a due date at dispatch: the rule, the row that applied, and times in whole seconds.
 
-    `numbers` fill the row's sentence. `retry`: the row also required the percentile of a retry. `start_s` and `queue_s`
-    are the host's busy times, including jobs assigned earlier in the same reply. `runtime_s` is R, `safe_runtime_s` is
-    R_q, `p` the host's percentile and `threshold` the gate's threshold (0 if no percentile was required).
+    `numbers` fill the row's sentence. `retry`: the row also required the percentile of a retry or copy. `start_s` and
+    `queue_s` are the host's busy times, including jobs assigned earlier in the same reply. `runtime_s` is R,
+    `safe_runtime_s` is R_q, `p` the host's percentile and `threshold` the gate's threshold (0 if no percentile was
+    required).
     """
 
     rule: DeadlineRule

@@ -84,9 +84,11 @@ class Terms:
     sending_s: Seconds  # until the last first instance is sent at the current rate
     loss_fraction: float  # fraction of instances that are never returned
     error_fraction: float  # fraction of returned instances with an error
-    retries_expected: float  # number of all instances in progress that do not succeed before their timeouts
+    retries_expected: float  # in progress, without another one of their jobs, that do not succeed before their timeouts
     median_turnaround_s: Seconds  # of a first instance of this batch
     shift: float  # ln of the ratio of this batch's job durations to those of the app's other jobs
+    slow_turnaround_s: Seconds = Seconds(0.0)  # exceeded by 1 % of the results; 0 if an older version made the forecast
+    error_turnaround_s: Seconds = Seconds(0.0)  # mean time until an error is reported; 0 as above
     assumed_rate: bool = False  # sending_s is the wait for the batch's turn and the app's usual rate, not its own rate
 
 

@@ -332,7 +332,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.NOT_YET: RefusalTraits(
         meaning="This computer already has hours of work; the available jobs go to computers that can start them soon.",
-        of_hosts="have too much work to start a retry soon",
+        of_hosts="have too much work to start a retry or copy soon",
         about=About.HOST,
         ends_when_idle=True,
         fits=True,

@@ -73,7 +73,7 @@ class InstanceRow:
     uploads: tuple[Upload, ...] = ()
     timeout_at: Instant | None = None
     turnaround_sample: float | None = None  # the sample added to its host's statistics: lifecycle.turnaround
-    copied_because: str = ""  # why this extra copy was made (lifecycle.tail); empty for ordinary instances
+    copied_because: str | None = None  # why this copy was made (lifecycle.tail); None if it is no copy
     credit: float | None = None  # None: none was granted
 
     @property
@@ -217,7 +217,10 @@ class InstancePlace:
 
 @dataclass(frozen=True, slots=True)
 class ListedInstance:
-    """An instance with its outcome. `urgent`: unsent, and a retry, with a returned sibling, or handed back."""
+    """An instance with its outcome. `urgent`: unsent, and a retry, a copy, with a returned sibling, or handed back.
+
+    `copied_because` as in InstanceRow.
+    """
 
     instance_id: InstanceId
     job_id: JobId
@@ -231,6 +234,26 @@ class ListedInstance:
     due_at: Instant | None
     reported_at: Instant | None
     reason: str
+    copied_because: str | None = None
+
+
+MOST_EXTRAS = 5_000  # counted per batch
+
+
+@dataclass(frozen=True, slots=True)
+class UnsentExtras:
+    """Unsent copies and retries of a batch, at most MOST_EXTRAS together. A copy is no retry, see InstanceRow.
+
+    >>> UnsentExtras(copies=373, retries=2).least, UnsentExtras(copies=4_900, retries=100).least
+    ('', 'at least ')
+    """
+
+    copies: int = 0
+    retries: int = 0
+
+    @property
+    def least(self) -> str:
+        return "at least " if self.copies + self.retries >= MOST_EXTRAS else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -283,7 +283,6 @@ instance_row = mapper(
     due_terms=lambda row: due_terms(row["due_terms"]),
     stderr=or_empty("stderr"),
     uploads=_uploads,
-    copied_because=or_empty("copied_because"),
 )
 job_row = mapper(
     JobRow,

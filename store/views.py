@@ -30,6 +30,7 @@ from domain.jobs import InstanceState, JobClass
 from domain.refusals import Whys
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId, VolunteerId
 from domain.views import (
+    MOST_EXTRAS,
     ActiveCounts,
     ActiveTotal,
     BatchChoice,
@@ -41,6 +42,7 @@ from domain.views import (
     ListedInProgress,
     ListedInstance,
     Returned,
+    UnsentExtras,
     Whose,
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
@@ -56,6 +58,7 @@ MOST_RETRIES = 2**15
 _active_counts = mapper(ActiveCounts)
 _active_total = mapper(ActiveTotal, app="app_name")
 held_instance = mapper(ListedInProgress, app="app_name")
+_extras = mapper(UnsentExtras)
 _instance = mapper(ListedInstance, reason=or_empty("reason"))
 _listed = mapper(ListedBatch, batch=rows.batch, app="app_name", submitter="submitter_name", account="account_name")
 _whose = mapper(Whose)
@@ -160,6 +163,9 @@ class PostgresListings(OnDatabase):
         moved = await self._database.fetch("finished_instances_of_batch", *asked)
         by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
         return sorted(by_id.values(), key=lambda one: (-one.retries, one.instance_id))[:limit]
+
+    async def extras(self, batch_id: BatchId) -> UnsentExtras:
+        return _extras(await self._database.fetch_first("unsent_extras", batch_id, MOST_EXTRAS))
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         return [held_instance(row) for row in await self._database.fetch("held_instances", host_id, limit)]

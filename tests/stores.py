@@ -27,6 +27,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    UnsentExtras,
 )
 from domain.volunteers import ResultPlace
 from feeder.ports import WaitingWork
@@ -134,6 +135,10 @@ class Listings(Protocol):
         self, batch_id: BatchId, states: Collection[InstanceState], *, after: InstancePlace | None, limit: int
     ) -> Sequence[ListedInstance]:
         """Return the batch's instances in these states, including the history, by retries (descending) and id."""
+        ...
+
+    async def extras(self, batch_id: BatchId) -> UnsentExtras:
+        """Count a batch's unsent copies and retries."""
         ...
 
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:

@@ -35,6 +35,7 @@ SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
+CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 
 class AttentionKind(StrEnum):
@@ -313,7 +314,8 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     traits, advice = traits_of(one.codes[0][0]) if one.codes else None, one.advice.rstrip(".")
     if traits is None or not advice:
         return []
-    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (f"{link}/why", Right.SUBMIT)
+    page = f"{link}/clone" if one.codes[0][0] in CLONE_HELPS else f"{link}/why"
+    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (page, Right.SUBMIT)
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 

@@ -100,11 +100,12 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     waits only for those in progress. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
-    catalogue, known, forecasts, awaited = await asyncio.gather(
+    catalogue, known, forecasts, awaited, extras = await asyncio.gather(
         fresh_catalogue(store.applications, clock),
         store.views.classes_of_batch(batch_id),
         store.forecasts.last([batch_id]),
         _awaited(store, batch, clock),
+        store.listings.extras(batch_id),
     )
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
@@ -130,7 +131,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         cause = ""  # if no host takes its jobs, the conclusion says why
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
-        said = conclusion(sample, ahead, blocked=hold, sent_first=because)
+        said = conclusion(sample, ahead, blocked=hold, sent_first=because, quiet=quiet_in_words(batch, now))
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
@@ -145,6 +146,8 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
         computed_at=now,
         app=app_name,
+        copies_unsent=extras.copies,
+        retries_unsent=extras.retries,
         order=shown(
             shapes.OrderShown,
             batch,
@@ -241,6 +244,19 @@ async def unable_in_words(
         return ""
     last = counted(sample.hosts, "host")
     return f"None of the last {last} that contacted the server can run these jobs: {reasons_of(sample.held_back)}."
+
+
+QUIET_S = 120.0  # without a new job sent
+
+
+def quiet_in_words(batch: Batch, now: Instant) -> str:
+    """Return since when no new job of a batch has been sent; "" if one was sent just now, or all may have been."""
+    if batch.counts.sent >= batch.counts.jobs_total:
+        return ""
+    if batch.last_first_dispatch_at is None:
+        return "None of its jobs has been sent yet"
+    quiet_s = now - batch.last_first_dispatch_at
+    return f"No new job of it has been sent for {roughly(quiet_s)}" if quiet_s >= QUIET_S else ""
 
 
 NAMED_HOSTS = 3  # hosts in a sentence

@@ -20,6 +20,7 @@ from domain.apps import CPU, ProcessorType, plan_of
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.insight import Caller
@@ -263,7 +264,9 @@ def _answer(caller: Caller, view: RequestView, array: JobArray, catalogue: Catal
     context = assumed_context(view, catalogue, now=now)
     found = traced(context, Untouched(array))
     chosen = found.choice.chosen
-    return HostAnswer(caller.host_id, rate, len(chosen), free_s(context, chosen), () if chosen else _refusals(found))
+    shared = traits_of(catalogue.settings.deadline).shares_gated and any(one.assignment.gated for one in chosen)
+    why = () if chosen else _refusals(found)
+    return HostAnswer(caller.host_id, rate, len(chosen), free_s(context, chosen), why, shared)
 
 
 def _refusals(found: DecisionTrace) -> tuple[Refusal, ...]:

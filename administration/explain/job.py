@@ -80,7 +80,7 @@ async def waiting_of(
     blocked, (because, before) = hold_of(batch, catalogue), turn
     return [
         _waiting(
-            row.instance_id,
+            row,
             candidate,
             sample,
             one_per,
@@ -127,7 +127,7 @@ async def _candidate(store: PostgresStore, row: InstanceRow, batch: Batch) -> Ca
 
 
 def _waiting(
-    instance_id: InstanceId,
+    row: InstanceRow,
     candidate: Candidate | None,
     sample: CallingHosts | None,
     one_per: str | None,
@@ -142,14 +142,15 @@ def _waiting(
     read = None if candidate is None else candidate.ready
     return shown(
         shapes.WaitingShown,
-        instance_id=instance_id,
+        instance_id=row.instance_id,
+        copied_because=row.copied_because,
         retries=None if read is None else read.retries,
         sibling_returned=None if read is None else read.sibling_returned,
         hr_class=None if read is None else read.hr_class,
         sibling_hosts=[] if candidate is None else list(candidate.sibling_hosts),
         one_per=one_per,
         verdict=verdict,
-        in_array=candidate is not None and instance_id in in_array,
+        in_array=candidate is not None and row.instance_id in in_array,
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
     )
@@ -179,7 +180,6 @@ async def explain_instance(
         computed_at=now,
         batch_id=batch.batch_id,
         qos=batch.qos.value,
-        copied_because=row.copied_because or None,
         due=_due(row, job_class, catalogue),
         today=await _today(store, row, batch, job_class, catalogue, now=now),
         outcome=_outcome(row, job),

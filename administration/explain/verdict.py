@@ -52,6 +52,7 @@ OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
     RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
 }
+GATED_SHARE = "scheduler.urgent_share_fraction"
 LEAST_ADDED = 0.1  # of the requests that take some work; a change that adds less is not suggested
 LOWERED = "lowered while hosts above it send too few requests"
 KEYS = {
@@ -320,13 +321,16 @@ def host_conclusion(
 
 @dataclass(frozen=True, slots=True)
 class HostAnswer:
-    """What a host would get: `jobs`, which start `free_s` from now, or none, for these reasons."""
+    """What a host would get: `jobs`, which start `free_s` from now, or none, for these reasons. `shared`: the jobs are
+    limited to the share of the host's jobs that may be behind a gate.
+    """
 
     host_id: int
     calls_per_hour: float
     jobs: int
     free_s: float
     refusals: tuple[Refusal, ...]
+    shared: bool = False
 
     @property
     def wait_s(self) -> float | None:
@@ -357,7 +361,8 @@ class CallingHosts:
 
     `takers` hosts would get `jobs` jobs in total, if each was the first to request work; `idle` of them could start
     now. `waiting` hosts get none now but could later, without any change. `free_s`: until the first taker or, without
-    takers, the first waiting host is free; None if unknown.
+    takers, the first waiting host is free; None if unknown. `gated_share`: the share of a host's jobs to which most
+    takers limit the work because it is behind a gate; 1 if they do not.
     """
 
     hosts: int
@@ -369,6 +374,7 @@ class CallingHosts:
     waiting: int
     free_s: float | None
     held_back: tuple[Condition, ...]
+    gated_share: float = 1.0
 
     @property
     def able(self) -> bool:
@@ -387,6 +393,7 @@ def calling_hosts(
     refused = [one for one in answers if not one.jobs]
     waits = [wait for one in refused if (wait := one.wait_s) is not None]
     free_s = min([one.free_s for one in taking] or waits, default=math.inf)
+    is_shared = 2 * sum(one.shared for one in taking) > len(taking)
     return CallingHosts(
         len(answers),
         sum(one.calls_per_hour for one in answers),
@@ -397,6 +404,7 @@ def calling_hosts(
         len(waits),
         free_s if math.isfinite(free_s) else None,
         _conditions(refused, settings, sum(one.calls_per_hour for one in taking), is_submitted=is_submitted),
+        settings[GATED_SHARE] if is_shared and settings is not None else 1.0,
     )
 
 
@@ -430,18 +438,24 @@ def _worthwhile(
 
 
 def conclusion(
-    sample: CallingHosts, ahead: WorkAhead, *, blocked: str | None = None, sent_first: str | None = None
+    sample: CallingHosts,
+    ahead: WorkAhead,
+    *,
+    blocked: str | None = None,
+    sent_first: str | None = None,
+    quiet: str = "",
 ) -> str:
-    """Return one sentence that says why the work waits, for work with unsent instances.
+    """Return why the work waits, for work with unsent instances.
 
-    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py).
+    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py). `quiet`: that
+    none of its jobs was sent lately, "" if some were.
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
     'No host has contacted the scheduler yet.'
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
-    >>> conclusion(able, WorkAhead(1, 41), sent_first="its deadline is near").partition(", but ")[2]
-    '41 unsent instances of 1 batch come first: hosts that may not run those get its jobs at once.'
+    >>> conclusion(able, WorkAhead(1, 41), quiet="No job was sent for 4 min").partition(". ")[0]
+    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusion(busy, WorkAhead())
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
@@ -457,29 +471,35 @@ def conclusion(
     start = f"{able} of {counted(sample.hosts, 'host')} {fast if able < sample.hosts else 'could run its jobs'}"
     if not sample.idle:
         return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
-    idle = f"{start}; {sample.idle} could start one now"
-    if sent_first and not ahead.unsent:
-        return f"{idle}, and most requests take it before the order, because {sent_first}."
-    return f"{idle}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead, sent_first=sent_first is not None)}."
+    said = f"{start}; {sample.idle} could start one now"
+    if ahead.unsent and quiet:
+        said = f"{quiet}, because {_before(ahead)}. {said}"
+    elif sent_first and not ahead.unsent:
+        said = f"{said}, and it is sent first, because {sent_first}"
+    else:
+        said = f"{said}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"
+    if sample.gated_share < 1.0:
+        limit = f"At most {100.0 * sample.gated_share:.3g} % of a host's jobs may be behind a gate, as its jobs are"
+        said = f"{said}. {limit} ({GATED_SHARE}); the others are of batches without a gate"
+    return f"{said}."
 
 
-def start_in_words(ahead: WorkAhead, *, sent_first: bool) -> str:
-    """Return what comes before a batch's jobs, and what that means for their start. `sent_first`: as for `conclusion`.
+def start_in_words(ahead: WorkAhead) -> str:
+    """Return what comes before a batch's jobs, and what that means for their start.
 
-    Each job array has jobs of all batches that are sent first, but of the others only of the first in the order.
-
-    >>> start_in_words(WorkAhead(), sent_first=True)
-    'no other batch comes first: hosts that may run its jobs get them with their next requests'
-    >>> start_in_words(WorkAhead(1000, 4711, is_part=True), sent_first=False).partition(":")[0]
-    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches come first'
+    >>> start_in_words(WorkAhead())
+    'no other batch goes before it: hosts that may run its jobs get them with their next requests'
+    >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
     """
     if not ahead.unsent:
-        return "no other batch comes first: hosts that may run its jobs get them with their next requests"
+        return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
+    return f"{_before(ahead)}, except to hosts that cannot get more of those"
+
+
+def _before(ahead: WorkAhead) -> str:
     what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
-    come = f"{'at least ' if ahead.is_part else ''}{what} come first"
-    if sent_first:
-        return f"{come}: hosts that may not run those get its jobs at once"
-    return f"{come}: its jobs are sent after those, or earlier to hosts that may not run those"
+    return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:

@@ -86,9 +86,9 @@ def marks_of(group: Document) -> list[str]:
     """Return what decides about a group's place.
 
     >>> marks_of({"urgent": True, "stages": ["prompt", "all"]})
-    ['retries, or other copies of jobs with a result', 'sent first']
+    ['retries, copies, or other instances of jobs with a result', 'sent first']
     """
-    first = ["retries, or other copies of jobs with a result"] if group["urgent"] else []
+    first = ["retries, copies, or other instances of jobs with a result"] if group["urgent"] else []
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 
@@ -129,15 +129,16 @@ def _batch(shown: Document) -> Iterator[str]:
     yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
     yield (
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
-        f"{shown['unsent']} unsent, {shown['in_progress']} in progress, {shown['retries']} retries"
+        f"{shown['unsent']} unsent{_extras(shown)}, {shown['in_progress']} in progress, {shown['retries']} unusable"
     )
     place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
-        f"order: {place}{order['batches_ahead']} batches with {order['unsent_ahead']} unsent instances come first "
+        f"order: {place}{counted(order['batches_ahead'], 'batch', 'batches')} with "
+        f"{counted(order['unsent_ahead'], 'unsent instance')} before it "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
     if order["sent_first"] is not None:
-        yield f"sent first: most requests take it before the others, because {order['sent_first']}"
+        yield f"sent first, because {order['sent_first']}"
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
     if order["queue_hosts"] is not None:
@@ -159,6 +160,13 @@ def _batch(shown: Document) -> Iterator[str]:
         yield "it has no unsent instances"
     else:
         yield from _sample(shown["sample"])
+
+
+def _extras(shown: Document) -> str:
+    copies, retries = shown["copies_unsent"], shown["retries_unsent"]
+    counts = [f"{counted(copies, 'copy', 'copies')} of late jobs"] if copies else []
+    counts += [counted(retries, "retry", "retries")] if retries else []
+    return f" (with {' and '.join(counts)})" if counts else ""
 
 
 def _sample(sample: Document) -> Iterator[str]:
@@ -187,7 +195,8 @@ def _job(shown: Document) -> Iterator[str]:
     failure = f": {shown['failure']}" if shown["failure"] else ""
     yield f"job {shown['job_id']} of batch {shown['batch_id']} is {shown['state']}{failure}"
     for one in shown["instances"]:
-        where = f", host {one['host_id']}" if one["host_id"] is not None else ""
+        where = ", copy" if one["copied_because"] is not None else ""
+        where += f", host {one['host_id']}" if one["host_id"] is not None else ""
         why = "; ".join(str(part) for part in (one["because"], one["reason"]) if part)
         yield f"  instance {one['instance_id']}: {one['state']}{where}{'; ' if why else ''}{why}"
     if shown["waiting"] and shown["hold"] is not None:
@@ -203,8 +212,10 @@ def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
         yield "  no longer waiting: it was just sent or ended"
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
-    yield f"  {place}; {batches} batches with {unsent} unsent instances come first"
-    if one["retries"]:
+    yield f"  {place}; {counted(batches, 'batch', 'batches')} with {counted(unsent, 'unsent instance')} before it"
+    if one["copied_because"] is not None:
+        yield f"  a copy: {one['copied_because']}"
+    elif one["retries"]:
         yield f"  a retry: {one['retries']} instances of the job ended without a usable result"
     if one["sibling_hosts"]:
         yield f"  {_excluded(', '.join(map(str, one['sibling_hosts'])), one['one_per'])}"
@@ -235,7 +246,7 @@ def _instance(shown: Document) -> Iterator[str]:
         f"is {shown['state']}"
     )
     if shown["copied_because"] is not None:
-        yield f"extra copy, because: {shown['copied_because']}"
+        yield f"copy, because: {shown['copied_because']}"
     if shown["due"] is not None:
         yield from _due(shown["due"], shown["host_id"])
     if shown["today"] is not None:

@@ -381,7 +381,14 @@ def cause_in_words(last: Document, *, left_s: float) -> str:
         return _hold(first)
     if sending_s >= terms["median_turnaround_s"]:
         return _sending(last)
-    return f"{_hold(first)}, and half of the results take more than {in_words(terms['median_turnaround_s'])}"
+    return f"{_hold(first)}, and of the results, {_turnarounds(terms)}"
+
+
+def _turnarounds(terms: Document) -> str:
+    """Say how long results take. Jobs of slow hosts are the last of a batch."""
+    half = f"half take more than {in_words(terms['median_turnaround_s'])}"
+    slow_s = terms["slow_turnaround_s"]
+    return f"{half}, 1 % more than {in_words(slow_s)}" if slow_s else half
 
 
 def _sending(last: Document) -> str:
@@ -403,14 +410,20 @@ def terms_in_words(last: Document) -> Iterator[str]:
     yield f"  {terms['jobs_open']} jobs were open at the forecast{quorum}"
     if terms["sending_s"] > 0:
         yield f"  {_sending(last)}"
-    yield f"  median turnaround {in_words(terms['median_turnaround_s'])}"
+    yield f"  of the results, {_turnarounds(terms)}"
     if abs(terms["shift"]) >= LITTLE_SHIFT:
         yield f"  this batch's jobs take {exp(terms['shift']):.2f} times as long as the app's usual jobs"
     lost, errors = terms["loss_fraction"], terms["error_fraction"]
-    yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors"
+    after = (
+        f", reported after {in_words(terms['error_turnaround_s'])} on average" if terms["error_turnaround_s"] else ""
+    )
+    yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors{after}"
     if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
         expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
-        yield f"  {expected} of all instances in progress are expected to be lost or to fail, and need a retry"
+        yield (
+            f"  {expected} instances in progress are expected to fail or time out, the likelier the longer they take; "
+            "jobs with another instance in progress are not counted"
+        )
 
 
 def _last(records: Sequence[Document]) -> Iterator[str]:

@@ -66,8 +66,8 @@ class FieldEffect:
 
 
 BY_LEVEL = (
-    "expedite goes before all other batches in the order, standby after them; but most requests take batches that are "
-    "sent first before an expedite batch that is not, even if they are standby"
+    "expedite goes before all other batches, standby after them; most requests take batches that are sent first before "
+    "both"
 )
 
 

@@ -63,7 +63,7 @@ def concerning(lowered: Iterable[GateValue], batch: Document) -> Sequence[GateVa
     late = batch["gate"] == Gate.NONE and _is_refused(batch["sample"])
     if late or batch["gate"] == Gate.LATE:
         behind |= {Gate.LATE, Gate.TIGHT}  # hosts that finish after C need the higher one
-    if batch["retries"]:
+    if batch["copies_unsent"] or batch["retries_unsent"]:
         behind.add(Gate.RETRY)
     return [one for one in lowered if one.gate in behind]
 

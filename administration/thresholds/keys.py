@@ -38,8 +38,8 @@ EFFECTS = {
     ),
     "deadline.p_retry": Effect(
         "percentile",
-        "retries wait longer and are lost again less often",
-        "retries are sent sooner and are lost again more often",
+        "retries and copies wait longer and are lost less often",
+        "retries and copies are sent sooner and are lost more often",
     ),
     "deadline.p_tight": Effect(
         "percentile",
@@ -214,7 +214,7 @@ def gate_meanings() -> dict[str, str]:
     """Return, for each gate's name, the meaning of its threshold.
 
     >>> gate_meanings()["p_retry"]
-    'minimum percentile P of a host that gets a retry'
+    'minimum percentile P of a host that gets a retry or copy of an AFAP job'
     """
     return {key.partition(".")[2]: meaning_of(key) for key in FORESEEN if key.startswith("deadline.")}
 

@@ -120,7 +120,7 @@ class SyncClient(LoopThread):
     def instances(
         self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
     ) -> list[shapes.ListedInstanceShown]:
-        """Return a batch's instances, retries first, in one `state` or all."""
+        """Return a batch's instances, retries and copies first, in one `state` or all."""
         return self._run(self._client.instances(batch_id, state=state, limit=limit))
 
     def job(self, job_id: int) -> shapes.JobShown:

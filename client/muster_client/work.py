@@ -135,7 +135,7 @@ class Work(Transport):
     async def instances(
         self, batch_id: int, *, state: str | None = None, limit: int | None = 1000
     ) -> list[shapes.ListedInstanceShown]:
-        """Return a batch's instances, retries first, in one `state` or all."""
+        """Return a batch's instances, retries and copies first, in one `state` or all."""
         return await self._list(f"batches/{batch_id}/instances", "instances", limit=limit, query={"state": state})
 
     async def job(self, job_id: int) -> shapes.JobShown:

@@ -145,7 +145,7 @@ BATCH_UNSENT = _gauge(
     across=Across.MOST,
 )
 BATCH_RETRIES = _gauge(
-    "batch_unsent_retries", "Unsent retries of the first batches in the order.", "batch", across=Across.MOST
+    "batch_unsent_retries", "Unsent retries and copies of the first batches in the order.", "batch", across=Across.MOST
 )
 BATCH_AGE = _gauge(
     "batch_age_seconds", "Time since the first batches in the order were submitted.", "batch", across=Across.MOST

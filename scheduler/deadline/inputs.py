@@ -107,7 +107,7 @@ GATED = {
     Gate.AFAP: "batches to be done as fast as possible",
     Gate.LATE: "jobs whose loss would delay their batch",
     Gate.TIGHT: "jobs that this host finishes too late for their batch",
-    Gate.RETRY: "retries",
+    Gate.RETRY: "retries and copies",
 }
 
 

@@ -27,7 +27,7 @@ from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_
 RETRY_QUEUE = 0.5  # of T_retry: a host with more work than this gets no retry that would run in queue order
 
 QUEUE_TOO_LONG = "queue too long: {0:length} of queued work + {1:length} runtime > {2:length} until the due date"
-NOT_YET = "host already has {0:length} of work; retries are sent only below {1:length}"
+NOT_YET = "host already has {0:length} of work; retries and copies are sent only below {1:length}"
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:

@@ -273,7 +273,7 @@ class StoredInstance:
     reason: str = ""
     stderr: str = ""
     turnaround_sample: float | None = None
-    copied_because: str = ""
+    copied_because: str | None = None
     credit: float | None = None
     gated: bool = False
     uploads: tuple[Upload, ...] = ()

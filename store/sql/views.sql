@@ -396,7 +396,7 @@ ORDER BY batch_with_counts.batch_id;
 -- Result: instances by retries (descending) and id.
 SELECT
     one.instance_id, one.job_id, one.state, one.retries, false AS urgent, one.tight, one.created_at, one.host_id, one.sent_at,
-    one.due_at, one.reported_at, one.reason
+    one.due_at, one.reported_at, one.reason, one.copied_because
 FROM unnest($2::text[]) AS wanted (state)
 CROSS JOIN LATERAL (
     SELECT *
@@ -410,6 +410,21 @@ CROSS JOIN LATERAL (
 ) AS one
 ORDER BY -one.retries, one.instance_id
 LIMIT $5;
+
+
+-- name: unsent_extras
+-- Purpose: count a batch's unsent copies and retries.
+-- Arguments: $1 batch_id, $2 limit of both together.
+-- Result: one row: copies, retries.
+SELECT
+    (count(*) FILTER (WHERE first.copied_because IS NOT NULL))::int AS copies,
+    (count(*) FILTER (WHERE first.copied_because IS NULL))::int AS retries
+FROM (
+    SELECT copied_because
+    FROM instance
+    WHERE batch_id = $1 AND state = 'unsent' AND urgent AND retries > 0
+    LIMIT $2
+) AS first;
 
 
 -- name: held_instances
@@ -435,7 +450,8 @@ LIMIT $2;
 -- Result: instances by retries (descending) and id. What is neither sent nor urgent has no retries and lies in 64 shards.
 SELECT
     instance.instance_id, instance.job_id, instance.state, instance.retries, instance.urgent AND instance.state = 'unsent' AS urgent,
-    instance.tight, instance.created_at, instance.host_id, instance.sent_at, instance.due_at, instance.reported_at, instance.reason
+    instance.tight, instance.created_at, instance.host_id, instance.sent_at, instance.due_at, instance.reported_at, instance.reason,
+    instance.copied_because
 FROM (
     SELECT either.instance_id
     FROM (

@@ -128,7 +128,7 @@ batch instances 1 --state gone
 batch set 1 --user-priority 5000
 batch set 99 --queue normal
 = batch clone 1 --name again --qos afap --preview
-= batch clone 1 --name again --qos afap
+= batch clone 1 --name again --qos afap --memory-bytes 5e7 --delay-bound 86400
 = batch clone 1 --qos short_deadline
 = batch clone 99
 = batch errors 1

@@ -13,6 +13,8 @@ import aiohttp
 
 from administration.access.sign_in import stretched
 from domain.access import Role
+from domain.settlement import ExtraCopy
+from domain.units import JobId
 from domain.views import SimulationState
 from tests.acceptance.server import LiveServer
 from tests.browser.scene import CHEAP, OPERATOR, PASSWORD, add_operator, tell, work_off
@@ -359,6 +361,26 @@ async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
                 rows = [*csv.DictReader(io.StringIO(await answer.text()))]
                 assert (answer.content_type, answer.charset) == ("text/csv", "utf-8"), path
             assert [row[column] for row in rows] == values, path
+
+
+async def test_pages_call_a_copy_a_copy_and_no_retry(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(qos="afap", jobs={"count": 6})
+    await work_off(server, [host], share=0.5)
+    copies = [ExtraCopy(JobId(5), 1, 0, 1, because="no result after 1.2 times")]
+    assert await server.store.tails.add_copies(copies, now=server.clock.now()) == 1
+    await tell(server)
+
+    async with a_browser(server, OPERATOR) as grace:
+        for path in ("/jobs/5", "/batches/1", "/batches/1/instances", "/batches/1/instances?state=unsent"):
+            _, page = await grace.get(path)
+            assert re.findall(r'<span class="tag[^>]*>(copy|retry)', page) == ["copy"], path
+            assert ("1 of them a copy" in page) is ("/batches/" in path), path
+        assert "1 of them a copy" in (await grace.get("/batches/1/why"))[1]
+        _, page = await grace.get("/jobs/5/why")
+        assert "no result after 1.2 times" in page and "A retry" not in page
 
 
 async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:

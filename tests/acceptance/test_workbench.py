@@ -13,7 +13,7 @@ import pytest
 from administration.accounts import AccountKeys
 from domain.access import Role
 from domain.batches import BatchState
-from domain.units import BatchId
+from domain.units import HOUR_S, BatchId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import Browser, a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
@@ -242,6 +242,26 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert (clone["name"], clone["submitter"], clone["jobs_total"], clone["unsent"]) == ("again", "ben", 2, 2)
     lines = [[job.command_line for job in await server.jobs(BatchId(batch_id + n))] for n in (0, 1)]
     assert lines[0] == lines[1]
+
+
+async def test_clone_changes_the_needs_of_its_jobs(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    form = {"name": "lean", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
+    path = f"/batches/{batch_id}/clone"
+    async with a_browser(server, "ben") as ben:
+        refused = await ben.post(path, {**form, "memory_mb": "-1", "what": "submit"})
+        await ben.post(path, {**form, "memory_mb": "64", "delay_bound_h": "2", "what": "submit"})
+    refused_too, problem = await server.api("POST", f"/batches/{batch_id}/clone", json={"delay_bound_s": 0.0})
+    status, again = await server.api("POST", f"/batches/{batch_id}/clone", json={"disk_bytes": 5e6})
+
+    assert (refused[0], refused_too, problem["field"], status) == (422, 422, "jobs.delay_bound_s", 201)
+    needs = []
+    for one in (batch_id, batch_id + 1, again["batch_id"]):
+        [job_class] = await server.store.views.classes_of_batch(BatchId(one))
+        needs.append((job_class.memory_bytes, job_class.disk_bytes, job_class.delay_bound_s))
+    (memory, disk, bound_s) = needs[0]
+    assert needs[1:] == [(64e6, disk, 2 * HOUR_S), (memory, 5e6, bound_s)]
 
 
 async def test_operators_clone_at_a_level_the_submitter_lacks(server: LiveServer) -> None:

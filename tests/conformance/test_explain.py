@@ -280,7 +280,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     helps = sample["held_back"][1]["suggestion"]
     assert helps is not None
     assert (helps["key"], helps["options"]) == ("memory_bytes", [{"value": 1.0, "passes": 1}])
-    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "3 unsent instances of 1 batch")
+    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "because 3 unsent instances", "50 %")
     assert sample["would_take"] == {"hosts": 1, "idle_hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
     assert shown["order"] == {
         "queue": None,
@@ -585,7 +585,11 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     waits = await explain(store).instance(copy.ready.instance_id)
 
     assert waits["copied_because"] == because
-    assert f"extra copy, because: {because}\n" in instance_in_words(waits)
+    assert because in instance_in_words(waits)
+    whole, job = await explain(store).batch(batch.batch_id), await explain(store).job(sent.job_id)
+    assert (whole["copies_unsent"], whole["retries_unsent"]) == (1, 0)
+    assert [one["copied_because"] for one in job["waiting"]] == [because]
+    assert because in job_in_words(job) and "retry" not in job_in_words(job)
     await a_sent_instance(store, batch.batch_id, await a_calling_host(store), copy)
     given = await explain(store).instance(copy.ready.instance_id)
     assert (given["state"], given["copied_because"]) == ("in_progress", because)

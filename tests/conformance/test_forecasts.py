@@ -32,7 +32,7 @@ from tests.conformance.test_history import move, settle
 from tests.stores import Store
 from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
 
-TERMS = Terms(3, 1, Seconds(60.0), 0.02, 0.03, 0.5, Seconds(7200.0), -0.25)
+TERMS = Terms(3, 1, Seconds(60.0), 0.02, 0.03, 0.5, Seconds(7200.0), -0.25, Seconds(18000.0), Seconds(600.0))
 HOLDS = (ForecastHold(HoldKind.OVERDUE, 2, 0.75, (HostId(7),), "2 instances on 1 host are overdue"),)
 
 

@@ -227,7 +227,7 @@ async def test_job_of_an_instance_is_found_by_its_id(store: Store) -> None:
     assert job == await store.views.job(sent.job_id)
     [row] = job.instances
     assert (row.instance_id, row.host_id, row.app_version_id) == (sent.instance_id, host.host_id, sent.app_version_id)
-    assert (row.timeout_at, row.turnaround_sample, row.copied_because) == (sent.timeout_at, 0.25, "")
+    assert (row.timeout_at, row.turnaround_sample, row.copied_because) == (sent.timeout_at, 0.25, None)
     with pytest.raises(NotFoundError, match="no instance 4711"):
         await store.views.job_of_instance(InstanceId(4711))
 

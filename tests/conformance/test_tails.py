@@ -12,6 +12,7 @@ from domain.jobs import InstanceState
 from domain.settings import Settings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance
 from domain.units import DAY_S, AppId, BatchId, HostId, InstanceId, Instant, JobId, later
+from domain.views import UnsentExtras
 from jobs.tails import Accelerator, TailCopier, TailReport
 from lifecycle.settle import settle
 from tests.builders import NOW
@@ -83,9 +84,12 @@ async def test_adaptive_copies_are_no_overhead(store: Store) -> None:
     assert await copier.run_once() == TailReport(batches=1, copies=0, capped=1)
 
 
-async def copied_because(store: Store, instance_id: InstanceId) -> str:
+async def copied_because(store: Store, instance_id: InstanceId) -> str | None:
     job = await store.views.job_of_instance(instance_id)
-    return next(one.copied_because for one in job.instances if one.instance_id == instance_id)
+    listed = await store.listings.instances(job.batch_id, list(S), after=None, limit=9)
+    [of_job] = {one.copied_because for one in job.instances if one.instance_id == instance_id}
+    assert [one.copied_because for one in listed if one.instance_id == instance_id] == [of_job]
+    return of_job
 
 
 async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -> None:
@@ -96,8 +100,9 @@ async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -
     [copy] = await store.waiting.urgent([batch.batch_id], 9)
 
     because = await copied_because(store, copy.ready.instance_id)
-    assert "240.0 times" in because
-    assert await copied_because(store, first.instance_id) == ""
+    assert because is not None and "240.0 times" in because
+    assert await copied_because(store, first.instance_id) is None
+    assert await store.listings.extras(batch.batch_id) == UnsentExtras(copies=1, retries=0)
 
     await report(store, host, a_report(first, to_state=S.REPORTED))
     await settle_all(store)

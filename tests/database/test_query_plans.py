@@ -268,6 +268,7 @@ BY_KEY = {  # query -> the indexes it must use
     "hosts_that_fail": {"instance_failed", "instance_of_volunteer", "host_pkey"},
     "failing_versions": {"instance_failed", "host_app_version_by_version"},
     "upkeep": {"job_todo_in_order"},
+    "unsent_extras": {"instance_urgent"},
     "instances_of_batch": {"instance_of_batch", "instance_fresh", "instance_pkey"},
     "failures_of_batch": {
         "instance_of_batch",

@@ -16,6 +16,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobState
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, VolunteerId
 from domain.views import (
+    MOST_EXTRAS,
     ActiveCounts,
     ActiveTotal,
     BatchChoice,
@@ -28,6 +29,7 @@ from domain.views import (
     ListedInProgress,
     ListedInstance,
     Returned,
+    UnsentExtras,
     Whose,
 )
 from domain.volunteers import OUTCOMES, Outcome, OwnHost, OwnResult, OwnTotals, ResultPlace
@@ -199,6 +201,12 @@ class MemoryListings:
         start = None if after is None else (-after.retries, after.instance_id)
         return [_instance(row) for row in found if start is None or _by_retries(row) > start][:limit]
 
+    async def extras(self, batch_id: BatchId) -> UnsentExtras:
+        found = await self.instances(batch_id, [InstanceState.UNSENT], after=None, limit=MOST_EXTRAS)
+        extra = [one for one in found if one.retries > 0]
+        copies = sum(one.copied_because is not None for one in extra)
+        return UnsentExtras(copies, len(extra) - copies)
+
     async def held_by(self, host_id: HostId, *, limit: int) -> Sequence[ListedInProgress]:
         rows = (row for job in self._work.jobs for row in job.instances)
         held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
@@ -256,6 +264,7 @@ def _instance(row: StoredInstance) -> ListedInstance:
         row.due_at,
         row.reported_at,
         row.reason,
+        row.copied_because,
     )
 
 

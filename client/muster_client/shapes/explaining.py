@@ -303,7 +303,8 @@ class AwaitedShown(TypedDict):
 
 class BatchExplained(TypedDict):
     """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs. `awaited` is None
-    unless it waits only for instances in progress. `fails`: which version of its app fails; empty for none.
+    unless it waits only for instances in progress. `fails`: which version of its app fails; empty for none. `retries`
+    counts unusable instances; `copies_unsent` of late jobs and `retries_unsent` are counted up to 5000 together.
     """
 
     verdict: str
@@ -325,6 +326,8 @@ class BatchExplained(TypedDict):
     jobs_validated: int
     jobs_failed: int
     unsent: int
+    copies_unsent: int
+    retries_unsent: int
     in_progress: int
     retries: int
     gate: str
@@ -343,6 +346,7 @@ class WaitingShown(TypedDict):
     verdict: str
     instance_id: int
     retries: int | None
+    copied_because: str | None
     sibling_returned: bool | None
     hr_class: int | None
     sibling_hosts: list[int]

@@ -8,7 +8,9 @@ from typing import TypedDict
 class TermsShown(TypedDict):
     """The terms of a forecast. `sending_s` is the time until the last first instance is sent: at the batch's own rate
     or, with `assumed_rate`, after the wait for its turn at the app's usual rate. `retries_expected` is the number of
-    all instances in progress that are expected to be lost or to fail.
+    instances in progress that are expected to fail or time out; jobs with another instance in progress do not count.
+    1 % of the results take more than `slow_turnaround_s`; an error is reported after `error_turnaround_s` on average.
+    Both are 0 if unknown.
     """
 
     jobs_open: int
@@ -18,6 +20,8 @@ class TermsShown(TypedDict):
     error_fraction: float
     retries_expected: float
     median_turnaround_s: float
+    slow_turnaround_s: float
+    error_turnaround_s: float
     shift: float
     assumed_rate: bool
 

@@ -137,7 +137,10 @@ class UploadShown(TypedDict):
 
 
 class InstanceShown(TypedDict):
-    """An instance of a job. `because` is the reason for its due date."""
+    """An instance of a job. `because` is the reason for its due date.
+
+    `copied_because`: why it is a copy of a late job; it counts one retry more than its job. None if it is no copy.
+    """
 
     instance_id: int
     state: str
@@ -153,6 +156,7 @@ class InstanceShown(TypedDict):
     exit_status: int | None
     credit: float | None
     reason: str
+    copied_because: str | None
     because: str
     stderr: str
     uploads: list[UploadShown]
@@ -164,7 +168,10 @@ class OneInstance(InstanceShown):
 
 
 class ListedInstanceShown(TypedDict):
-    """An instance in the list of a batch. `urgent`: unsent, and sent before the others of its batch."""
+    """An instance in the list of a batch. `urgent`: unsent, and sent before the others of its batch.
+
+    `copied_because` as in InstanceShown.
+    """
 
     instance_id: int
     job_id: int
@@ -178,6 +185,7 @@ class ListedInstanceShown(TypedDict):
     due_at: float | None
     reported_at: float | None
     reason: str
+    copied_because: str | None
 
 
 class InstancePage(TypedDict):

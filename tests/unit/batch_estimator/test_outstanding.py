@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batch_estimator.outstanding import open_slots
+from batch_estimator.chain import RetryRules
+from batch_estimator.outstanding import Outstanding, failing, open_slots
 from batch_estimator.snapshot import InstanceStanding
 from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 
@@ -71,6 +72,21 @@ def test_a_retry_to_be_sent_is_no_first_instance() -> None:
 
     assert (open_.retries_unsent, open_.first_unsent) == (1, 1)
     assert open_.retry_helper.tolist() == [-1]
+
+
+def test_failure_is_likelier_the_longer_an_instance_takes() -> None:
+    """After exp(mu), half of the 95 % that return still run: 0.05 / 0.525 are lost. A timeout two sd later cuts off
+    0.0322 / 0.5 of the others, one in the past all of them.
+    """
+    ages = np.exp([0.0, 8.0, 8.0, 8.0])
+    left = np.array([1e9, 1e9, np.exp(10.0) - np.exp(8.0), -1.0])
+    same = np.ones(4)
+    out = Outstanding(ages, left, 8.0 * same, same, 0.05 * same, 0.0 * same)
+
+    chances = failing(out, RetryRules(86400.0, 600.0, 0.0, 600.0))
+
+    lost = 0.05 / 0.525
+    assert chances == pytest.approx([0.05, lost, 1.0 - (1.0 - lost) * (1.0 - 0.0322 / 0.5), 1.0], abs=1e-3)
 
 
 def test_an_instance_that_has_yet_to_be_made_counts_as_unsent() -> None:

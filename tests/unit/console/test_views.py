@@ -234,8 +234,16 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_names_its_neighbours() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
+
+
+def test_batch_that_is_sent_first_has_no_tier() -> None:
+    """Its tier counts only among the batches that are sent first."""
+    late, other = (PlaceShown(PlaceInOrder(2, 3), ending(1, 0.0, tier=-40), because=why) for why in ("it is late", ""))
+
+    assert not missing(sentence(other, NOW).striptags(), "Expedite")
+    assert missing(sentence(late, NOW).striptags(), "Expedite")
 
 
 def test_every_setting_has_a_meaning_and_a_unit() -> None:

@@ -310,6 +310,18 @@ def test_all_jobs_may_be_gated_without_other_work() -> None:
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
 
+def test_late_batch_waits_for_the_gated_share() -> None:
+    """All its jobs are gated, so it gets what the gated jobs before it leave of the share, and nothing of the rest."""
+
+    def sent(before: int) -> list[int]:
+        late = a_group(2, 9, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW - 1.0))
+        context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
+        return ids(choose(context, array(a_group(1, before, **AFAP), late, a_group(3, 9))))
+
+    assert sent(9) == [1000, 1001, 3000, 3001]
+    assert sent(1) == [1000, 2000, 3000, 3001]
+
+
 def test_the_gated_share_can_be_lifted() -> None:
     catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from administration.explain.batch import awaited_in_words, awaited_of, expected_in_words
+from administration.explain.batch import awaited_in_words, awaited_of, expected_in_words, quiet_in_words
+from domain.batches import BatchCounts
 from domain.jobs import InstanceState
 from domain.units import HostId, InstanceId, JobId, later
 from domain.views import ListedInstance
@@ -47,3 +48,14 @@ def test_forecast_end_is_told_until_it_has_passed() -> None:
 
     assert not missing(expected_in_words(forecast, NOW), "in 1 h")
     assert expected_in_words(forecast, later(NOW, HOUR_S)) == expected_in_words(a_batch(), NOW) == ""
+
+
+def test_batch_is_quiet_two_minutes_after_its_last_new_job() -> None:
+    def said(counts: BatchCounts, ago_s: float | None) -> str:
+        last_at = None if ago_s is None else later(NOW, -ago_s)
+        return quiet_in_words(a_batch(counts=counts, last_first_dispatch_at=last_at), NOW)
+
+    some, every = BatchCounts(jobs_total=9, sent=8), BatchCounts(jobs_total=9, sent=9)
+
+    assert not missing(said(some, 240.0), "4 min")
+    assert said(some, None) and not said(some, 60.0) and not said(every, 240.0)

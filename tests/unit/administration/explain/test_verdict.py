@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from administration.explain.verdict import (
+    GATED_SHARE,
     HostAnswer,
     calling_hosts,
     class_conditions,
@@ -15,6 +17,7 @@ from administration.explain.verdict import (
 from domain.insight import WorkAhead
 from domain.ranking import Gate, Percentile
 from domain.refusals import Need, Refusal, RefusalCode
+from domain.settings import Settings
 from scheduler.deadline.inputs import below_gate, too_slow
 from tests.facts import missing
 
@@ -74,8 +77,19 @@ def test_idle_takers_wait_for_the_work_ahead() -> None:
     assert found.idle == 1
     assert not missing(conclusion(found, WorkAhead(3, 70)), "2 of 2 hosts", 1, "70 unsent instances", "3 batches")
     assert "70" not in conclusion(found, WorkAhead())
-    assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "before the order", "it is due")
-    assert not missing(conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "at once", "5 unsent", "2 batches")
+    assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "sent first", "it is due")
+    assert not missing(conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "5 unsent", "2 batches")
+
+
+def test_verdict_says_why_nothing_is_sent() -> None:
+    """The work ahead uses up the share of each host's jobs that may be behind a gate."""
+    settings = Settings().changed("scheduler.urgent_share_fraction", 0.25).as_mapping()
+    gated, free = replace(taker(), shared=True), taker()
+
+    quiet = conclusion(calling_hosts([gated, gated, free], settings), WorkAhead(1, 214), quiet="Nothing was sent")
+
+    assert not missing(quiet, "Nothing was sent, because 214", "25 %", GATED_SHARE)
+    assert missing(conclusion(calling_hosts([gated, free, free], settings), WorkAhead()), "25 %", GATED_SHARE)
 
 
 def test_limit_that_blocks_the_batch_comes_first() -> None:

@@ -19,6 +19,7 @@ from administration.forecasts.words import (
     forecasts_in_words,
     next_forecast,
     over_at,
+    terms_in_words,
 )
 from administration.show import forecast_as_json
 from domain.batches import BatchCounts, BatchState, QoS
@@ -101,11 +102,11 @@ def test_delays_and_model_inputs_are_listed() -> None:
     assert not missing(text, "30 jobs were open", "4 of them", "takes 1 h 30 min", "2.00 times as long")
 
 
-def test_retries_are_expected_of_the_whole_batch() -> None:
+def test_expected_failures_are_rounded_by_their_number() -> None:
     many = replace(RECORD, terms=replace(TERMS, retries_expected=42.4))
 
-    assert not missing(words(RECORD), "0.5 of all")
-    assert not missing(words(many), "42 of all")
+    assert not missing(words(RECORD), "0.5 instances")
+    assert not missing(words(many), "42 instances")
 
 
 def test_last_forecasts_have_trigger_method_and_change() -> None:
@@ -281,7 +282,17 @@ UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are no
 def test_slow_sending_delays_a_batch_most() -> None:
     assert not missing(cause(UNSENT, sending_s=Seconds(3 * HOUR_S)), "sending", "3 h")
     assert "takes 1 h 30 min" in cause(*HOLDS, left_s=HOUR_S)  # longer than until the deadline
-    assert not missing(cause(UNSENT, sending_s=Seconds(30.0)), "24 first instances", "more than 2 h")
+    slow = cause(UNSENT, sending_s=Seconds(30.0), slow_turnaround_s=Seconds(30 * HOUR_S))
+    assert not missing(slow, "24 first instances", "more than 2 h", "more than 1 d 6 h")
+
+
+def test_terms_tell_how_long_slow_results_and_errors_take() -> None:
+    terms = replace(TERMS, slow_turnaround_s=Seconds(30 * HOUR_S), error_turnaround_s=Seconds(4 * HOUR_S))
+    lines = "".join(terms_in_words(forecast_as_json(replace(RECORD, terms=terms))))
+    unknown = "".join(terms_in_words(forecast_as_json(replace(RECORD, terms=TERMS))))
+
+    assert not missing(lines, "1 % more than 1 d 6 h", "errors, reported after 4 h")
+    assert "1 %" not in unknown and "reported after" not in unknown
 
 
 def test_overdue_hosts_delay_a_batch_most() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates, lowered_in_words
 from domain.apps import CPU, VersionState
 from domain.ranking import Gate, RelaxedGate
@@ -47,10 +49,21 @@ def test_lowered_gate_concerns_batches_behind_it() -> None:
     lowered = lowered_gates(catalogue, catalogue.current)
     refused = {"held_back": [{"code": "below_gate"}]}
 
-    def concerned(gate: str, sample: object = refused, retries: int = 0) -> bool:
-        return bool(concerning(lowered, {"gate": gate, "sample": sample, "retries": retries}))
+    def concerned(gate: str, sample: object = refused, copies: int = 0) -> bool:
+        batch = {"gate": gate, "sample": sample, "copies_unsent": copies, "retries_unsent": 0}
+        return bool(concerning(lowered, batch))
 
     assert concerned("p_tight") and concerned("p_late") and concerned("none")
     assert not concerned("none", {"held_back": []})
-    assert not concerned("p_afap") and not concerned("p_afap", retries=1)
+    assert not concerned("p_afap") and not concerned("p_afap", copies=1)
     assert not concerned("p_tight", None)  # nothing waits
+
+
+@pytest.mark.parametrize(("copies", "retries"), [(0, 0), (1, 0), (0, 1)])
+def test_lowered_p_retry_concerns_retries_and_copies(copies: int, retries: int) -> None:
+    catalogue = a_catalogue(cuts=[some_cuts(relaxed=(RelaxedGate(AppId(1), CPU, Gate.RETRY, 0.0),))])
+    batch = {"gate": "p_afap", "sample": {"held_back": []}, "copies_unsent": copies, "retries_unsent": retries}
+
+    found = concerning(lowered_gates(catalogue, catalogue.current), batch)
+
+    assert [one.gate for one in found] == [Gate.RETRY] * (copies + retries)
