@@ -148,6 +148,7 @@ async def list_instances(run: Run, batch_id: int, state: str | None, limit: int)
     default=None,
     help="Deadline in seconds from now, for batches with qos short_deadline.",
 )
+@click.option("--why", default=None, help="Reason, for the audit trail.")
 @command
 async def set_batch(run: Run, batch_id: int, deadline_s: float | None, **given: Any) -> None:
     """Change a batch's priority, queue, account or deadline.

@@ -7,22 +7,26 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.apps import MOST_COPIES, change_app, failing_versions
+from administration.apps import MOST_COPIES, change_app, failing_versions, lost_versions
 from administration.batch_errors import TAIL_CHARS, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
+from domain.attention import FailingVersion
+from domain.batches import BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import ConflictError, NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
-from domain.units import AppVersionId, HostId, Instant, later
+from domain.units import DAY_S, AppVersionId, HostId, Instant, later
+from domain.views import BatchChoice, BatchSort
 from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
 
 MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, and groups of them shown
+MOST_BATCHES = 200  # active batches of an app that are read, in order
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
 ACTIONS = {  # state -> label of its button
     VersionState.OFFERED: "Offer again",
@@ -78,15 +82,23 @@ def _settings_in(fields: Fields, prefix: str = "") -> dict[str, object]:
     }
 
 
+def _badness(one: FailingVersion) -> tuple[bool, float]:
+    return one.is_failing, one.failing / max(1, one.hosts)
+
+
 class AppPages(Pages[PageServices]):
     @get("/apps", "apps")
     async def show(self, request: web.Request) -> RenderedPage:
-        catalogue = await self._services.store.applications.load_catalogue()
+        store, now = self._services.store, self._services.clock.now()
+        catalogue = await store.applications.load_catalogue()
+        failed = await store.attention.versions(since=later(now, -DAY_S), failures=1)
         values: dict[str, object] = {
+            "failed": {one.app: one for one in sorted(failed, key=_badness)},
+            "lost": await lost_versions(store.access, catalogue, catalogue.apps),
             "apps": sorted(catalogue.apps.values(), key=lambda app: app.name),
             "current": catalogue.current,
             "versions": catalogue.versions.values(),
-            "restrictions": await restrictions_of(self._services.store),
+            "restrictions": await restrictions_of(store),
         }
         return RenderedPage("apps.html", "Apps", "apps", values=values)
 
@@ -109,6 +121,8 @@ class AppPages(Pages[PageServices]):
             "rows": rows,
             "looked_at": LOOKED_AT,
             "most_copies": MOST_COPIES,
+            "lost": (await lost_versions(store.access, catalogue, [app.app_id])).get(app.app_id),
+            **await self._open_work(app),
             "restricted": (await restrictions_of(store)).get((Restricted.APP, str(app.app_id))),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
@@ -130,10 +144,10 @@ class AppPages(Pages[PageServices]):
     @get("/apps/{name}/versions/{id}", "app_version")
     async def version(self, request: web.Request) -> RenderedPage:
         """Show a version with its files, and the forms that change its state."""
-        name, version, catalogue = await self._known(request)
+        app, version, catalogue = await self._known(request)
+        name = app.name
         others = {number: one for number, one in catalogue.versions.items() if one is not version}
         store, now = self._services.store, self._services.clock.now()
-        work = [one for one in await store.listings.totals() if one.app == name]
         failed = await store.repeating.failures_of_version(
             version.app_version_id, since=later(now, -FAILED_WITHIN_S), limit=MOST_ERRORS, stderr_chars=TAIL_CHARS
         )
@@ -144,7 +158,7 @@ class AppPages(Pages[PageServices]):
             "version": version,
             "is_current": version in catalogue.current.get(version.app_id, ()),
             "instead": current_versions(others).get(version.app_id, ()),
-            "unsent": sum(one.unsent for one in work),
+            **await self._open_work(app),
             "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "fails": failing.get(version.app_version_id, ""),
@@ -160,7 +174,7 @@ class AppPages(Pages[PageServices]):
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
     async def set_state(self, request: web.Request) -> web.Response:
         admit(request, Role.OPERATOR)
-        name, version, _ = await self._known(request)
+        app, version, _ = await self._known(request)
         fields = await fields_of(request)
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
@@ -168,10 +182,23 @@ class AppPages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "set_app_version", target, state=state.value, was={"state": version.state.value}, why=why
         )
-        return self._services.go(f"apps/{name}", "version")
+        return self._services.go(f"apps/{app.name}", f"version_{state.value}")
 
-    async def _known(self, request: web.Request) -> tuple[str, AppVersion, Catalogue]:
-        """Return the app's name, the version in the address, and the catalogue.
+    async def _open_work(self, app: App) -> dict[str, object]:
+        """Return the unsent instances of an app, those in progress, and the first active batches with unsent ones."""
+        listings = self._services.store.listings
+        work = [one for one in await listings.totals() if one.app == app.name]
+        active = BatchChoice(state=BatchState.ACTIVE, app_id=app.app_id)
+        found = await listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
+        return {
+            "unsent": sum(one.unsent for one in work),
+            "in_progress": sum(one.in_progress for one in work),
+            "waiting": [one.batch for one in found if one.batch.counts.unsent],
+            "is_cut": len(found) == MOST_BATCHES,
+        }
+
+    async def _known(self, request: web.Request) -> tuple[App, AppVersion, Catalogue]:
+        """Return the app, the version in the address, and the catalogue.
 
         Raises InvalidInputError, NotFoundError.
         """
@@ -181,4 +208,4 @@ class AppPages(Pages[PageServices]):
         version = catalogue.versions.get(number)
         if version is None or version.app_id != app.app_id:
             raise NotFoundError("app version", number)
-        return app.name, version, catalogue
+        return app, version, catalogue

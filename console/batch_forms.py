@@ -11,7 +11,7 @@ import msgspec
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
-from administration.apps import lost_versions
+from administration.apps import failing_versions, lost_versions
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
@@ -38,7 +38,6 @@ BATCHES = Crumb("batches", "Batches")
 MOST = 200  # batches per form; a page of the list has 50
 END, CHANGE, RETRY = "end", "change", "retry"
 ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
-SAID = {END: "ended", CHANGE: "importance", RETRY: "retried"}
 
 
 class BatchForms(Pages[PageServices]):
@@ -122,22 +121,26 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue")).differing(batch)
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=why_in(fields)).differing(
+            batch
+        )
         address = f"batches/{batch.batch_id}"
         if not changes.given():
             return self._services.go(address, "unchanged")
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
-        told = {**changes.given(), "was": changes.was(batch)}
-        await self._services.authenticator.note(request, "set_importance", f"batch {batch.batch_id}", **told)
+        subject = f"batch {batch.batch_id}"
+        await self._services.authenticator.note(request, "set_importance", subject, **changes.noted(batch))
         return self._services.go(address, "importance")
 
     @post("/batches/{id}/deadline", "batch_deadline", form="page", edits=True)
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
-        at = deadline_of(await fields_of(request), self._services.clock.now())
-        await self._batches.change(batch.batch_id, ImportanceBody(deadline_at=at), by_operator=is_operator(request))
-        told = {"deadline_at": at, "was": {"deadline_at": batch.deadline_at}}
-        await self._services.authenticator.note(request, "set_deadline", f"batch {batch.batch_id}", **told)
+        fields = await fields_of(request)
+        at = deadline_of(fields, self._services.clock.now())
+        changes = ImportanceBody(deadline_at=at, why=why_in(fields))
+        await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
+        subject = f"batch {batch.batch_id}"
+        await self._services.authenticator.note(request, "set_deadline", subject, **changes.noted(batch))
         return self._services.go(f"batches/{batch.batch_id}", "deadline")
 
     async def page(self, request: web.Request) -> RenderedPage:
@@ -153,12 +156,31 @@ class BatchForms(Pages[PageServices]):
         return batch, person
 
 
+def why_in(fields: Fields) -> str | None:
+    """Return the optional reason for a change."""
+    return fields.get("why", "").strip() or None
+
+
 async def apps_shown(services: PageServices) -> dict[str, object]:
     """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason."""
     catalogue, now = services.catalogue, services.clock.now()
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words(now) for one in lost.values()}
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
+
+
+async def retry_facts(services: PageServices, batches: Sequence[Batch]) -> dict[str, object]:
+    """Return by app why retried jobs would not be sent (`lost`), and which of its versions fails (`fails`)."""
+    catalogue, store = services.catalogue, services.store
+    failing = sorted(await failing_versions(store.attention, services.clock.now()), key=lambda one: one.failures)
+    return {
+        "lost": await lost_versions(store.access, catalogue, {one.app_id for one in batches}),
+        "fails": {
+            catalogue.versions[one.app_version_id].app_id: one
+            for one in failing
+            if one.app_version_id in catalogue.versions
+        },
+    }
 
 
 def shown_key(fields: Fields, wrong: MusterError | None) -> str:
@@ -279,44 +301,60 @@ class SelectedBatches(Pages[PageServices]):
         if (what := fields.get("what", "")) not in ACTS:
             raise InvalidInputError("what", "one of " + ", ".join(ACTS), what)
         batches = await self._selected(request, ended=what == RETRY)
-        if what == END and not fields.get("sure"):
-            return _page("End these batches?", batches, {})
+        if what != CHANGE and not fields.get("sure"):
+            return await self._ask(request, what, batches)
         changes = _changes(fields) if what == CHANGE else ImportanceBody()
+        done: dict[BatchId, int] = {}
         failed: dict[BatchId, str] = {}
         for batch in batches:
             try:
-                await self._one(request, what, batch, changes)
+                done[batch.batch_id] = await self._one(request, what, batch, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
-        if failed:
-            left = [batch for batch in batches if batch.batch_id in failed]
-            return _page(f"{len(batches) - len(left)} of {len(batches)} batches changed", left, failed)
+        if what == END and not failed:
+            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), "ended")
+        words = dict.fromkeys(done, "ended")
+        title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
-            return await self._changed(batches)
-        return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
+            words = await self._moves([batch for batch in batches if batch.batch_id in done])
+        elif what == RETRY:
+            words = {one: f"{plural(count, 'failed job')} opened again" for one, count in done.items()}
+            title = (
+                f"Opened again: {plural(sum(done.values()), 'failed job')} of {plural(len(done), 'batch', 'batches')}"
+            )
+        values: dict[str, object] = {"what": what, "failed": failed, "done": words}
+        return _page(request, title, batches, values, status=409 if failed else 200)
 
-    async def _changed(self, batches: Sequence[Batch]) -> RenderedPage:
-        """Return the page with the positions of changed batches, now and after the next ordering."""
+    async def _ask(self, request: web.Request, what: str, batches: Sequence[Batch]) -> RenderedPage:
+        """Ask for confirmation, showing what would be lost, or which failed jobs would be retried."""
+        if what == END:
+            return _page(request, "End these batches?", batches, {"what": what})
+        facts = await retry_facts(self._services, batches)
+        return _page(request, "Retry failed jobs?", batches, {"what": what, **facts})
+
+    async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
+        """Return the positions of changed batches, now and after the next ordering, in words."""
         ids = [batch.batch_id for batch in batches]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         urgent = await sent_first(store, catalogue, now)
         found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
         every_s = catalogue.settings.ordering.interval_s
-        moved = {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
-        return _page(f"{plural(len(ids), 'batch', 'batches')} changed", batches, {}, moved)
+        return {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
 
-    async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> None:
-        """Change, end or retry one batch, and record that."""
-        batch_id = batch.batch_id
-        told = changes.given()
+    async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
+        """Change, end or retry one batch, and record that. Return the number of jobs opened again."""
+        batch_id, retried = batch.batch_id, 0
+        told: dict[str, object] = {}
         if what == CHANGE:
             await self._batches.change(batch_id, changes, by_operator=is_operator(request))
-            told["was"] = changes.was(batch)
+            told = changes.noted(batch)
         elif what == RETRY:
-            told = {"jobs_retried": (await self._batches.retry(batch_id))["jobs_retried"]}
+            retried = (await self._batches.retry(batch_id))["jobs_retried"]
+            told = {"jobs_retried": retried}
         else:
             await self._batches.abort(batch_id)
         await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)
+        return retried
 
     async def _selected(self, request: web.Request, *, ended: bool) -> Sequence[Batch]:
         """Return the selected batches, only active ones unless `ended`. Raises InvalidInputError, NotAllowedError."""
@@ -343,6 +381,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
         fields.get("level") or None,
         fields.get("queue") or None,
+        why=why_in(fields),
     )
     if not changes.given():
         raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)
@@ -350,8 +389,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
 
 
 def _page(
-    title: str, batches: Sequence[Batch], failed: Mapping[BatchId, str], moved: Mapping[BatchId, str] | None = None
+    request: web.Request, title: str, batches: Sequence[Batch], values: Mapping[str, object], *, status: int = 200
 ) -> RenderedPage:
-    values: dict[str, object] = {"batches": batches, "failed": failed, "moved": moved}
-    crumbs = (Crumb("batches", "Batches"),)
-    return RenderedPage("batches_selected.html", title, "batches", crumbs, values, status=409 if failed else 200)
+    shown = {"failed": {}, "done": {}, **values, "batches": batches, "kept": kept_of(request.query).removesuffix("?")}
+    return RenderedPage("batches_selected.html", title, "batches", (BATCHES,), shown, status=status)

@@ -118,6 +118,7 @@ class HostPages(Pages[PageServices]):
         caller = await store.insight.caller(host_id)
         listed = await store.host_lists.listed([host_id])
         sent = await store.host_lists.instances(host_id, host.volunteer_id, state=state, after=after, limit=PER_PAGE)
+        batches = sorted({one.batch_id for one in sent.instances})
         chosen = ALL if state is None else state.value
         values: dict[str, object] = {
             "host": host,
@@ -129,6 +130,7 @@ class HostPages(Pages[PageServices]):
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,
+            "names": await store.listings.names(batches) if batches else {},
             "state": chosen,
             "states": STATES,
             "looked_at": RESULTS_LOOKED_AT,
@@ -168,6 +170,7 @@ class HostPages(Pages[PageServices]):
             "shown": shown,
             "lowered": lowered,
             "title": title,
+            "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(self._services.catalogue.settings),
             "marks_of": marks_of,
             "not_reached": NOT_REACHED,

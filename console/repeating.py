@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of
-from administration.apps import lost_versions
 from administration.batch_errors import version_in_words
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from console.batch_forms import BATCHES, deadline_of, key_of, needs_of, shown_key
+from console.batch_forms import BATCHES, deadline_of, key_of, needs_of, retry_facts, shown_key
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
@@ -128,8 +127,7 @@ class RepeatingPages(Pages[PageServices]):
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:
         batch, _ = await self._own(request)
-        lost = await lost_versions(self._services.store.access, self._services.catalogue, [batch.app_id])
-        values = {"batch": batch, "lost": lost.get(batch.app_id)}
+        values = {"batch": batch, **await retry_facts(self._services, [batch])}
         return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), values)
 
     @post("/batches/{id}/retry", "batch_retry", edits=True)

@@ -73,7 +73,7 @@ class RestrictionPages(Pages[PageServices]):
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
-            most = whole_number(fields.get("max_jobs", "").strip() or "0", "max_jobs", 0, MOST_JOBS)
+            most = _limit_of(fields)
             now = self._services.clock.now()
             made = await restrict(
                 self._services.store,
@@ -124,8 +124,10 @@ class RestrictionPages(Pages[PageServices]):
         catalogue, found = self._services.catalogue, await listed(self._services.store)
         person = admit(request, Role.VIEWER)
         hosts = [HostId(int(one["name"])) for one in found if one["kind"] == Restricted.HOST]
+        batches = [BatchId(int(one["name"])) for one in found if one["kind"] == Restricted.BATCH]
         values: dict[str, object] = {
             "found": found,
+            "names": await self._services.store.listings.names(batches) if batches else {},
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],
             "wrong_of": lambda form: wrong if wrong is not None and wrong.form == form else None,
@@ -156,6 +158,17 @@ class RestrictionPages(Pages[PageServices]):
             return set()
         batches = await store.views.batches_with(sorted(pauses))
         return {str(one) for one in await resumable(store, person, batches, pauses)}
+
+
+def _limit_of(fields: Fields) -> int:
+    """Return the limit of a form, 0 for a ban or a pause. Raises InvalidInputError.
+
+    >>> _limit_of({"effect": "ban", "max_jobs": "1"}), _limit_of({"effect": "limit", "max_jobs": "3"}), _limit_of({})
+    (0, 3, 0)
+    """
+    effect = fields.get("effect", "")
+    given = "0" if effect == "ban" else fields.get("max_jobs", "").strip() or "0"
+    return whole_number(given, "max_jobs", 1 if effect == "limit" else 0, MOST_JOBS)
 
 
 def _kind_of(text: str) -> Restricted:

@@ -20,6 +20,7 @@ from administration.results import Results, sees_results
 from administration.show import shown
 from administration.thresholds.in_force import lowered_gates
 from administration.unschedulable import conclusion_of, refused_lately
+from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate
@@ -51,13 +52,14 @@ class WorkPages(Pages[PageServices]):
     async def job(self, request: web.Request) -> RenderedPage:
         job_id = JobId(id_of(request))
         job = await self._services.store.views.job(job_id)
+        batch = await self._services.store.views.batch(job.batch_id)
         waits = any(one.state is InstanceState.UNSENT for one in job.instances)
         return RenderedPage(
             "job.html",
             f"Job {job_id}",
             "batches",
-            self._above(job.batch_id),
-            {"job": job, "waits": waits, "found": await self._found(request, job)},
+            _above(batch),
+            {"job": job, "waits": waits, "found": await self._found(request, job, batch)},
             hosts=await self._services.host_names(one.host_id for one in job.instances),
         )
 
@@ -66,8 +68,8 @@ class WorkPages(Pages[PageServices]):
         """Show dry runs for the hosts with the latest requests."""
         job_id = JobId(id_of(request))
         shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
-        crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         batch = await self._services.store.views.batch(shown["batch_id"])
+        crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         retries = {
             bool(one["retries"])
             for one in shown["waiting"]
@@ -86,20 +88,20 @@ class WorkPages(Pages[PageServices]):
         instance_id = InstanceId(id_of(request))
         shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
-        crumbs = (*self._above(shown["batch_id"]), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
+        batch = await self._services.store.views.batch(shown["batch_id"])
+        crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         job = await self._services.store.views.job(JobId(job_id))
         values = {
             "shown": shown,
             "words": instance_in_words(shown).splitlines(),
-            "found": await self._found(request, job) if shown["outcome"]["is_canonical"] else None,
-            **await self._trickles(request, job, instance_id),
+            "found": await self._found(request, job, batch) if shown["outcome"]["is_canonical"] else None,
+            **await self._trickles(request, batch, instance_id),
         }
         hosts = await self._services.host_names([shown["host_id"]])
         return RenderedPage("instance.html", f"Instance {instance_id}", "batches", crumbs, values, hosts=hosts)
 
-    async def _found(self, request: web.Request, job: JobRow) -> Document | None:
+    async def _found(self, request: web.Request, job: JobRow, batch: Batch) -> Document | None:
         """Return a job's outputs with links to the files; None if the job is another submitter's."""
-        batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return None
         result = await self._results.of_job(job)
@@ -107,20 +109,17 @@ class WorkPages(Pages[PageServices]):
         links = {one.name: f"{place}/{quote(one.name, safe='')}" for one in result.outputs}
         return {"because": result.because, "outputs": result.outputs, "links": links}
 
-    async def _trickles(self, request: web.Request, job: JobRow, instance_id: InstanceId) -> Document:
+    async def _trickles(self, request: web.Request, batch: Batch, instance_id: InstanceId) -> Document:
         """Return the first trickle messages and whether there are more; no messages of another submitter's job."""
-        batch = await self._services.store.views.batch(job.batch_id)
         if not sees_results(present(request), batch.submitter_id):
             return {"trickles": (), "more_trickles": False}
         found = await self._services.store.trickles.of_instance(instance_id, after=0, limit=TRICKLES_SHOWN + 1)
         return {"trickles": found[:TRICKLES_SHOWN], "more_trickles": len(found) > TRICKLES_SHOWN}
 
-    def _above(self, batch_id: int) -> tuple[Crumb, ...]:
-        return (
-            Crumb("batches", "Batches"),
-            Crumb(f"batches/{batch_id}", f"Batch {batch_id}"),
-            Crumb(f"batches/{batch_id}/jobs", "Jobs"),
-        )
+
+def _above(batch: Batch) -> tuple[Crumb, ...]:
+    own = Crumb(f"batches/{batch.batch_id}", batch.name or f"Batch {batch.batch_id}")
+    return Crumb("batches", "Batches"), own, Crumb(f"{own.address}/jobs", "Jobs")
 
 
 LIVE_S = 10

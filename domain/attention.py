@@ -37,7 +37,7 @@ class FailingVersion:
 
     @property
     def is_failing(self) -> bool:
-        return self.failing >= max(FAILING_HOSTS, FAILING_FRACTION * self.hosts)
+        return self.failures >= FAILURES and self.failing >= max(FAILING_HOSTS, FAILING_FRACTION * self.hosts)
 
     @property
     def title(self) -> str:

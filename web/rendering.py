@@ -150,6 +150,11 @@ SAID = {  # messages by result code of the last form
     "restricted": "Saved. It applies to the next requests, within seconds.",
     "resumed": "Resumed. Hosts get the work again within seconds.",
     "lifted": "Lifted. It applies to the next requests, within seconds.",
+    "version_offered": "Offered. Within seconds, hosts get jobs with it if it is the highest version of its kind.",
+    "version_deprecated": "Deprecated. Within seconds, no more jobs are sent with it. Those in progress continue.",
+    "version_withdrawn": "Withdrawn. Within seconds, no more jobs are sent with it. Those in progress continue.",
+    "version_aborted": "Withdrawn. Within seconds, no more jobs are sent with it. Hosts drop those in progress at "
+    "their next requests.",
     "version": "Saved. It takes effect within seconds.",
     "order": "Saved. The next ordering applies it, within about a minute.",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +31,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.formatting import in_words, roughly
+from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
@@ -203,7 +204,10 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
     read = await store.listings.instances(batch.batch_id, (InstanceState.IN_PROGRESS,), after=None, limit=MOST_AWAITED)
-    return awaited_of(read, batch.counts.in_progress, clock.now())
+    found = awaited_of(read, batch.counts.in_progress, clock.now())
+    if found is None or found.hosts > NAMED_HOSTS:
+        return found
+    return replace(found, names=await store.host_lists.names(found.host_ids))
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
@@ -280,6 +284,7 @@ class Awaited:
     last_due_at: Instant
     overdue: int
     is_part: bool
+    names: Mapping[HostId, str] = field(default_factory=dict)
 
     @property
     def hosts(self) -> int:
@@ -300,9 +305,9 @@ def awaited_of(read: Sequence[ListedInstance], in_progress: int, now: Instant) -
 def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     """Return which instances a batch waits for: how many, on which hosts, the oldest since when, and when due.
 
-    >>> one = Awaited(1, (7,), Instant(0.0), Instant(3000.0), Instant(3000.0), 1, is_part=False)
+    >>> one = Awaited(1, (7,), Instant(0.0), Instant(3000.0), Instant(3000.0), 1, False, {7: "basil"})
     >>> awaited_in_words(one, Instant(3600.0))
-    'It waits for 1 instance on host 7, sent 1 h ago and overdue for 10 min.'
+    'It waits for 1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
     """
     many, oldest = awaited.instances > 1, roughly(max(0.0, now - awaited.oldest_sent_at))
     what = f"It waits for {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
@@ -319,7 +324,8 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
 def _hosts(awaited: Awaited) -> str:
     if awaited.is_part or awaited.hosts > NAMED_HOSTS:
         return f"{'at least ' if awaited.is_part else ''}{counted(awaited.hosts, 'host')}"
-    return f"host{'s' * (awaited.hosts > 1)} {', '.join(map(str, awaited.host_ids))}"
+    named = [host_in_words(one, awaited.names.get(one, "")) for one in awaited.host_ids]
+    return f"host{'s' * (awaited.hosts > 1)} {', '.join(named)}"
 
 
 def expected_in_words(end: BatchEnd, now: Instant) -> str:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import feeder.array
+from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.batch import lease_as_json
+from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
 from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
 from administration.show import shown
+from administration.unschedulable import unschedulable_batches
 from domain.apps import ProcessorType
+from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.hosts import host_in_words
 from domain.refusals import Refusal
 from domain.reservations import Lease
-from domain.units import AppId, HostId, Instant
+from domain.units import AppId, BatchId, HostId, Instant
+from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
 from scheduler.choice import Choice, Chosen, Refused
@@ -30,6 +34,7 @@ from scheduler.versions import Best
 from store.postgres import PostgresStore
 
 MOST_GROUPS = 1000  # maximum number of groups in the JSON
+MOST_BATCHES = 200  # active batches, in order, of which those without a slot are listed
 
 
 async def explain_host(
@@ -41,6 +46,7 @@ async def explain_host(
     the host, its assumed request, its rank per app, the jobs it would get, and all groups.
 
     `refused` is the reason why the project currently sends no jobs to any host; the dry run is shown anyway.
+    `left_out`: batches with unsent instances that the array does not have, and why.
     `would_search`: the worker's array has nothing for the host, so a real request would also search the database.
     Raises NotFoundError.
     """
@@ -83,7 +89,34 @@ async def explain_host(
             for number, (place, stages) in enumerate(list(stages_by_group(context, found).items())[:MOST_GROUPS], 1)
         ],
         "groups_total": len(found.groups),
+        "left_out": await _left_out(store, clock, catalogue, {one.batch.batch_id for one in found.groups}),
     }
+
+
+async def _left_out(
+    store: PostgresStore, clock: Clock, catalogue: Catalogue, offered: Collection[BatchId]
+) -> list[shapes.LeftOutShown]:
+    """Return the first batches in the order with unsent instances, but without a slot in the job array, and why."""
+    first = await store.listings.batches(
+        BatchChoice(state=BatchState.ACTIVE), BatchSort.ORDER, after=None, limit=MOST_BATCHES
+    )
+    missing = [one.batch for one in first if one.batch.counts.unsent and one.batch.batch_id not in offered]
+    if not missing:
+        return []
+    lost = await lost_versions(store.access, catalogue, {one.app_id for one in missing})
+    refused = await unschedulable_batches(store.process_reports, store.views, clock)
+    found: list[shapes.LeftOutShown] = []
+    for batch in missing:
+        if (hold := hold_of(batch, catalogue)) is not None:
+            why = f"Blocked: {hold}."
+        elif batch.app_id in lost:
+            why = f"{lost[batch.app_id].words(clock.now())}."
+        elif batch.batch_id in refused:
+            why = refused[batch.batch_id].reason
+        else:
+            why = "None of its instances is in the job array, which is filled in the order of the batches."
+        found.append({"batch_id": batch.batch_id, "name": batch.name, "unsent": batch.counts.unsent, "why": why})
+    return found
 
 
 def _refused_classes(found: DecisionTrace) -> Mapping[Hashable, Sequence[Refusal]]:

@@ -64,6 +64,8 @@ def _host(shown: Document) -> Iterator[str]:
     if not shown["would_get"]:
         yield "  nothing"
     yield from _groups(shown)
+    for one in shown["left_out"]:
+        yield f"left out: batch {one['batch_id']} ({one['name']}), {one['unsent']} unsent: {one['why']}"
     for one in shown["refused_at_large"]:
         where = " ".join(str(part) for part in (one["app"], one["processor_type"]) if part)
         yield f"{where or 'in general'}: {one['code']}: {one['why']}"

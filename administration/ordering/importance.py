@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from administration.access.who import Person
-from administration.names import chosen
+from administration.names import checked_text, chosen
 from administration.ordering.places import urgent_of
 from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
@@ -27,7 +27,10 @@ from store.postgres import PostgresStore
 
 
 class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields to change; None: unchanged. `release`: no longer wait for other batches."""
+    """The fields to change; None: unchanged. `release`: no longer wait for other batches.
+
+    `why` is recorded in the audit trail.
+    """
 
     user_priority: int | None = None
     level: str | None = None
@@ -35,20 +38,23 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
     account: str | None = None
     deadline_at: float | None = None
     release: bool = False
+    why: str | None = None
 
     def given(self) -> dict[str, object]:
-        """Return the fields to change, for the audit trail."""
+        """Return the fields to change."""
         fields = msgspec.structs.asdict(self).items()
-        return {name: value for name, value in fields if value is not None and value is not False}
+        return {name: value for name, value in fields if value is not None and value is not False and name != "why"}
 
     def differing(self, batch: Batch) -> ImportanceBody:
         """Return only the fields whose values differ from the batch's; the account always counts as different."""
         same = {name: None for name, value in self.given().items() if value == getattr(batch, name, None)}
         return msgspec.structs.replace(self, **same)
 
-    def was(self, batch: Batch) -> dict[str, object]:
-        """Return the batch's present values of the fields to change, for the audit trail."""
-        return {name: getattr(batch, name) for name in self.given() if hasattr(batch, name)}
+    def noted(self, batch: Batch) -> dict[str, object]:
+        """Return what the audit trail records: the changed fields, the batch's former values and the reason."""
+        given = self.given()
+        was = {name: getattr(batch, name) for name in given if hasattr(batch, name)}
+        return {**given, "was": was, **({"why": self.why} if self.why else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,7 @@ async def set_importance(
         expected = "a user priority, a level, a queue, an account or a deadline to change, or release"
         raise InvalidInputError("batch", expected, "none of them")
     _check_priority(asked.user_priority)
+    checked_text(asked.why or "", "why")
     level = None if asked.level is None else chosen(ServiceLevel, asked.level, "level")
     ordering = Settings.from_stored(await store.settings.settings())[0].ordering
     known = queues(ordering.queues)

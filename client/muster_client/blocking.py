@@ -81,12 +81,13 @@ class SyncClient(LoopThread):
         account: str | None = None,
         deadline_at: float | None = None,
         release: bool = False,
+        why: str | None = None,
         if_match: IfMatch = None,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
         The account can change until the first job is sent, the deadline only if the batch has one. `release`: it no
-        longer waits for other batches.
+        longer waits for other batches. `why`: the reason, for the audit trail.
         """
         return self._run(
             self._client.set_batch(
@@ -97,6 +98,7 @@ class SyncClient(LoopThread):
                 account=account,
                 deadline_at=deadline_at,
                 release=release,
+                why=why,
                 if_match=if_match,
             )
         )

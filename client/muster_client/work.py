@@ -85,12 +85,13 @@ class Work(Transport):
         account: str | None = None,
         deadline_at: float | None = None,
         release: bool = False,
+        why: str | None = None,
         if_match: IfMatch = None,
     ) -> shapes.Importance:
         """Change a batch's user priority (-1024 to 0, or to 1023 with a permission), service level and queue.
 
         The account can change until the first job is sent, the deadline only if the batch has one. `release`: it no
-        longer waits for other batches.
+        longer waits for other batches. `why`: the reason, for the audit trail.
         """
         body = {
             "user_priority": user_priority,
@@ -99,6 +100,7 @@ class Work(Transport):
             "account": account,
             "deadline_at": deadline_at,
             "release": release,
+            "why": why,
         }
         found: shapes.Importance = await self._call("PATCH", f"batches/{batch_id}", body, if_match=if_match)
         return found

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from domain.attention import FAILING_HOSTS, FAILURES
+from domain.jobs import InstanceState
 from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import client_of, command
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser
 from tests.browser.scene import OPERATOR, add_operator
+from tests.conformance.test_host_lists import a_failure
 from tests.facts import missing
+from tests.worlds import a_registered_host
 
 
 @pytest.fixture
@@ -56,3 +60,18 @@ async def test_console_shows_items_and_filters_batches(pi: LiveServer) -> None:
     for place in ("/", "/attention"):
         assert not missing(pages[place][1], "batch 2 urgent", "batches/2/why", 'batches/2"', "3 of 3 jobs")
     assert "urgent" in pages["/batches?state=attention"][1] and "calm" not in pages["/batches?state=attention"][1]
+
+
+async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    batch_id = await server.submit(jobs={"count": FAILURES})
+    hosts = [await a_registered_host(server.store) for _ in range(FAILING_HOSTS)]
+    async with a_browser(server, OPERATOR) as grace:
+        _, before = await grace.get("/apps")
+        for number in range(FAILURES):
+            await a_failure(server.store, hosts[number % FAILING_HOSTS], batch_id, InstanceState.FAILED, 10.0)
+        _, after = await grace.get("/apps")
+
+    assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
+    assert f">{FAILING_HOSTS} of {FAILING_HOSTS}<" in after

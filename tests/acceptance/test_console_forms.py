@@ -28,6 +28,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
     ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "99"}, TRIED, "seeds", ("99", "6", "0.8")),
     ("/percentiles/simulate", {**MOVED, **SIZE, "days": "x"}, TRIED, "days", ("x",)),
     ("/batches/1/importance", {"user_priority": "9999", "level": "standby"}, "/batches/1", "user_priority", ("9999",)),
+    ("/batches/1/importance", {"level": "standby", "why": "x" * 201}, "/batches/1", "why", ("x",)),
     ("/batches/1/deadline", {"deadline": "soon"}, "/batches/1", "deadline", ("soon",)),
     ("/ordering/preview", {"ordering.wait_weight": "much"}, "/ordering", "ordering.wait_weight", ("much",)),
     ("/ordering", {**WEIGHTS, "why": ""}, WEIGHED, "why", ("7", "multifactor")),
@@ -155,7 +156,7 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
     for name in ("ahead", "between", "urgent"):
         await server.submit(name=name, jobs={"count": 2})
     await run_duty(server, "ordering")
-    change = {"level": "expedite", "queue": "normal", "user_priority": "0"}
+    change = {"level": "expedite", "queue": "normal", "user_priority": "0", "why": "the paper is due"}
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/batches/3")
         assert "<option>expedite" in page
@@ -188,4 +189,4 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
     places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
-    assert act.detail == {"level": "expedite", "was": {"level": "normal"}}
+    assert act.detail == {"level": "expedite", "was": {"level": "normal"}, "why": "the paper is due"}

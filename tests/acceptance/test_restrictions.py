@@ -130,6 +130,23 @@ async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> 
     assert [one.state for one in (await server.jobs(batch_id))[0].instances] == ["aborted", "in_progress"]
 
 
+async def test_form_tells_a_ban_from_a_limit(server: LiveServer) -> None:
+    await add_operator(server)
+    host = await server.add_host("ada")
+    await host.call()
+    fields = {"kind": "host", "name": "ada", "why": "errors", "max_jobs": "0"}
+    async with a_browser(server, OPERATOR) as grace:
+        status, _, page = await grace.post("/restrictions", {**fields, "effect": "limit"})
+        assert (status, re.findall(r'value="(\w+)" checked', page)) == (422, ["limit"])
+        assert 'aria-describedby="flaw-max_jobs"' in page
+        for effect, most in (("limit", 4), ("ban", 0)):
+            await grace.post("/restrictions", {**fields, "max_jobs": "4", "effect": effect})
+            assert [one.max_jobs for one in await restricted(server)] == [most]
+        await grace.post("/restrictions/lift", fields)
+        _, page = await grace.get(f"/hosts/{host.host_id}")
+        assert re.findall(r'name="effect" value="(\w+)"', page) == ["ban", "limit"]
+
+
 async def test_a_host_is_banned_by_a_name_that_is_its_own(server: LiveServer) -> None:
     one, other = await server.add_host("ada"), await server.add_host("basil-143")
     twin = await server.add_host("bob", domain_name="ada")
@@ -366,7 +383,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     path = "/apps/pi/versions/1"
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get(path)
-        assert missing(page, "only version of pi", "4 unsent") == []
+        assert missing(page, "only version of pi", "4 unsent", "1 batch") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
         assert "/apps/pi?said=version" in where and VersionState.ABORTED.words in page
         await server.feed()

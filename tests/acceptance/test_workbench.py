@@ -118,7 +118,10 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     [
         ({}, ("Batch: expected",)),
         ({"batch": ("b.toml", "app = \n")}, ("b.toml, line 1", "TOML")),
-        ({"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)}, ("b.toml, line 2", "qos")),
+        (
+            {"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)},
+            ("b.toml, line 2", "qos", '"soon"'),
+        ),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")}, ("t.csv, line 5", "fpops_est", "many")),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         (

@@ -24,6 +24,7 @@ from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
 from domain.ranking import Gate
+from domain.restrictions import Restricted, Restriction
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
 from feeder.array import JobArray
@@ -217,6 +218,21 @@ async def test_explain_host_without_version_says_so(store: Store) -> None:
     assert [one["code"] for one in listed(shown, "refused_at_large")] == ["platform"]
     facts = ("app pi", "versions for x86_64-pc-linux-gnu", "reported windows_x86_64")
     assert not missing(host_in_words(shown), *facts)
+
+
+async def test_explain_host_lists_batches_without_a_slot(store: Store) -> None:
+    await a_registered_version(store)
+    blocked, full = await a_submitted_batch(store, jobs=2), await a_submitted_batch(store)
+    pause = Restriction(Restricted.BATCH, str(blocked.batch_id), 0, "wrong input", "ada", NOW)
+    await store.restrictions.put(pause)
+    host = await a_calling_host(store)
+
+    shown = await explain(store).host(host.host_id)
+
+    assert {one["batch_id"] for one in listed(shown, "groups")} == {full.batch_id}
+    [left] = listed(shown, "left_out")
+    assert (left["batch_id"], left["unsent"]) == (blocked.batch_id, 2) and not missing(left["why"], "wrong input")
+    assert not missing(host_in_words(shown), f"batch {blocked.batch_id}", "wrong input")
 
 
 async def test_busy_processors_request_at_most_one_job(store: Store) -> None:

@@ -162,12 +162,22 @@ class HostCondition(TypedDict):
     help: str
 
 
+class LeftOutShown(TypedDict):
+    """A batch with unsent instances that the job array does not have, and why."""
+
+    batch_id: int
+    name: str
+    unsent: int
+    why: str
+
+
 class HostExplained(TypedDict):
     """What a host would get if it contacted the server now, and why not more; `groups` are the first of `groups_total`.
 
     `array` is the job array used: `worker` for that of the replying worker, `filled` for one filled from the database
     for this reply. `would_search`: a real request would also search the database for more jobs. `conditions` are the
-    checks that refuse groups of jobs, the most frequent first.
+    checks that refuse groups of jobs, the most frequent first. `left_out`: among the first 200 batches in the order,
+    those with unsent instances that the array does not have.
     """
 
     verdict: str
@@ -185,6 +195,7 @@ class HostExplained(TypedDict):
     refused_at_large: list[RefusedAtLarge]
     groups: list[GroupShown]
     groups_total: int
+    left_out: list[LeftOutShown]
 
 
 class KeptShown(TypedDict):

@@ -220,10 +220,12 @@ def test_effects_of_fields_agree_with_the_order(policy: str) -> None:
 async def test_only_differing_values_are_asked_for(store: MemoryStore) -> None:
     batch = await store.views.batch(await submitted(store, user_priority=-3))
 
-    asked = ImportanceBody(user_priority=-3, level="standby", queue="normal", release=True).differing(batch)
+    asked = ImportanceBody(user_priority=-3, level="standby", queue="normal", release=True, why="late")
+    asked = asked.differing(batch)
 
     assert asked.given() == {"level": "standby", "release": True}
-    assert asked.was(batch) == {"level": "normal"}
+    assert asked.noted(batch) == {**asked.given(), "was": {"level": "normal"}, "why": "late"}
+    assert not ImportanceBody(why="late").given()
 
 
 async def test_operators_need_no_permission_for_what_they_give(store: MemoryStore) -> None:
