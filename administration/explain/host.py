@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Collection, Hashable, Mapping, Sequence
 
 import feeder.array
-from administration.apps import lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
@@ -103,14 +102,11 @@ async def _left_out(
     missing = [one.batch for one in first if one.batch.counts.unsent and one.batch.batch_id not in offered]
     if not missing:
         return []
-    lost = await lost_versions(store.access, catalogue, {one.app_id for one in missing})
-    refused = await unschedulable_batches(store.process_reports, store.views, clock)
+    refused = await unschedulable_batches(store, clock)
     found: list[shapes.LeftOutShown] = []
     for batch in missing:
         if (hold := hold_of(batch, catalogue)) is not None:
             why = f"Blocked: {hold}."
-        elif batch.app_id in lost:
-            why = f"{lost[batch.app_id].words(clock.now())}."
         elif batch.batch_id in refused:
             why = refused[batch.batch_id].reason
         else:

@@ -14,7 +14,7 @@ from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from administration.ordering.places import sent_first, turn_of
 from domain.acceleration import Acceleration
-from domain.apps import NVIDIA, OnePerVolunteer
+from domain.apps import NVIDIA, OnePerVolunteer, VersionState
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
@@ -233,6 +233,18 @@ async def test_explain_host_lists_batches_without_a_slot(store: Store) -> None:
     [left] = listed(shown, "left_out")
     assert (left["batch_id"], left["unsent"]) == (blocked.batch_id, 2) and not missing(left["why"], "wrong input")
     assert not missing(host_in_words(shown), f"batch {blocked.batch_id}", "wrong input")
+
+
+async def test_batches_without_an_offered_version_are_found(store: Store) -> None:
+    old = await a_registered_version(store, state=VersionState.DEPRECATED)
+    one, two = await a_submitted_batch(store), await a_submitted_batch(store)
+    attention = as_postgres(store).attention
+
+    found = [[batch.batch_id for batch in await attention.without_version(most)] for most in (9, 1)]
+    await a_registered_version(store, old.app_id)
+
+    assert found == [[one.batch_id, two.batch_id], [one.batch_id]]
+    assert list(await attention.without_version(9)) == []
 
 
 async def test_busy_processors_request_at_most_one_job(store: Store) -> None:

@@ -43,7 +43,7 @@ class MemoryStore(store.memory.MemoryStore):
         self.generations = MemoryGenerations(registry, work)
         self.history = MemoryHistory(registry, work)
         self.insight = MemoryInsight(registry, work)
-        self.attention = MemoryAttention(work, self.forecasts)
+        self.attention = MemoryAttention(registry, work, self.forecasts)
         self.people = MemoryPeople(registry, work, book)
         self.repeating = MemoryRepeating(registry, work, book)
         self.settings = MemorySettings(registry, work)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersion, HostContacts, Upkeep
-from domain.batches import BatchState
+from domain.batches import Batch, BatchState
+from domain.catalogue import Catalogue, current_versions
 from domain.forecasts import risk_of
 from domain.units import Instant, Seconds
+from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
 from tests.memory.files import MemoryForecasts
 
 
 class MemoryAttention:
-    def __init__(self, work: Work, forecasts: MemoryForecasts) -> None:
+    def __init__(self, registry: Registry, work: Work, forecasts: MemoryForecasts) -> None:
+        self._registry = registry
         self._work = work
         self._forecasts = forecasts
 
@@ -31,6 +34,11 @@ class MemoryAttention:
         no_end = Instant(float("inf"))
         found = sorted(filter(in_need, active), key=lambda one: (one.new.deadline_at or no_end, one.batch_id))
         return BatchesInNeed([one.batch_id for one in found[:limit]], len(found))
+
+    async def without_version(self, limit: int) -> Sequence[Batch]:
+        catalogue = Catalogue(self._registry.apps, current=current_versions(self._registry.versions))
+        active = (one.as_batch() for _, one in sorted(self._work.batches.items()) if one.state is BatchState.ACTIVE)
+        return [one for one in active if one.counts.unsent and not catalogue.is_sent(one.app_id)][:limit]
 
     async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
         return []
