@@ -39,7 +39,7 @@ from administration.unschedulable import stopped_of
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import beside, first_sent, moves, sentence, standings, when_sent
+from console.places import beside, moves, sentence, standings, when_sent
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
@@ -415,7 +415,6 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, stopped.state_of(batch)),
-            "first_sent": first_sent(self._settings),
             "clone": may_change(request, batch),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
