@@ -10,7 +10,7 @@ from typing import Any
 
 from administration.apps import failing_versions, lost_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.dry_run import all_answers, array_of, planned_slots, read_views, sample_of
+from administration.explain.dry_run import all_answers, array_of, planned_slots, read_views, rested, sample_of
 from administration.explain.verdict import (
     CallingHosts,
     calling_hosts,
@@ -239,13 +239,13 @@ async def unable_in_words(
     store: PostgresStore, clock: Clock, batch: Batch, classes: Sequence[JobClass], catalogue: Catalogue
 ) -> str:
     """Return why none of the hosts with the latest requests could run the jobs of a batch that is only previewed, each
-    without its jobs in progress; "" if one could, or if no host has contacted the scheduler yet.
+    without its jobs; "" if one could, or if no host has contacted the scheduler yet.
     """
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
     callers = await store.insight.recent_callers(PREVIEW_HOSTS)
-    views = [replace(one, held=()) for one in await read_views(store, callers)]  # a host at its limit is checked, too
+    views = [rested(one) for one in await read_views(store, callers)]
     answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
     sample = calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=False)
     if sample.able or not sample.hosts:

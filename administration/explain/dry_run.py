@@ -246,6 +246,12 @@ async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequenc
     return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
 
 
+def rested(view: RequestView) -> RequestView:
+    """Return the view of the same host as if it had no jobs, and had got none today: no limit hides what it can run."""
+    havs = {key: replace(hav, sent_today=0) for key, hav in view.havs.items()}
+    return replace(view, held=(), quotas=(), havs=havs)
+
+
 def all_answers(
     callers: Sequence[Caller], views: Sequence[RequestView], array: JobArray, catalogue: Catalogue, now: Instant
 ) -> list[HostAnswer]:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from administration.catalogue import fresh_catalogue
-from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views
+from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views, rested
 from administration.explain.verdict import HostAnswer
 from administration.heartbeats import SILENT_S
 from administration.unschedulable import (
@@ -275,6 +275,7 @@ def _evaluate(
     now: Instant,
 ) -> None:
     """Add the answers of hosts to each group, until one could run it."""
+    views = [rested(view) for view in views]
     for one in groups:
         for caller, view in zip(callers, views, strict=True):
             if one.array is not None and not one.able:

@@ -479,8 +479,8 @@ def conclusion(
     else:
         said = f"{said}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"
     if sample.gated_share < 1.0:
-        limit = f"At most {100.0 * sample.gated_share:.3g} % of a host's jobs may be behind a gate, as its jobs are"
-        said = f"{said}. {limit} ({GATED_SHARE}); the others are of batches without a gate"
+        limit = f"At most {100.0 * sample.gated_share:.3g} % of a host's jobs may be behind a gate, as these are"
+        said = f"{said}. {limit} ({GATED_SHARE})"
     return f"{said}."
 
 

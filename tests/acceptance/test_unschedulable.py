@@ -107,6 +107,24 @@ async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> Non
     assert all(not missing(page, "unschedulable", "disk space") for page in pages.values())
 
 
+async def test_hosts_at_a_limit_do_not_hide_unschedulable_work(pi: LiveServer) -> None:
+    hosts = [await called(pi, name, ncpus=1) for name in ("quota", "busy")]
+    await pi.create("PUT", "/settings/scheduler.daily_quota_start", json={"value": 1, "why": "a test"})
+    await pi.submit(jobs={"count": 2})
+    await order(pi)
+    await pi.feed()
+    got = [await given(pi, host) for host in hosts]
+    batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")
+    await order(pi)
+    await pi.feed()
+
+    await pi.forward(COOL_OFF_S + 1.0)
+    await judge(pi)
+
+    assert all(got)
+    assert await told(pi) == {batch_id: {"disk": 2}}
+
+
 async def test_ban_is_in_the_next_verdict(pi: LiveServer) -> None:
     hosts = [await called(pi, f"ordinary{number}") for number in range(3)]
     batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")
