@@ -260,6 +260,8 @@ class SettingStore(Protocol):
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]: ...
 
+    async def project_pause(self) -> SettingChange | None: ...
+
 
 class History(Protocol):
     """Jobs of batches that ended long ago, by the month (UTC) in which the batch ended."""

@@ -65,3 +65,14 @@ async def test_several_settings_change_together(store: Store) -> None:
     assert await store.settings.settings() == {"deadline.p_tight": 0.8}
     noted = [(one.key, one.to_value, one.why) for one in await store.settings.setting_changes(2)]
     assert sorted(noted) == [("deadline.p_tight", 0.8, "both"), ("feeder.slots", None, "both")]
+
+
+async def test_pause_of_the_project_is_its_last_change(store: Store) -> None:
+    before = await store.settings.project_pause()
+    await change(store, "project.down", True, 1.0, "disk full")
+    await change(store, "feeder.slots", 2000, 2.0)
+    paused = await store.settings.project_pause()
+    await change(store, "project.down", None, 3.0)
+
+    assert (before, await store.settings.project_pause()) == (None, None)
+    assert paused == SettingChange("project.down", None, True, later(NOW, 1.0), "ops", "disk full")

@@ -25,6 +25,10 @@ class MemorySettings(store.memory.applications.MemorySettings):
         changes = self._registry.setting_changes
         return changes[: before - 1 if before is not None else None][: -limit - 1 : -1]
 
+    async def project_pause(self) -> SettingChange | None:
+        changes = [one for one in self._registry.setting_changes if one.key == "project.down"]
+        return changes[-1] if changes and (await self.settings()).get("project.down") is True else None
+
 
 class MemoryProcessReports:
     def __init__(self) -> None:

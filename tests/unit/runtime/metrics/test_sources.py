@@ -158,7 +158,7 @@ class Project(Figures):
     def cluster(self) -> Cluster:
         store = self.store
         names = ("insight", "listings", "forecasts", "attention", "views", "process_reports", "applications", "access")
-        parts = {name: getattr(store, name) for name in (*names, "restrictions")}
+        parts = {name: getattr(store, name) for name in (*names, "restrictions", "settings")}
         known = cast(PostgresStore, SimpleNamespace(**parts, generations=self, figures=self))
         return Cluster(known, AttentionViews(known, Settings, self.clock), self.clock)
 
