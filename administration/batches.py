@@ -190,7 +190,7 @@ def batch_as_json(
     now: Instant,
 ) -> shapes.BatchShown:
     """Return a batch with its counters; `short`, `stopped`: why no recently active host can finish it."""
-    stuck = stopped.refused.get(batch.batch_id, short)
+    stuck = stopped.group_of(batch) or short
     return shown(
         shapes.BatchShown,
         end_of(batch, last, stopped, now),

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from administration.apps import lost_versions
+from administration.apps import LostVersion, lost_versions
 from administration.catalogue import fresh_catalogue
 from administration.explain.verdict import counted
 from administration.heartbeats import SILENT_S
@@ -23,7 +23,7 @@ from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.refusals import About, RefusalCode, traits_of
 from domain.restrictions import Restrictions, pause_of
-from domain.units import BatchId, Instant, later, utc
+from domain.units import AppId, BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -282,8 +282,8 @@ def all_refused_of(processes: Sequence[ProcessReport], *, now: Instant) -> list[
     return [*certain, *(one for one in refused_of(processes, now=now) if one.key not in judged)]
 
 
-def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
-    """Return one sentence about all groups, with the reason for the largest.
+def conclusion_of(refused: Sequence[RefusedByAll], *, left_out: int = 0) -> str:
+    """Return one sentence about all groups, with the reason for the largest. `left_out` batches are not among them.
 
     >>> from dataclasses import replace
     >>> disk = RefusedByAll(BatchId(7), 1, False, 5, 3, (("disk", 3),), Instant(0.0), False)
@@ -294,17 +294,20 @@ def conclusion_of(refused: Sequence[RefusedByAll]) -> str:
     '5 instances of 1 batch find no host: 3 of 3 hosts have too little disk space.'
     >>> conclusion_of([judged, replace(judged, batch_id=BatchId(8), waiting=3)])
     '8 instances of 2 batches find no host, 5 of them of batch 7: 3 of 3 hosts have too little disk space.'
+    >>> conclusion_of([judged], left_out=4).partition(":")[0]
+    'At least 5 instances of 5 batches find no host, 5 of them of batch 7'
     """
     refused = [one for one in refused if one.is_certain]
     if not refused:
         return "No work is unschedulable: of what hosts refused so far, nothing has been judged yet."
     largest = max(refused, key=lambda one: one.waiting)
-    batches = counted(len({one.batch_id for one in refused}), "batch", "batches")
-    found = f"{counted(sum(one.waiting for one in refused), 'instance')} of {batches} find no host"
+    batches = counted(len({one.batch_id for one in refused}) + left_out, "batch", "batches")
+    instances = counted(sum(one.waiting for one in refused), "instance")
+    found = f"{'At least ' if left_out else ''}{instances} of {batches} find no host"
     traits = traits_of(largest.codes[0][0]) if largest.codes else None
     if traits is None and not largest.lost:
         return f"{found}."
-    most = "" if len(refused) == 1 else f", {largest.waiting} of them of batch {largest.batch_id}"
+    most = "" if len(refused) == 1 and not left_out else f", {largest.waiting} of them of batch {largest.batch_id}"
     if largest.lost or traits is None:
         return f"{found}{most}: {largest.lost}."
     return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."
@@ -334,71 +337,88 @@ def about(refused: Sequence[RefusedByAll], batches: Iterable[Batch]) -> list[Ref
     return sorted(found, key=lambda one: (one.since_at, one.key))
 
 
-MOST_LOST = 500  # batches without a version that are listed
+MOST_LOST = 200  # batches without a version that are listed
 
 
-async def _lost(store: PostgresStore, clock: Clock) -> Sequence[RefusedByAll]:
-    """Return the batches with unsent instances whose app has no version for new work, as groups."""
-    batches = await store.attention.without_version(MOST_LOST)
-    if not batches:
-        return ()
-    catalogue, now = await fresh_catalogue(store.applications, clock), clock.now()
-    lost = await lost_versions(store.access, catalogue, {one.app_id for one in batches})
-    return [
-        RefusedByAll(
-            one.batch_id,
-            0,
-            False,
-            one.counts.unsent,
-            0,
-            (),
-            waits_since(one),
-            rotated_out=False,
-            active_hosts=0,
-            queue=one.queue,
-            lost=lost[one.app_id].words(now),
-        )
-        for one in batches
-        if one.app_id in lost
-    ]
+class RefusedLately(NamedTuple):
+    """Groups that hosts refuse, longest waiting first, and their batches. `lost`: the apps without a version for new
+    work; `left_out` batches of such apps are not listed.
+    """
+
+    groups: Sequence[RefusedByAll]
+    batches: Mapping[BatchId, Batch]
+    lost: Mapping[AppId, LostVersion]
+    left_out: int
+
+
+def _without_version(batch: Batch, lost: LostVersion, now: Instant) -> RefusedByAll:
+    """Return the unsent instances of a batch whose app has no version for new work, as a group."""
+    return RefusedByAll(
+        batch.batch_id,
+        0,
+        False,
+        batch.counts.unsent,
+        0,
+        (),
+        waits_since(batch),
+        rotated_out=False,
+        active_hosts=0,
+        queue=batch.queue,
+        lost=lost.words(now),
+    )
+
+
+async def _lost_apps(store: PostgresStore, clock: Clock) -> Mapping[AppId, LostVersion]:
+    """Return the apps without a version for new work that have active batches with unsent instances."""
+    app_ids = await store.attention.apps_without_version()
+    return (
+        await lost_versions(store.access, await fresh_catalogue(store.applications, clock), app_ids) if app_ids else {}
+    )
 
 
 async def refused_lately(
     store: PostgresStore, clock: Clock, processes: Sequence[ProcessReport] | None = None
-) -> tuple[Sequence[RefusedByAll], Mapping[BatchId, Batch]]:
-    """Return the unschedulable groups, and those refused so far, with their batches. `processes`: those that report."""
+) -> RefusedLately:
+    """Return the unschedulable groups, and those refused so far. `processes`: those that report."""
     now = clock.now()
     reports = await store.process_reports.since(later(now, -SILENT_S)) if processes is None else processes
-    lost = await _lost(store, clock)
-    ids = {one.batch_id for one in lost}
-    refused = [*lost, *(one for one in all_refused_of(reports, now=now) if one.batch_id not in ids)]
+    lost = await _lost_apps(store, clock)
+    without, found = await store.attention.without_version(list(lost), MOST_LOST) if lost else ((), 0)
+    refused = all_refused_of(reports, now=now)
     batches = await store.views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
-    return about(refused, batches), {one.batch_id: one for one in batches}
-
-
-async def unschedulable_batches(store: PostgresStore, clock: Clock) -> Mapping[BatchId, RefusedByAll]:
-    """Return the batches with unschedulable work, each with its largest group."""
-    judging = await store.process_reports.since(later(clock.now(), -SILENT_S), kind="background")
-    refused, _ = await refused_lately(store, clock, judging)
-    return by_batch(refused)
+    known = {one.batch_id: one for one in (*batches, *without)}
+    groups = [
+        *(_without_version(one, lost[one.app_id], now) for one in without),
+        *(one for one in refused if one.batch_id in known and known[one.batch_id].app_id not in lost),
+    ]
+    return RefusedLately(about(groups, known.values()), known, lost, found - len(without))
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Why nothing of batches is sent: unschedulable work, each batch with its largest group, and pauses. `down`: the
-    project is paused.
+    """Why nothing of batches is sent: work judged to be unschedulable, each batch with its largest group, pauses, and
+    the apps without a version for new work (`lost`). `down`: the project is paused. `at`: when it was read.
     """
 
     refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
     restrictions: Restrictions = field(default_factory=dict)
     down: bool = False
+    lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
+    at: Instant = Instant(0.0)
+
+    def group_of(self, batch: Batch) -> RefusedByAll | None:
+        """Return the largest group of a batch that no host can run, None if there is none."""
+        lost = self.lost.get(batch.app_id)
+        if lost is not None and batch.ended_at is None and batch.counts.unsent:
+            return _without_version(batch, lost, self.at)
+        return self.refused.get(batch.batch_id)
 
     def state_of(self, batch: Batch) -> ForecastState | None:
         """Return why no end of an active batch is forecast, None if nothing stops it.
 
         A pause does not hide that no host can run the jobs: they would not be sent without it either.
         """
-        if batch.batch_id in self.refused:
+        if self.group_of(batch) is not None:
             return ForecastState.UNSCHEDULABLE
         is_paused = self.down or pause_of(self.restrictions, batch) is not None
         return ForecastState.PAUSED if is_paused else None
@@ -409,6 +429,9 @@ NOTHING_STOPPED = Stopped()
 
 async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
     """Return what stops batches now."""
+    now = clock.now()
     restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
     is_down = await store.settings.project_pause() is not None
-    return Stopped(await unschedulable_batches(store, clock), restrictions, is_down)
+    judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
+    batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
+    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await _lost_apps(store, clock), now)

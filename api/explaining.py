@@ -114,5 +114,6 @@ class ArrayApi:
 
     @operation("GET", "/unschedulable", "Work that every recent host refused, with the reasons, and paused work.")
     async def unschedulable(self, ask: Ask[NoParams, None]) -> shapes.UnschedulableShown:
-        refused, _ = await refused_lately(self._store, self._clock)
-        return {"refused": [refused_as_json(one) for one in refused], "paused": await paused(self._store)}
+        found = await refused_lately(self._store, self._clock)
+        refused = [refused_as_json(one) for one in found.groups]
+        return {"refused": refused, "left_out": found.left_out, "paused": await paused(self._store)}

@@ -144,7 +144,7 @@ async def attention(run: Run) -> None:
     for one in found["items"]:
         lines += [f"{'SEVERE ' if one['severe'] else ''}{one['subject']}: {one['sentence']}", f"  {one['remedy']}"]
     if found["left_out"]:
-        lines.append(f"{found['left_out']} further batches are late or failing")
+        lines.append(f"{found['left_out']} further batches are late, failing or of an app without a version")
     run.show(found, "\n".join(lines) or "Nothing needs attention.")
 
 

@@ -160,14 +160,13 @@ def rows_of(
     now: Instant,
 ) -> list[BatchLine]:
     """Return the rows of the list. `fails`: which versions fail, by batch."""
-    refused = stopped.refused
     return [
         BatchLine(
             one,
             bar_of_batch(one.batch),
             end_of(one.batch, last.get(one.batch.batch_id), stopped, now),
             short[one.batch.batch_id].reason if one.batch.batch_id in short else None,
-            refused[one.batch.batch_id].reason if one.batch.batch_id in refused else None,
+            None if (group := stopped.group_of(one.batch)) is None else group.reason,
             standing.get(one.batch.batch_id, PlaceShown()),
             fails.get(one.batch.batch_id, ""),
             [item for item in items if item.batch_id == one.batch.batch_id],

@@ -298,7 +298,6 @@ class BatchPages(Pages[PageServices]):
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds: Sequence[Document] = last["holds"] if last else []
         estimator = self._settings.estimator
-        lost = await lost_versions(store.access, self._services.catalogue, [batch.app_id])
         risk = shown["at_risk"]
         fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
         words, severe = failing_of(batch.counts)
@@ -312,8 +311,8 @@ class BatchPages(Pages[PageServices]):
             "risk": risk_in_words(risk, state) if risk else "",
             "severe": is_severe(risk) if risk else False,
             "stuck": short.reason if short is not None else "",
-            "refused": stopped.refused.get(batch_id),
-            "lost": lost.get(batch.app_id),
+            "refused": stopped.group_of(batch),
+            "lost": stopped.lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),

@@ -9,7 +9,6 @@ from urllib.parse import quote, urlencode
 from aiohttp import web
 
 from administration.access.who import present
-from administration.apps import lost_versions
 from administration.cursors import cursor_of, place_of
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
@@ -133,14 +132,16 @@ class UnschedulablePage(Pages[PageServices]):
         now, store = self._services.clock.now(), self._services.store
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
-        refused, batches = await refused_lately(store, self._services.clock, processes)
+        found = await refused_lately(store, self._services.clock, processes)
         catalogue = self._services.catalogue
         values: dict[str, object] = {
-            "lost": await lost_versions(store.access, catalogue, sorted({one.app_id for one in batches.values()})),
+            "lost": found.lost,
+            "listed": sum(bool(one.lost) for one in found.groups),
+            "left_out": found.left_out,
             "paused": await paused(store),
-            "refused": refused,
-            "verdict": conclusion_of(refused),
-            "batches": batches,
+            "refused": found.groups,
+            "verdict": conclusion_of(found.groups, left_out=found.left_out),
+            "batches": found.batches,
             "feeder": catalogue.settings.feeder,
             "workers": len(workers),
             "started_at": [one.report["started_at"] for one in workers],

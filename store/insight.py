@@ -32,7 +32,7 @@ from domain.insight import (
     WaitingBatch,
 )
 from domain.samples import MOST_SAMPLES, Sample
-from domain.units import BatchId, HostId, Instant, Seconds
+from domain.units import AppId, BatchId, HostId, Instant, Seconds
 from store import rows
 from store.binary_copy import Table
 from store.percentiles import MOST_S, bulk_connection, copied
@@ -186,9 +186,14 @@ class PostgresAttention(OnDatabase):
         rows = await self._database.fetch("batches_in_need", now, failed, failed_fraction, limit)
         return BatchesInNeed([row["batch_id"] for row in rows], rows[0]["found"] if rows else 0)
 
-    async def without_version(self, limit: int) -> Sequence[Batch]:
-        """Return active batches with unsent instances whose app has no version for new work, or is deprecated."""
-        return [rows.batch(row) for row in await self._database.fetch("batches_without_version", limit)]
+    async def apps_without_version(self) -> Sequence[AppId]:
+        """Return the apps with active batches that are deprecated, or have no version for new work."""
+        return [row["app_id"] for row in await self._database.fetch("apps_without_version")]
+
+    async def without_version(self, app_ids: Sequence[AppId], limit: int) -> tuple[Sequence[Batch], int]:
+        """Return the first active batches of these apps with unsent instances, and the number of all of them."""
+        found = await self._database.fetch("batches_without_version", app_ids, limit)
+        return [rows.batch(row) for row in found], found[0]["found"] if found else 0
 
     async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
         """Return the versions with at least this many failures since an instant, among the latest LOOKED_AT."""

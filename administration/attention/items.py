@@ -23,7 +23,7 @@ from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.refusals import About, RefusalCode, traits_of
 from domain.restrictions import Restricted, Restriction, pause_of
-from domain.units import AppId, BatchId, Instant, Seconds, SubmitterId
+from domain.units import BatchId, Instant, Seconds, SubmitterId
 from domain.views import ProcessReport
 from muster_client import shapes
 
@@ -106,10 +106,9 @@ class Item:
 @dataclass(frozen=True, slots=True)
 class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
-    `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `lost` the apps without a
-    version,
-    `processes` the reports of running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`:
-    0 if backups are not checked. `first`: those of `batches` that most requests take before the others.
+    `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `processes` the reports of
+    running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not
+    checked. `first`: those of `batches` that most requests take before the others.
     """
 
     now: Instant
@@ -118,7 +117,6 @@ class AttentionFacts:
     short: Mapping[BatchId, Short]
     stopped: Stopped
     waiting: Mapping[BatchId, Batch]
-    lost: Mapping[AppId, LostVersion]
     processes: Sequence[ProcessReport]
     deadlines: Mapping[str, Instant]
     versions: Sequence[FailingVersion]
@@ -284,7 +282,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
     """Yield one item per batch: its class with the most waiting slots. It is severe if the batch has a deadline."""
     for batch_id, one in facts.stopped.refused.items():
         batch = facts.waiting.get(batch_id)
-        lost = facts.lost.get(batch.app_id) if batch is not None and one.lost else None
+        lost = facts.stopped.lost.get(batch.app_id) if batch is not None and one.lost else None
         pause = None if batch is None else pause_of(facts.stopped.restrictions, batch)
         since = roughly(max(0.0, facts.now - one.since_at))
         refused = f"no host has taken any of {one.waiting} instances for {since}; now none of {one.judged} can run them"

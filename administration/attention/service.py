@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
-from administration.apps import failing_versions, lost_versions
+from administration.apps import failing_versions
 from administration.attention.items import (
     FAILED_FRACTION,
     FAILED_JOBS,
@@ -41,8 +41,8 @@ ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """The items, worst first. `left_out` batches that are late or failing are not among them. `stopped`: why nothing of
-    some batches is sent.
+    """The items, worst first. `left_out` batches that are late, failing or without a version are not among them.
+    `stopped`: why nothing of some batches is sent.
     """
 
     computed_at: Instant
@@ -102,12 +102,16 @@ class AttentionViews:
         slow = await self._of_hosts(now, restrictions)
         processes = await store.process_reports.since(later(now, -SILENT_S))
         judging = [one for one in processes if one.kind == "background"]
-        refused, waiting = await refused_lately(store, self._clock, judging)
-        stopped = Stopped(by_batch(refused), restrictions, await store.settings.project_pause() is not None)
-        short = sorted(slow.short.keys() - waiting.keys())
-        known = {**waiting, **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())}}
+        refused = await refused_lately(store, self._clock, judging)
+        is_down = await store.settings.project_pause() is not None
+        stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost, now)
+        short = sorted(slow.short.keys() - refused.batches.keys())
+        known = {
+            **refused.batches,
+            **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
+        }
         has_deadline = any(one.deadline_at is not None for one in batches)
-        catalogue = await store.applications.load_catalogue() if refused or has_deadline else None
+        catalogue = await store.applications.load_catalogue() if has_deadline else None
         facts = AttentionFacts(
             now,
             batches,
@@ -115,7 +119,6 @@ class AttentionViews:
             slow.short,
             stopped,
             known,
-            await lost_versions(store.access, catalogue, catalogue.apps) if catalogue and refused else {},
             processes,
             await store.process_reports.duty_deadlines(later(now, -FORGOTTEN_S)),
             slow.versions,
@@ -125,7 +128,8 @@ class AttentionViews:
             self._settings().storage.backup_age_s,
             urgent_of(batches, catalogue, now) if catalogue else (),
         )
-        return Attention(now, items_of(facts), need.found - len(need.batch_ids), stopped, facts.upkeep.backup_at)
+        left_out = need.found - len(need.batch_ids) + refused.left_out
+        return Attention(now, items_of(facts), left_out, stopped, facts.upkeep.backup_at)
 
     async def shown(self, person: Person) -> shapes.AttentionShown:
         """Return it as JSON, with the remedies that the user may apply."""

@@ -11,7 +11,7 @@ from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
 from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
 from administration.show import shown
-from administration.unschedulable import unschedulable_batches
+from administration.unschedulable import stopped_of
 from domain.apps import ProcessorType
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
@@ -102,13 +102,13 @@ async def _left_out(
     missing = [one.batch for one in first if one.batch.counts.unsent and one.batch.batch_id not in offered]
     if not missing:
         return []
-    refused = await unschedulable_batches(store, clock)
+    stopped = await stopped_of(store, clock)
     found: list[shapes.LeftOutShown] = []
     for batch in missing:
         if (hold := hold_of(batch, catalogue)) is not None:
             why = f"Blocked: {hold}."
-        elif batch.batch_id in refused:
-            why = refused[batch.batch_id].reason
+        elif (group := stopped.group_of(batch)) is not None:
+            why = group.reason
         else:
             why = "None of its instances is in the job array, which is filled in the order of the batches."
         found.append({"batch_id": batch.batch_id, "name": batch.name, "unsent": batch.counts.unsent, "why": why})

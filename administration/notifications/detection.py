@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from administration.unschedulable import RefusedByAll, unschedulable_batches
+from administration.heartbeats import SILENT_S
+from administration.unschedulable import RefusedByAll, by_batch, refused_lately
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.notifications import NO_VERSION, WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
 from domain.settings import NotificationSettings
-from domain.units import Instant
+from domain.units import Instant, later
 from store.notifications import FailureWindow
 from store.postgres import PostgresStore
 
@@ -44,9 +45,9 @@ class EventWatch:
         return [one for one in found if one.is_failing(self._settings())]
 
     async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
-        stuck = await unschedulable_batches(self._whole, self._clock)
-        batches = await self._whole.views.batches_with(sorted(stuck)) if stuck else ()
-        return [_of_stuck(stuck[batch.batch_id], batch, now) for batch in batches if batch.ended_at is None]
+        judging = await self._whole.process_reports.since(later(now, -SILENT_S), kind="background")
+        found = await refused_lately(self._whole, self._clock, judging)
+        return [_of_stuck(one, found.batches[batch_id], now) for batch_id, one in by_batch(found.groups).items()]
 
 
 def _of_batch(news: BatchNews, now: Instant) -> RaisedEvent:

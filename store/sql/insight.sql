@@ -50,27 +50,44 @@ ORDER BY batch.deadline_at, batch.batch_id
 LIMIT $4;
 
 
+-- name: apps_without_version
+-- Purpose: return the apps that are deprecated or have no version that is offered, and have work that may wait.
+-- Result: app_id. It reads the active batches only if there are such apps.
+SELECT app.app_id
+FROM app
+WHERE (app.deprecated OR NOT EXISTS (
+    SELECT FROM app_version WHERE app_version.app_id = app.app_id AND NOT app_version.deprecated
+))
+    AND EXISTS (SELECT FROM batch WHERE batch.state = 'active' AND batch.waiting AND batch.app_id = app.app_id)
+ORDER BY app.app_id;
+
+
 -- name: batches_without_version
--- Purpose: return active batches with unsent instances whose app is deprecated or has no version that is offered.
--- Arguments: $1 number of batches to read.
--- Result: rows of batch_with_counts, by batch_id. Counts are read only of batches of such apps.
-SELECT batch_with_counts.*
+-- Purpose: return active batches with unsent instances of apps without a version.
+-- Arguments: $1 app_ids, $2 number of batches to read.
+-- Result: rows of batch_with_counts, by batch_id, with found: the number of all such batches. Counts are read only of
+--   the returned ones.
+SELECT batch_with_counts.*, lost.found
 FROM (
-    SELECT batch_id
+    SELECT batch.batch_id, count(*) OVER ()::int AS found
     FROM batch
-    WHERE state = 'active' AND waiting
-        AND app_id IN (
-            SELECT app.app_id
-            FROM app
-            WHERE app.deprecated OR NOT EXISTS (
-                SELECT FROM app_version WHERE app_version.app_id = app.app_id AND NOT app_version.deprecated
+    WHERE batch.state = 'active'
+        AND batch.waiting
+        AND batch.app_id = ANY ($1::int[])
+        AND (
+            EXISTS (
+                SELECT FROM instance
+                WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+            )
+            OR EXISTS (
+                SELECT FROM instance
+                WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND instance.urgent
             )
         )
-    ORDER BY batch_id
-    LIMIT $1
+    ORDER BY batch.batch_id
+    LIMIT $2
 ) AS lost
 JOIN batch_with_counts ON batch_with_counts.batch_id = lost.batch_id
-WHERE batch_with_counts.unsent > 0
 ORDER BY batch_with_counts.batch_id;
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from administration.explain.fleet import KEPT_S, MOST_GROUPS, MOST_KEPT, FleetJudge
+from administration.unschedulable import MOST_LOST
 from domain.apps import VersionState
 from domain.settings import FeederSettings
-from domain.units import AppVersionId
+from domain.units import AppId, AppVersionId
 from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.host import Host
@@ -17,6 +18,7 @@ from tests.acceptance.test_ordering_acts import given
 from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
+from tests.worlds import a_submitted_batch
 
 COOL_OFF_S = FeederSettings().cool_off_s
 SMALL = {"ram_bytes": 60e6}
@@ -182,6 +184,25 @@ async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> N
 
     await pi.store.applications.set_version_state(AppVersionId(1), VersionState.OFFERED)
     assert await told(pi) == {}
+
+
+async def test_more_batches_without_version_than_are_listed(pi: LiveServer) -> None:
+    """Each batch is unschedulable, also those that the lists leave out."""
+    ids = [(await a_submitted_batch(pi.store, jobs=1, app_id=AppId(1))).batch_id for _ in range(MOST_LOST + 1)]
+    await pi.store.applications.set_version_state(AppVersionId(1), VersionState.DEPRECATED)
+
+    last = await pi.create("GET", f"/batches/{ids[-1]}")
+    listed = await pi.create("GET", "/unschedulable")
+    attention = await pi.create("GET", "/attention")
+
+    assert (last["forecast_state"], bool(last["waits_because"])) == ("unschedulable", True)
+    assert ([one["batch_id"] for one in listed["refused"]], listed["left_out"]) == (ids[:-1], 1)
+    assert (attention["counts"]["unschedulable"], attention["left_out"]) == (MOST_LOST, 1)
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        assert "unschedulable" in (await browser.get(f"/batches/{ids[-1]}"))[1].partition("<main")[2]
+        page = (await browser.get("/unschedulable"))[1]
+        assert not missing(page, f"{MOST_LOST + 1} batches", f"first {MOST_LOST}")
 
 
 async def test_verdict_ends_once_a_host_fits(pi: LiveServer) -> None:

@@ -237,14 +237,20 @@ async def test_explain_host_lists_batches_without_a_slot(store: Store) -> None:
 
 async def test_batches_without_an_offered_version_are_found(store: Store) -> None:
     old = await a_registered_version(store, state=VersionState.DEPRECATED)
-    one, two = await a_submitted_batch(store), await a_submitted_batch(store)
+    drained, one, two = [await a_submitted_batch(store, jobs=1) for _ in range(3)]
+    await a_sent_instance(store, drained.batch_id, await a_registered_host(store))
     attention = as_postgres(store).attention
+    app_ids = list(await attention.apps_without_version())
 
-    found = [[batch.batch_id for batch in await attention.without_version(most)] for most in (9, 1)]
+    found = [await attention.without_version(app_ids, most) for most in (9, 1)]
     await a_registered_version(store, old.app_id)
 
-    assert found == [[one.batch_id, two.batch_id], [one.batch_id]]
-    assert list(await attention.without_version(9)) == []
+    assert app_ids == [old.app_id]
+    assert [([batch.batch_id for batch in batches], count) for batches, count in found] == [
+        ([one.batch_id, two.batch_id], 2),
+        ([one.batch_id], 2),
+    ]
+    assert list(await attention.apps_without_version()) == []
 
 
 async def test_busy_processors_request_at_most_one_job(store: Store) -> None:

@@ -265,7 +265,11 @@ BY_KEY = {  # query -> the indexes it must use
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},
     "batches_in_need": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey", "forecast_pkey"},
-    "batches_without_version": {"batch_in_order", "batch_pkey", "batch_count_pkey"},
+    "apps_without_version": {"batch_in_order"},
+    "batches_without_version": {
+        *("batch_in_order", "batch_pkey", "batch_count_pkey"),
+        *("instance_fresh", "instance_urgent"),
+    },
     "hosts_that_fail": {"instance_failed", "instance_of_volunteer", "host_pkey"},
     "failing_versions": {"instance_failed", "host_app_version_by_version"},
     "upkeep": {"job_todo_in_order"},

@@ -8,7 +8,7 @@ from domain.attention import LOOKED_AT, BatchesInNeed, FailingHost, FailingVersi
 from domain.batches import Batch, BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasts import risk_of
-from domain.units import Instant, Seconds
+from domain.units import AppId, Instant, Seconds
 from store.memory.registry import Registry
 from store.memory.rows import StoredBatch
 from store.memory.work import Work
@@ -35,10 +35,15 @@ class MemoryAttention:
         found = sorted(filter(in_need, active), key=lambda one: (one.new.deadline_at or no_end, one.batch_id))
         return BatchesInNeed([one.batch_id for one in found[:limit]], len(found))
 
-    async def without_version(self, limit: int) -> Sequence[Batch]:
+    async def apps_without_version(self) -> Sequence[AppId]:
         catalogue = Catalogue(self._registry.apps, current=current_versions(self._registry.versions))
+        active = {one.new.app_id for one in self._work.batches.values() if one.state is BatchState.ACTIVE}
+        return [one for one in sorted(active) if not catalogue.is_sent(one)]
+
+    async def without_version(self, app_ids: Sequence[AppId], limit: int) -> tuple[Sequence[Batch], int]:
         active = (one.as_batch() for _, one in sorted(self._work.batches.items()) if one.state is BatchState.ACTIVE)
-        return [one for one in active if one.counts.unsent and not catalogue.is_sent(one.app_id)][:limit]
+        found = [one for one in active if one.counts.unsent and one.app_id in app_ids]
+        return found[:limit], len(found)
 
     async def versions(self, *, since: Instant, failures: int) -> Sequence[FailingVersion]:
         return []

@@ -331,8 +331,8 @@ class AttentionItemShown(TypedDict):
 
 
 class AttentionShown(TypedDict):
-    """What needs attention, worst first, and the number of items of each kind. `left_out` batches that are late or
-    failing are not listed.
+    """What needs attention, worst first, and the number of items of each kind. `left_out` batches that are late,
+    failing or of an app without a version are not listed.
     """
 
     computed_at: float

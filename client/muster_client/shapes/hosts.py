@@ -265,7 +265,10 @@ class RefusedShown(TypedDict):
 
 
 class UnschedulableShown(TypedDict):
-    """Work that every recent host refused, and work that operators paused."""
+    """Work that every recent host refused, and work that operators paused. `left_out` further batches of apps without
+    a version for new work are not listed.
+    """
 
     refused: list[RefusedShown]
+    left_out: int
     paused: list[RestrictionShown]

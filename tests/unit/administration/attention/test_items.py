@@ -42,7 +42,6 @@ HEALTHY = AttentionFacts(
     short={},
     stopped=Stopped(),
     waiting={B: a_batch(name="trio")},
-    lost={},
     processes=(a_background(),),
     deadlines={"sweeper": later(NOW, 10.0)},
     versions=(),
@@ -153,7 +152,7 @@ def test_unschedulable_batch_names_the_version_withdrawn() -> None:
     lost = LostVersion("pi", version, act)
     never = RefusedByAll(B, 0, False, 9, 0, (), NOW, rotated_out=False, active_hosts=0, lost=lost.words(NOW))
 
-    found = only(stopped=Stopped(by_batch([never])), lost={version.app_id: lost})
+    found = only(stopped=Stopped(by_batch([never]), lost={version.app_id: lost}))
 
     assert not missing(found.sentence, "olga", version.title, "10 min", "crashes")
     assert f"apps/pi/versions/{version.app_version_id}" in links(found, OLGA)
