@@ -416,12 +416,13 @@ class Stopped:
     def state_of(self, batch: Batch) -> ForecastState | None:
         """Return why no end of an active batch is forecast, None if nothing stops it.
 
-        A pause does not hide that no host can run the jobs: they would not be sent without it either.
+        A pause does not hide that no host can run the jobs: they would not be sent without it either. It does not stop
+        a batch whose instances have all been sent.
         """
         if self.group_of(batch) is not None:
             return ForecastState.UNSCHEDULABLE
         is_paused = self.down or pause_of(self.restrictions, batch) is not None
-        return ForecastState.PAUSED if is_paused else None
+        return ForecastState.PAUSED if is_paused and batch.counts.unsent else None
 
 
 NOTHING_STOPPED = Stopped()

@@ -114,7 +114,9 @@ def test_late_batch_that_is_paused_can_be_resumed() -> None:
 @pytest.mark.parametrize("down", [True, False])
 def test_paused_batch_keeps_its_risk_without_an_end(down: bool) -> None:
     pause = {} if down else {(Restricted.BATCH, "1"): Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)}
-    risky, late = a_late_batch(RECORD.q50_at - NOW), a_late_batch(-840.0, completion_q50_at=later(NOW, HOUR_S))
+    counts = BatchCounts(jobs_total=40, jobs_validated=28, unsent=12)
+    risky = a_late_batch(RECORD.q50_at - NOW, counts=counts)
+    late = a_late_batch(-840.0, counts=counts, completion_q50_at=later(NOW, HOUR_S))
 
     def sentences(stopped: Stopped) -> list[str]:
         return [only(batches=[one], last={B: RECORD}, stopped=stopped).sentence for one in (risky, late)]

@@ -152,12 +152,21 @@ def test_stopped_batch_has_no_end_anywhere(stopped: Stopped, state: ForecastStat
     batch = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), completion_q50_at=RECORD.q50_at)
     end = end_of(batch, risky, stopped, NOW)
 
-    text = words(risky, stopped=stopped, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
+    text = words(risky, stopped=stopped, qos=QoS.SHORT_DEADLINE, deadline_at=batch.deadline_at, counts=batch.counts)
 
     assert (end.completion_q50_at, end.completion_q90_at) == (None, None)
     assert end.forecast_state is state and end.at_risk is not None
     assert "11 delay bounds" not in text and "done about" not in text and "at the latest 5 h" not in text
     assert "AT RISK" in text
+
+
+def test_pause_does_not_hide_the_end_once_all_is_sent() -> None:
+    """The instances in progress continue."""
+    batch = a_batch(counts=BatchCounts(jobs_total=40, in_progress=5), completion_q50_at=RECORD.q50_at)
+
+    end = end_of(batch, RECORD, PAUSED, NOW)
+
+    assert (end.forecast_state, end.completion_q50_at) == (ForecastState.SHOWN, RECORD.q50_at)
 
 
 @pytest.mark.parametrize(
