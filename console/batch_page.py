@@ -403,17 +403,14 @@ class BatchPages(Pages[PageServices]):
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
-        ahead, stopped = (
-            WorkAhead(order["batches_ahead"], order["unsent_ahead"]),
-            await stopped_of(store, self._services.clock),
-        )
+        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
             "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
-            "turn": when_sent(standing, batch, ahead, stopped.state_of(batch)),
+            "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),
             "clone": may_change(request, batch),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),

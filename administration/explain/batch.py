@@ -8,9 +8,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from administration.apps import failing_versions, lost_versions
+from administration.apps import failing_versions
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.dry_run import all_answers, array_of, planned_slots, read_views, rested, sample_of
+from administration.explain.dry_run import (
+    all_answers,
+    array_of,
+    planned_slots,
+    read_views,
+    sample_of,
+    without_pauses,
+)
 from administration.explain.verdict import (
     CallingHosts,
     calling_hosts,
@@ -24,7 +31,7 @@ from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from administration.unschedulable import Stopped
+from administration.unschedulable import stopped_of
 from domain.attention import FailingVersion
 from domain.batches import Batch, BatchState, complete_at
 from domain.catalogue import Catalogue
@@ -101,8 +108,9 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     waits only for those in progress. Raises NotFoundError.
     """
     batch = await store.views.batch(batch_id)
-    catalogue, known, forecasts, awaited, extras = await asyncio.gather(
+    catalogue, stopped, known, forecasts, awaited, extras = await asyncio.gather(
         fresh_catalogue(store.applications, clock),
+        stopped_of(store, clock),
         store.views.classes_of_batch(batch_id),
         store.forecasts.last([batch_id]),
         _awaited(store, batch, clock),
@@ -111,7 +119,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
     sample, slots, app_name, (because, ahead), records, places = await asyncio.gather(
-        _sample(store, clock, batch, classes, catalogue, hosts),
+        _sample(store, clock, batch, classes, catalogue, hosts, idle=stopped.group_of(batch) is not None),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         turn_of(store, batch, urgent, catalogue, clock.now()),
@@ -124,8 +132,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
-    paused = Stopped(restrictions=catalogue.restrictions, down=catalogue.settings.project.down)
-    end = end_of(batch, last, paused, now)
+    end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
     fails = await fails_in_words(batch, app_name, partial(failing_versions, store.attention, now))
     if sample is None:
@@ -136,17 +143,16 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
         said = conclusion(sample, ahead, blocked=hold, sent_first=because, quiet=quiet_in_words(batch, now))
-        lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
+        lost = stopped.lost.get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
-        if not sample.able:
-            state = ForecastState.UNSCHEDULABLE
         verdict = " ".join(filter(None, (late_in_words(risk, cause, state), fails, said)))
     return shown(
         shapes.BatchExplained,
         batch,
         batch.counts,
         verdict=verdict,
+        forecast_state=state.value,
         fails=fails,
         at_risk=risk,
         awaited=None if awaited is None else shown(shapes.AwaitedShown, awaited),
@@ -225,14 +231,19 @@ async def _sample(
     classes: Mapping[JobClassId, JobClass],
     catalogue: Catalogue,
     hosts: int,
+    *,
+    idle: bool,
 ) -> CallingHosts | None:
-    """Return the dry runs for a sample of hosts, None if the batch has no unsent instances."""
+    """Return the dry runs for a sample of hosts, None if the batch has no unsent instances. `idle`: as those whose
+    verdict is that no host can run it, of hosts without jobs and work without a pause.
+    """
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent == 0:
         return None
+    catalogue = without_pauses(catalogue) if idle else catalogue
     waiting, ids = store.waiting, [batch.batch_id]
     urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
     array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
-    return await sample_of(store, array, catalogue, clock, most=hosts)
+    return await sample_of(store, array, catalogue, clock, most=hosts, idle=idle)
 
 
 async def unable_in_words(
@@ -245,7 +256,7 @@ async def unable_in_words(
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
     callers = await store.insight.recent_callers(PREVIEW_HOSTS)
-    views = [rested(one) for one in await read_views(store, callers)]
+    views = await read_views(store, callers, idle=True)
     answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
     sample = calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=False)
     if sample.able or not sample.hosts:

@@ -222,9 +222,16 @@ AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
 async def sample_of(
-    store: PostgresStore, array: JobArray, catalogue: Catalogue, clock: Clock, *, most: int = SAMPLE_HOSTS
+    store: PostgresStore,
+    array: JobArray,
+    catalogue: Catalogue,
+    clock: Clock,
+    *,
+    most: int = SAMPLE_HOSTS,
+    idle: bool = False,
 ) -> CallingHosts:
-    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work.
+    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. `idle`: as
+    if they had no jobs, either.
 
     Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
     """
@@ -232,21 +239,29 @@ async def sample_of(
     answers: list[HostAnswer] = []
     callers = await store.insight.recent_callers(most)
     groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
-    read = await read_views(store, groups[0]) if groups else []
+    read = await read_views(store, groups[0], idle=idle) if groups else []
     for group, following in zip(groups, [*groups[1:], ()], strict=False):
         answered, read = await asyncio.gather(
-            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following)
+            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following, idle=idle)
         )
         answers += answered
     return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
 
 
-async def read_views(store: PostgresStore, callers: Sequence[Caller]) -> Sequence[RequestView]:
-    """Return the request views of these hosts, in order."""
-    return await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
+async def read_views(store: PostgresStore, callers: Sequence[Caller], *, idle: bool = False) -> Sequence[RequestView]:
+    """Return the request views of these hosts, in order. `idle`: as if they had no jobs, and had got none today."""
+    views = await asyncio.gather(*(store.ledger.read(caller.key) for caller in callers))
+    return [_rested(one) for one in views] if idle else views
 
 
-def rested(view: RequestView) -> RequestView:
+def without_pauses(catalogue: Catalogue) -> Catalogue:
+    """Return the catalogue as if no work were paused: a pause does not change which hosts could run it."""
+    restrictions = {key: one for key, one in catalogue.restrictions.items() if not one.kind.is_work}
+    project = replace(catalogue.settings.project, down=False)
+    return replace(catalogue, restrictions=restrictions, settings=replace(catalogue.settings, project=project))
+
+
+def _rested(view: RequestView) -> RequestView:
     """Return the view of the same host as if it had no jobs, and had got none today: no limit hides what it can run."""
     havs = {key: replace(hav, sent_today=0) for key, hav in view.havs.items()}
     return replace(view, held=(), quotas=(), havs=havs)

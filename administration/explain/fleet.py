@@ -16,7 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from administration.catalogue import fresh_catalogue
-from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views, rested
+from administration.explain.dry_run import AT_A_TIME, all_answers, array_of, read_views, without_pauses
 from administration.explain.verdict import HostAnswer
 from administration.heartbeats import SILENT_S
 from administration.unschedulable import (
@@ -57,13 +57,6 @@ def could_run(answer: HostAnswer) -> bool:
     """Return whether the host could run the work now, or once it is idle."""
     no_slots = any(one.code is RefusalCode.NO_SLOTS for one in answer.refusals)
     return bool(answer.jobs) or answer.wait_s is not None or no_slots
-
-
-def without_pauses(catalogue: Catalogue) -> Catalogue:
-    """Return the catalogue as if no work were paused: a pause does not change which hosts could run it."""
-    restrictions = {key: one for key, one in catalogue.restrictions.items() if not one.kind.is_work}
-    project = replace(catalogue.settings.project, down=False)
-    return replace(catalogue, restrictions=restrictions, settings=replace(catalogue.settings, project=project))
 
 
 @dataclass(slots=True)
@@ -230,7 +223,7 @@ class FleetJudge:
             callers = part[first : first + AT_A_TIME]
             open_ = [one for one in self._sweep.values() if not one.able]
             if open_:
-                views = await read_views(self._store, callers)
+                views = await read_views(self._store, callers, idle=True)
                 await asyncio.to_thread(_evaluate, open_, callers, views, catalogue, now)
         decided = {key: one for key, one in self._sweep.items() if one.able or not self._left}
         for key, one in decided.items():
@@ -275,7 +268,6 @@ def _evaluate(
     now: Instant,
 ) -> None:
     """Add the answers of hosts to each group, until one could run it."""
-    views = [rested(view) for view in views]
     for one in groups:
         for caller, view in zip(callers, views, strict=True):
             if one.array is not None and not one.able:

@@ -125,6 +125,9 @@ async def test_hosts_at_a_limit_do_not_hide_unschedulable_work(pi: LiveServer) -
 
     assert all(got)
     assert await told(pi) == {batch_id: {"disk": 2}}
+    why = await pi.create("GET", f"/explain/batch/{batch_id}")
+    assert why["forecast_state"] == "unschedulable" and not missing(why["verdict"], "None of 2 hosts", "disk")
+    assert [one["code"] for one in why["sample"]["held_back"]] == ["disk"]
 
 
 async def test_ban_is_in_the_next_verdict(pi: LiveServer) -> None:
@@ -160,6 +163,10 @@ async def test_verdict_survives_a_pause(pi: LiveServer, paused: str) -> None:
         await judge(pi)
 
     assert await told(pi) == {batch_id: {"disk": 1}}
+    why = await pi.create("GET", f"/explain/batch/{batch_id}")
+    [condition] = why["sample"]["held_back"]
+    assert (why["forecast_state"], condition["code"]) == ("unschedulable", "disk")
+    assert condition["suggestion"] and "paused" in why["order"]["hold"]
 
 
 async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> None:

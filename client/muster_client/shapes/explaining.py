@@ -308,6 +308,7 @@ class BatchExplained(TypedDict):
     """
 
     verdict: str
+    forecast_state: str
     fails: str
     at_risk: RiskShown | None
     awaited: AwaitedShown | None
