@@ -276,6 +276,10 @@ class LostVersion:
     deprecated: bool = False
 
     @property
+    def since_at(self) -> Instant | None:
+        return None if self.act is None else self.act.acted_at
+
+    @property
     def link(self) -> str:
         """Return the page of the console that offers the version or the app again, below the console's root."""
         if self.deprecated:

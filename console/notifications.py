@@ -21,7 +21,7 @@ KIND_WORDS = {
     "batch_at_risk": "a batch may miss its deadline",
     "batch_missed": "a batch missed its deadline",
     "app_failing": "many results of an app fail",
-    "work_stuck": "every host refuses jobs of a batch",
+    "work_stuck": "no active host can run jobs of a batch",
 }
 MINUTES = (0, 5, 15, 60, 1440)
 

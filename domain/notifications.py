@@ -9,8 +9,6 @@ from enum import StrEnum
 from domain.settings import NotificationSettings
 from domain.units import DAY_S, HOUR_S, MINUTE_S, BatchId, DeliveryId, Instant, PersonId, Seconds, SubscriptionId
 
-NO_VERSION = "no_version"  # in place of a refusal code: the app of the batch has no version for new work
-
 
 class EventKind(StrEnum):
     """What people can subscribe to; the last two are sent to a single subscription."""
@@ -19,7 +17,7 @@ class EventKind(StrEnum):
     BATCH_AT_RISK = "batch_at_risk"  # the forecast is later than the deadline
     BATCH_MISSED = "batch_missed"  # the deadline has passed
     APP_FAILING = "app_failing"  # many results failed in a quarter of an hour
-    WORK_STUCK = "work_stuck"  # every host refused jobs of a batch
+    WORK_STUCK = "work_stuck"  # no active host can run jobs of a batch
     CONFIRM = "confirm"
     TEST = "test"
 

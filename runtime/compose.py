@@ -392,7 +392,7 @@ def notifiers(
 ) -> tuple[EventWatch, Deliverer]:
     """Return the services that raise events and deliver notifications of them."""
     keys = AccountKeys(load_keys(project.keys_dir).account_secret)
-    watch = EventWatch(store, lambda: settings().notifications, clock)
+    watch = EventWatch(store, settings, clock)
     webhooks = Webhooks(lambda: settings().notifications.private_networks)
     mailer = Mailer(lambda: settings().mail)
     return watch, Deliverer(store.notifications, keys, mailer, webhooks, settings, clock)

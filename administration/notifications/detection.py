@@ -8,8 +8,9 @@ from administration.heartbeats import SILENT_S
 from administration.unschedulable import RefusedByAll, by_batch, refused_lately
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.notifications import NO_VERSION, WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
-from domain.settings import NotificationSettings
+from domain.notifications import WINDOW_S, AppFailures, BatchNews, EventKind, RaisedEvent
+from domain.refusals import RefusalCode
+from domain.settings import Settings
 from domain.units import Instant, later
 from store.notifications import FailureWindow
 from store.postgres import PostgresStore
@@ -21,7 +22,7 @@ MOST_BATCH_IDS = 20  # named in an event
 class EventWatch:
     """Looks for events. Each one is raised once, because its key is stored; a repeated round raises nothing again."""
 
-    def __init__(self, store: PostgresStore, settings: Callable[[], NotificationSettings], clock: Clock) -> None:
+    def __init__(self, store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> None:
         self._whole = store
         self._store = store.notifications
         self._settings = settings
@@ -42,12 +43,22 @@ class EventWatch:
 
     async def _failing(self, since: Instant) -> Sequence[AppFailures]:
         found = await self._store.app_failures(since)
-        return [one for one in found if one.is_failing(self._settings())]
+        return [one for one in found if one.is_failing(self._settings().notifications)]
 
     async def _stuck(self, now: Instant) -> Sequence[RaisedEvent]:
+        """Return events about unschedulable work. An app without a version is one only after the length of a back-off,
+        because its next version may follow at once.
+        """
         judging = await self._whole.process_reports.since(later(now, -SILENT_S), kind="background")
         found = await refused_lately(self._whole, self._clock, judging)
-        return [_of_stuck(one, found.batches[batch_id], now) for batch_id, one in by_batch(found.groups).items()]
+        before_at = later(now, -self._settings().feeder.cool_off_s)
+        events = []
+        for batch_id, one in by_batch(found.groups).items():
+            batch = found.batches[batch_id]
+            lost_at = found.lost[batch.app_id].since_at if one.lost else None
+            if not one.lost or (one.since_at if lost_at is None else lost_at) <= before_at:
+                events.append(_of_stuck(one, batch, now, lost_at))
+        return events
 
 
 def _of_batch(news: BatchNews, now: Instant) -> RaisedEvent:
@@ -80,8 +91,9 @@ def _of_app(found: AppFailures, now: Instant) -> RaisedEvent:
     return RaisedEvent(key, EventKind.APP_FAILING, now, shown, None, found.submitter_ids)
 
 
-def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant) -> RaisedEvent:
-    code = NO_VERSION if refused.lost else refused.codes[0][0] if refused.codes else "unknown"
+def _of_stuck(refused: RefusedByAll, batch: Batch, now: Instant, lost_at: Instant | None) -> RaisedEvent:
+    """Return the event. `lost_at`: when the app of the batch lost its version, so that each loss is one event."""
+    code = RefusalCode.NO_APP_VERSION.value if refused.lost else refused.codes[0][0] if refused.codes else "unknown"
     shown = {"batch": batch.name, "code": code, "waiting": refused.waiting, "hosts": refused.hosts}
-    key = f"{EventKind.WORK_STUCK.value} {batch.batch_id} {code}"
+    key = f"{EventKind.WORK_STUCK.value} {batch.batch_id} {code}" + ("" if lost_at is None else f" {lost_at:.0f}")
     return RaisedEvent(key, EventKind.WORK_STUCK, now, shown, batch.batch_id, (batch.submitter_id,))

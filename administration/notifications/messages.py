@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from domain.notifications import NO_VERSION, Delivery, EventKind, RaisedEvent, Subscription
-from domain.refusals import traits_of
+from domain.notifications import Delivery, EventKind, RaisedEvent, Subscription
+from domain.refusals import RefusalCode, traits_of
 from domain.settings import ProjectSettings
 from domain.units import utc
 
@@ -50,13 +50,13 @@ def sentence(event: RaisedEvent) -> str:
         case EventKind.APP_FAILING:
             counts = f"{detail['failures']} of {detail['results']} results failed, on {detail['hosts']} hosts"
             return f"App {detail['app']} is failing: in 15 minutes, {counts}."
-        case EventKind.WORK_STUCK if detail["code"] == NO_VERSION:
+        case EventKind.WORK_STUCK if detail["code"] == RefusalCode.NO_APP_VERSION and not detail["hosts"]:
             return f"{batch} is stuck: its app has no version for new work."
         case EventKind.WORK_STUCK:
             traits = traits_of(str(detail["code"]))
             advice = f" {traits.advice}" if traits is not None and traits.advice else ""
             return (
-                f"{batch} is stuck: all {detail['hosts']} requesting hosts refused its jobs ({detail['code']}).{advice}"
+                f"{batch} is stuck: none of {detail['hosts']} active hosts can run its jobs ({detail['code']}).{advice}"
             )
         case EventKind.TEST:
             return "This is a test of the subscription."

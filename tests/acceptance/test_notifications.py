@@ -24,7 +24,7 @@ from administration.notifications.webhook import Webhooks
 from administration.unschedulable import RefusedByAll, refused_as_json
 from domain.access import Right, Role
 from domain.notifications import MOST_ATTEMPTS, UNCONFIRMED_S
-from domain.settings import MailSettings, Settings
+from domain.settings import FeederSettings, MailSettings, Settings
 from domain.units import BatchId
 from tests.acceptance.receivers import Hook, Inbox, a_hook, smtp_server
 from tests.acceptance.server import LiveServer
@@ -35,6 +35,7 @@ from transfer.keys import load_keys
 
 GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "get-notified.md"
 HOUR_S = 3600.0
+COOL_OFF_S = FeederSettings().cool_off_s
 CLIENT_ERROR = 3  # state of a result in a report
 
 
@@ -243,6 +244,34 @@ async def test_work_that_every_host_refuses_is_an_event(told: LiveServer) -> Non
         [(_, body)] = hook.kept
         [event] = json.loads(body)["events"]
         assert (event["kind"], event["batch_id"], event["detail"]["code"]) == ("work_stuck", batch_id, "disk")
+
+
+async def test_lost_version_is_an_event_after_a_back_off(told: LiveServer) -> None:
+    """A version that follows at once prevents it; each later loss is an event of its own."""
+    async with a_hook() as hook:
+        await subscribe(told, hook.url, interval_s=0)
+        batch_id = await told.submit()
+
+        async def put(state: str) -> None:
+            await told.create("PATCH", "/app-versions/1", json={"state": state})
+            await notify(told)
+
+        await put("withdrawn")
+        await told.forward(COOL_OFF_S - 1.0)
+        await put("offered")
+        assert hook.kept == []
+        for _ in range(2):
+            await told.forward(HOUR_S)
+            await put("withdrawn")
+            for _ in range(2):
+                await told.forward(COOL_OFF_S + 1.0)
+                await notify(told)
+            await put("offered")
+
+        events = [one for _, body in hook.kept for one in json.loads(body)["events"]]
+        assert [(one["kind"], one["batch_id"], one["detail"]["code"]) for one in events] == [
+            ("work_stuck", batch_id, "no_app_version")
+        ] * 2
 
 
 # ------------------------------------------------------------------ receivers that fail
