@@ -597,7 +597,7 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     waits = await explain(store).instance(copy.ready.instance_id)
 
     assert waits["copied_because"] == because
-    assert because in instance_in_words(waits)
+    assert not missing(instance_in_words(waits), "copy", because)
     whole, job = await explain(store).batch(batch.batch_id), await explain(store).job(sent.job_id)
     assert (whole["copies_unsent"], whole["retries_unsent"]) == (1, 0)
     assert [one["copied_because"] for one in job["waiting"]] == [because]
