@@ -405,7 +405,7 @@ class BatchPages(Pages[PageServices]):
         standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead, stopped = (
-            WorkAhead(order["batches_ahead"], order["unsent_ahead"]),
+            WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"]),
             await stopped_of(store, self._services.clock),
         )
         values: dict[str, Any] = {

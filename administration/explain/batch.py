@@ -168,6 +168,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
+            gated_ahead=ahead.gated,
             sent_first=because,
             place=None if at is None else at.place,
             of=None if at is None else at.of,
