@@ -38,6 +38,7 @@ BATCHES = Crumb("batches", "Batches")
 MOST = 200  # batches per form; a page of the list has 50
 END, CHANGE, RETRY = "end", "change", "retry"
 ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
+SAID = {END: "ended", RETRY: "retried"}  # of forms that lead back to the list, so that a reload repeats nothing
 
 
 class BatchForms(Pages[PageServices]):
@@ -311,8 +312,8 @@ class SelectedBatches(Pages[PageServices]):
                 done[batch.batch_id] = await self._one(request, what, batch, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
-        if what == END and not failed:
-            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), "ended")
+        if what in SAID and not failed:
+            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
         words = dict.fromkeys(done, "ended")
         title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
@@ -329,6 +330,7 @@ class SelectedBatches(Pages[PageServices]):
         """Ask for confirmation, showing what would be lost, or which failed jobs would be retried."""
         if what == END:
             return _page(request, "End these batches?", batches, {"what": what})
+        batches = [batch for batch in batches if batch.state is not BatchState.ABORTED]
         facts = await retry_facts(self._services, batches)
         return _page(request, "Retry failed jobs?", batches, {"what": what, **facts})
 
@@ -351,6 +353,8 @@ class SelectedBatches(Pages[PageServices]):
         elif what == RETRY:
             retried = (await self._batches.retry(batch_id))["jobs_retried"]
             told = {"jobs_retried": retried}
+            if not retried:
+                return 0
         else:
             await self._batches.abort(batch_id)
         await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)

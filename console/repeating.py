@@ -134,8 +134,9 @@ class RepeatingPages(Pages[PageServices]):
     async def retry(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         done = await self._batches.retry(batch.batch_id)
-        told = {"jobs_retried": done["jobs_retried"]}
-        await self._services.authenticator.note(request, "retry_batch", f"batch {batch.batch_id}", **told)
+        if retried := done["jobs_retried"]:
+            subject = f"batch {batch.batch_id}"
+            await self._services.authenticator.note(request, "retry_batch", subject, jobs_retried=retried)
         return self._services.go(f"batches/{batch.batch_id}", "retried")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
