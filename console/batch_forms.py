@@ -23,7 +23,7 @@ from console.batch_page import BatchPages
 from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
-from domain.bounds import FURTHEST_S
+from domain.bounds import BOUNDS, FURTHEST_S
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import DAY_S, HOUR_S, BatchId, Instant
@@ -243,13 +243,17 @@ NEEDS = {  # of a job: its field in forms, and the unit there
 
 
 def needs_of(fields: Fields) -> dict[str, object]:
-    """Return those needs of jobs that the form has. Raises InvalidInputError.
+    """Return those needs of jobs that the form has. Raises InvalidInputError, in the units of the form.
 
     >>> needs_of({"memory_mb": "64000", "delay_bound_h": ""})
     {'memory_bytes': 64000000000.0}
     """
-    given = {key: (number_of(fields, name, low=0.0), unit) for key, (name, unit) in NEEDS.items()}
-    return {key: value * unit for key, (value, unit) in given.items() if value is not None}
+    needs: dict[str, object] = {}
+    for key, (name, unit) in NEEDS.items():
+        value = number_of(fields, name, low=BOUNDS[key].low / unit, high=BOUNDS[key].high / unit)
+        if value is not None:
+            needs[key] = BOUNDS[key].nearest(value * unit)  # a bound may be rounded
+    return needs
 
 
 def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str, object]:
