@@ -122,7 +122,7 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=why_in(fields)).differing(
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=fields.get("why")).differing(
             batch
         )
         address = f"batches/{batch.batch_id}"
@@ -138,7 +138,7 @@ class BatchForms(Pages[PageServices]):
         batch, _ = await self._own(request)
         fields = await fields_of(request)
         at = deadline_of(fields, self._services.clock.now())
-        changes = ImportanceBody(deadline_at=at, why=why_in(fields))
+        changes = ImportanceBody(deadline_at=at, why=fields.get("why"))
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
         subject = f"batch {batch.batch_id}"
         await self._services.authenticator.note(request, "set_deadline", subject, **changes.noted(batch))
@@ -155,11 +155,6 @@ class BatchForms(Pages[PageServices]):
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
-
-
-def why_in(fields: Fields) -> str | None:
-    """Return the optional reason for a change."""
-    return fields.get("why", "").strip() or None
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
@@ -389,7 +384,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
         fields.get("level") or None,
         fields.get("queue") or None,
-        why=why_in(fields),
+        why=fields.get("why"),
     )
     if not changes.given():
         raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)
