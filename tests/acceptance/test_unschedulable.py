@@ -160,6 +160,28 @@ async def test_verdict_survives_a_pause(pi: LiveServer, paused: str) -> None:
     assert await told(pi) == {batch_id: {"disk": 1}}
 
 
+@pytest.mark.parametrize("paused", ["batch/1", "app/pi", "queue/normal"])
+async def test_paused_batch_is_judged_after_a_restart(pi: LiveServer, paused: str) -> None:
+    """Workers no longer report refusals of its second class, and an instance of its first is in progress."""
+    host = await called(pi, "ordinary")
+    asked = a_batch(job=[{"disk_bytes": 1e6}, {"disk_bytes": 1e13}])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    batch_id = (await pi.create("POST", "/batches", json=asked))["batch_id"]
+    await pi.submit(jobs={"count": 1}, name="fits")
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, host) == batch_id
+    await pi.forward(2 * COOL_OFF_S)
+    await pi.create("PUT", f"/restrictions/{paused}", json={"why": "a full disk"})
+    judged = FleetJudge(pi.store, pi.clock)
+
+    for _ in range(2):
+        await judged.run_once()
+        await pi.forward(KEPT_S + 1.0)
+
+    assert [one["batch_id"] for one in judged.report()["unschedulable"]] == [batch_id]  # type: ignore[attr-defined]  # JSON
+
+
 async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> None:
     """The catalogue shows it: no host has called, and no background process has judged anything."""
     sent = await pi.submit(jobs={"count": 1})
