@@ -314,6 +314,26 @@ async def test_report_of_many_classes_that_none_can_run_is_bounded(pi: LiveServe
     assert len(judged.report()["unschedulable"]) == len(judged._verdicts) == MOST_KEPT  # type: ignore[arg-type]  # JSON
 
 
+async def test_host_is_told_of_work_in_back_off(pi: LiveServer) -> None:
+    """Three small hosts refuse the only batch. The page of a large host says so, also once it is judged."""
+    await pi.create("PUT", "/settings/feeder.refusals_to_rotate", json={"value": 3, "why": "a test"})
+    large = await called(pi, "large", ram_bytes=1e14)
+    small = [await called(pi, f"small{number}") for number in range(3)]
+    batch_id = await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})
+    await order(pi)
+    await pi.feed()
+    for host in small:
+        assert await given(pi, host) is None
+    await pi.feed()
+    await judge(pi)
+
+    shown = await pi.create("GET", f"/explain/host/{large.host_id}")
+
+    assert (await told(pi), shown["groups_total"]) == ({}, 0)
+    [out] = shown["left_out"]
+    assert (out["batch_id"], missing(out["why"], "3 hosts", "5 min", "feeder.cool_off_s")) == (batch_id, [])
+
+
 async def test_work_that_only_slow_hosts_refused_is_schedulable(pi: LiveServer) -> None:
     for number in range(2):
         await called(pi, f"fast{number}")
