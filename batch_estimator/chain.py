@@ -14,8 +14,7 @@ from batch_estimator.survival import replied
 
 MOST_ROUNDS = 40  # maximum number of retries per job
 CLOSE_ENOUGH = 1e-7
-SLOW_SHARE = 0.01  # of the results: with hundreds of jobs, a batch ends with them
-MOST_SD, SLOW_POINTS = 8.0, 400  # range and resolution of ln T
+MOST_SD, POINTS = 8.0, 400  # range and resolution of ln T
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,17 +38,17 @@ class FreshLaw:
         done: Floats = (1.0 - error_fraction) * (replied_each @ (self.share * (1.0 - self.lost)))
         return done
 
-    def slow_s(self) -> float:
-        """Return the turnaround that SLOW_SHARE of the results exceed. Lost instances do not count.
+    def returned_s(self, share: float) -> float:
+        """Return the turnaround within which this share of the results return; 0 if all instances are lost.
 
         >>> law = FreshLaw(np.array([7.0, 9.0]), np.array([0.1, 0.1]), np.array([0.1, 0.1]), np.array([0.98, 0.02]))
-        >>> bool(np.exp(8.9) < law.slow_s() < np.exp(9.1))  # half of the slow fiftieth
-        True
+        >>> [round(float(np.log(law.returned_s(share))), 1) for share in (0.49, 0.99)]  # half of each class
+        [7.0, 9.0]
         """
         low, high = float(np.min(self.mu - MOST_SD * self.sd)), float(np.max(self.mu + MOST_SD * self.sd))
-        at = np.linspace(low, high, SLOW_POINTS)
+        at = np.linspace(low, high, POINTS)
         done = self.success_by(np.exp(at), 0.0)
-        return float(np.exp(np.interp((1.0 - SLOW_SHARE) * done[-1], done, at)))
+        return float(np.exp(np.interp(share * done[-1], done, at))) if done[-1] > 0.0 else 0.0
 
     def lasts_s(self, bound_s: float) -> float:
         """Return the mean time an instance is in progress; lost and slower instances count as the bound.

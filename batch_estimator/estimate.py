@@ -227,7 +227,7 @@ def _sending_s(sending: SendingRate, open_: Open) -> float:
 
 
 def _turnaround_s(fit: Fit) -> float:
-    """Return the median turnaround of a first instance on the hosts that request work."""
+    """Return the usual turnaround of a first instance: the geometric mean over the hosts that request work."""
     return float(np.exp(fit.fresh.share @ fit.fresh.mu))
 
 
@@ -252,8 +252,8 @@ def _terms(
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(work, rules),
-        median_turnaround_s=Seconds(_turnaround_s(fit)),
-        slow_turnaround_s=Seconds(fit.fresh.slow_s()),
+        median_turnaround_s=Seconds(fit.fresh.returned_s(0.5)),
+        slow_turnaround_s=Seconds(fit.fresh.returned_s(0.99)),
         error_turnaround_s=Seconds(rules.error_s),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
         assumed_rate=is_waiting(snapshot),

@@ -8,19 +8,19 @@ from aiohttp import web
 
 from administration.access.who import admit
 from administration.apps import MOST_COPIES, change_app, failing_versions, lost_versions
+from administration.attention.service import AttentionViews
 from administration.batch_errors import TAIL_CHARS, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
-from domain.attention import FailingVersion
 from domain.batches import BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import ConflictError, NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
-from domain.units import DAY_S, AppVersionId, HostId, Instant, later
+from domain.units import AppVersionId, HostId, Instant, later
 from domain.views import BatchChoice, BatchSort
 from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, get, id_of, post, reason_of, whole_number
 from web.rendering import Crumb, RenderedPage
@@ -82,23 +82,24 @@ def _settings_in(fields: Fields, prefix: str = "") -> dict[str, object]:
     }
 
 
-def _badness(one: FailingVersion) -> tuple[bool, float]:
-    return one.is_failing, one.failing / max(1, one.hosts)
-
-
 class AppPages(Pages[PageServices]):
+    def __init__(self, services: PageServices, attention: AttentionViews) -> None:
+        super().__init__(services)
+        self._attention = attention
+
     @get("/apps", "apps")
     async def show(self, request: web.Request) -> RenderedPage:
-        store, now = self._services.store, self._services.clock.now()
+        store = self._services.store
         catalogue = await store.applications.load_catalogue()
-        failed = await store.attention.versions(since=later(now, -DAY_S), failures=1)
+        restrictions = await restrictions_of(store)
+        failing = await self._attention.failing_versions(restrictions)
         values: dict[str, object] = {
-            "failed": {one.app: one for one in sorted(failed, key=_badness)},
-            "lost": await lost_versions(store.access, catalogue, catalogue.apps),
+            "failed": {one.app: one for one in sorted(failing, key=lambda one: one.failing / max(1, one.hosts))},
+            "lost": await lost_versions(store.access, catalogue, catalogue.apps.keys() - catalogue.current.keys()),
             "apps": sorted(catalogue.apps.values(), key=lambda app: app.name),
             "current": catalogue.current,
             "versions": catalogue.versions.values(),
-            "restrictions": await restrictions_of(store),
+            "restrictions": restrictions,
         }
         return RenderedPage("apps.html", "Apps", "apps", values=values)
 

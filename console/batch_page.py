@@ -11,7 +11,7 @@ from aiohttp import web
 
 from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
-from administration.attention.items import failing_of
+from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words
 from administration.explain.service import Explain
@@ -403,7 +403,7 @@ class BatchPages(Pages[PageServices]):
         standing = (await standings(store, [batch], urgent))[batch_id]
         order, states = shown["order"], (InstanceState.IN_PROGRESS,)
         ahead, stopped = (
-            WorkAhead(order["batches_ahead"], order["unsent_ahead"]),
+            WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"]),
             await stopped_of(store, self._services.clock),
         )
         values: dict[str, Any] = {
@@ -413,7 +413,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, stopped.state_of(batch)),
-            "clone": may_change(request, batch),
+            "clone": CLONE_HELPS if may_change(request, batch) else (),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),

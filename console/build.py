@@ -111,7 +111,7 @@ def build_console(
         HostListPage(services),
         HostPages(services),
         VolunteerPages(services),
-        AppPages(services),
+        AppPages(services, attention),
         RestrictionPages(services),
         PercentilePages(services, thresholds, runs),
         UnschedulablePage(services),

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
-from domain.batches import FIRST_PLACE, Batch, place_of
+from domain.batches import FIRST_PLACE, Batch, QoS, place_of
 from domain.deadline_rules import traits_of
 from domain.forecasts import ForecastState
 from domain.insight import WorkAhead
@@ -210,7 +210,8 @@ def when_sent(
     >>> from dataclasses import replace
     >>> from domain.batches import BatchCounts
     >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), counts=BatchCounts(unsent=5))
-    >>> found, none = Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ()), replace(one, counts=BatchCounts())
+    >>> found = Breakdown(BatchId(1), "fifo", Instant(0.0), 0, 0.0, ())
+    >>> none = replace(one, counts=BatchCounts(), qos="throughput")
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
@@ -231,6 +232,8 @@ def when_sent(
         return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     if not counts.unsent:
+        if batch.qos is QoS.AFAP:
+            return "all sent", "its retries and copies are sent first"
         return "all sent", f"{place}, for retries and copies"
     if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
         return place, f"{stop}: nothing is sent"

@@ -159,9 +159,11 @@ class Short:
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
     """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
-    `is_part`: of more batches than were read, so there may be more.
+    `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
+    gate.
     """
 
     batches: int = 0
     unsent: int = 0
     is_part: bool = False
+    gated: int = 0

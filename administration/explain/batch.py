@@ -135,7 +135,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         cause = ""  # if no host takes its jobs, the conclusion says why
         if risk is not None and last is not None and sample.takers and not hold:
             cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
-        said = conclusion(sample, ahead, blocked=hold, sent_first=because, quiet=quiet_in_words(batch, now))
+        said = conclusion(
+            sample,
+            ahead,
+            blocked=hold,
+            sent_first=because,
+            quiet=quiet_in_words(batch, batch.counts.unsent - extras.copies - extras.retries, now),
+        )
         lost = (await lost_versions(store.access, catalogue, [batch.app_id])).get(batch.app_id)
         if lost is not None and not hold:
             said = f"None of its jobs is sent, because {lost.words(now)}."
@@ -162,6 +168,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
             queue_hosts=hosts_of_queue(catalogue.settings.ordering.queue_hosts, batch.queue),
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
+            gated_ahead=ahead.gated,
             sent_first=because,
             place=None if at is None else at.place,
             of=None if at is None else at.of,
@@ -257,9 +264,9 @@ async def unable_in_words(
 QUIET_S = 120.0  # without a new job sent
 
 
-def quiet_in_words(batch: Batch, now: Instant) -> str:
-    """Return since when no new job of a batch has been sent; "" if one was sent just now, or all may have been."""
-    if batch.counts.sent >= batch.counts.jobs_total:
+def quiet_in_words(batch: Batch, first_unsent: int, now: Instant) -> str:
+    """Return since when no first instance of a batch was sent; "" if one was just now, or none is unsent."""
+    if first_unsent <= 0:
         return ""
     if batch.last_first_dispatch_at is None:
         return "None of its jobs has been sent yet"

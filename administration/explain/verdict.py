@@ -492,10 +492,15 @@ def start_in_words(ahead: WorkAhead) -> str:
     'no other batch goes before it: hosts that may run its jobs get them with their next requests'
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
     'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
+    >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
+    '2\\u202f400 of those need a host above a gate, so other hosts get its jobs sooner'
     """
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
-    return f"{_before(ahead)}, except to hosts that cannot get more of those"
+    if not ahead.gated:
+        return _before(ahead)
+    those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
+    return f"{_before(ahead)}; {those} need a host above a gate, so other hosts get its jobs sooner"
 
 
 def _before(ahead: WorkAhead) -> str:

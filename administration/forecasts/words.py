@@ -437,7 +437,7 @@ def terms_in_words(last: Document) -> Iterator[str]:
     if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
         expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
         yield (
-            f"  {expected} instances in progress are expected to fail or time out, the likelier the longer they take; "
+            f"  {expected} instances in progress are expected to fail or time out, more likely the longer they take; "
             "jobs with another instance in progress are not counted"
         )
 

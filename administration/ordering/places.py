@@ -10,9 +10,10 @@ from domain.batches import Batch, QoS, place_of
 from domain.catalogue import Catalogue
 from domain.insight import WorkAhead
 from domain.ordering import PlaceInOrder
+from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
-from feeder.supply import going_first
+from feeder.supply import gate_of, going_first
 from store.postgres import PostgresStore
 
 MOST_REQUESTS = 0.5  # as a fraction
@@ -21,11 +22,15 @@ MOST_AHEAD = 1000  # batches searched for those that are sent first
 
 @dataclass(frozen=True, slots=True)
 class FirstSent:
-    """A batch that most requests take before all others, with the reason. `ahead` is the work of those before it."""
+    """A batch that most requests take before all others, with the reason. `ahead` is the work of those before it.
+
+    `gated`: its first instances only go to hosts above a gate.
+    """
 
     batch: Batch
     because: str
     ahead: WorkAhead
+    gated: bool = False
 
 
 Urgent = Mapping[BatchId, FirstSent]
@@ -53,11 +58,23 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
     Blocked, paused and unpaid batches, and those without unsent instances, are not among them.
     """
     ready = await store.waiting.afap_or_due(MOST_AHEAD)
-    urgent, found, unsent = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), 0
+    urgent, found, ahead = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), WorkAhead()
+    medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
     for batch in (one for one in ready if one.batch_id in urgent):
-        found[batch.batch_id] = FirstSent(batch, because_of(batch, now), WorkAhead(len(found), unsent))
-        unsent += batch.counts.unsent
+        gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id])
+        gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it (decision 61)
+        one = found[batch.batch_id] = FirstSent(batch, because_of(batch, now), ahead, gated)
+        ahead = _with(ahead, [one])
     return found
+
+
+def _with(ahead: WorkAhead, more: Sequence[FirstSent]) -> WorkAhead:
+    return replace(
+        ahead,
+        batches=ahead.batches + len(more),
+        unsent=ahead.unsent + sum(one.batch.counts.unsent for one in more),
+        gated=ahead.gated + sum(one.batch.counts.unsent for one in more if one.gated),
+    )
 
 
 async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
@@ -71,11 +88,11 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
         return first[batch.batch_id].because, first[batch.batch_id].ahead
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
     if free and urgent_of([batch], catalogue, now):
-        before = [one.batch.counts.unsent for one in first.values() if place_of(one.batch) < place_of(batch)]
-        return because_of(batch, now), WorkAhead(len(before), sum(before))
-    ahead, overtaking = await store.waiting.work_before(place_of(batch), MOST_AHEAD), _overtaking(batch, first)
-    unsent = ahead.unsent + sum(one.counts.unsent for one in overtaking)
-    return None, replace(ahead, batches=ahead.batches + len(overtaking), unsent=unsent)
+        before = [one for one in first.values() if place_of(one.batch) < place_of(batch)]
+        return because_of(batch, now), _with(WorkAhead(), before)
+    ahead, at = await store.waiting.work_before(place_of(batch), MOST_AHEAD), place_of(batch)
+    gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
+    return None, _with(replace(ahead, gated=gated), _overtaking(batch, first))
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
@@ -96,6 +113,6 @@ def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:
     return sorted(order, key=lambda one: one not in first)
 
 
-def _overtaking(batch: Batch, first: Urgent) -> Sequence[Batch]:
+def _overtaking(batch: Batch, first: Urgent) -> Sequence[FirstSent]:
     """Return the batches that are sent before this one although they are behind it in the order."""
-    return [one.batch for one in first.values() if place_of(one.batch) > place_of(batch)]
+    return [one for one in first.values() if place_of(one.batch) > place_of(batch)]

@@ -388,7 +388,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         _, page = await grace.get(path)
         assert missing(page, "only version of pi", "4 unsent", "1 batch") == []
         _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version" in where and VersionState.ABORTED.words in page
+        assert "/apps/pi?said=version_aborted" in where and VersionState.ABORTED.words in page
         await server.feed()
         assert await host.ask(1) == []
         for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):

@@ -14,7 +14,7 @@ from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from administration.ordering.places import sent_first, turn_of
 from domain.acceleration import Acceleration
-from domain.apps import NVIDIA, OnePerVolunteer, VersionState
+from domain.apps import CPU, NVIDIA, OnePerVolunteer, VersionState
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
@@ -23,7 +23,7 @@ from domain.hosts import Coprocessor
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
-from domain.ranking import Gate
+from domain.ranking import CutPoints, Gate
 from domain.restrictions import Restricted, Restriction
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
@@ -303,6 +303,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "logical_end_at": batch.logical_end_at,
         "batches_ahead": 1,
         "unsent_ahead": first.counts.unsent,
+        "gated_ahead": 0,
         "sent_first": shown["order"]["sent_first"],
         "place": 2,
         "of": 3,
@@ -328,6 +329,22 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
 
     assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 4), WorkAhead(1, 4), WorkAhead(2, 6)]
     assert [because is not None for because, _ in turns] == [True, True, False, False]
+
+
+async def test_turn_counts_the_work_that_needs_a_fast_host(store: Store) -> None:
+    await a_registered_version(store)
+    late = await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0), order_key=2.0)
+    before, after = [await a_submitted_batch(store, jobs=3, order_key=key) for key in (1.0, 3.0)]
+    catalogue = await store.applications.load_catalogue()
+    cuts = CutPoints(late.app_id, CPU, NOW, 1, (1.0,), (1,), median_safe_runtime_s=Seconds(3600.0))
+    slow = replace(catalogue, cut_points={(late.app_id, CPU): cuts})
+
+    turns = []
+    for known in (slow, catalogue):
+        first = await sent_first(as_postgres(store), known, NOW)
+        turns += [await turn_of(as_postgres(store), one, first, known, NOW) for one in (before, after)]
+
+    assert [(ahead.unsent, ahead.gated) for _, ahead in turns] == [(4, 4), (7, 4), (4, 0), (7, 0)]
 
 
 async def test_a_batch_that_is_over_has_nothing_that_waits(store: Store) -> None:
@@ -597,7 +614,7 @@ async def test_an_extra_copy_says_so_and_why(store: Store) -> None:
     waits = await explain(store).instance(copy.ready.instance_id)
 
     assert waits["copied_because"] == because
-    assert because in instance_in_words(waits)
+    assert not missing(instance_in_words(waits), "copy", because)
     whole, job = await explain(store).batch(batch.batch_id), await explain(store).job(sent.job_id)
     assert (whole["copies_unsent"], whole["retries_unsent"]) == (1, 0)
     assert [one["copied_because"] for one in job["waiting"]] == [because]

@@ -270,7 +270,8 @@ class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
     `place`: its position among the `of` active batches, in the sequence in which most requests take them, None if it is
-    not active; `sent_first`: why they take it before the order, None if they do not. `batches_ahead` come before it.
+    not active; `sent_first`: why they take it before the order, None if they do not. `batches_ahead` come before it;
+    at least `gated_ahead` of their `unsent_ahead` instances only go to hosts above a gate.
     """
 
     queue: str | None
@@ -281,6 +282,7 @@ class OrderShown(TypedDict):
     logical_end_at: float
     batches_ahead: int
     unsent_ahead: int
+    gated_ahead: int
     sent_first: str | None
     place: int | None
     of: int | None
