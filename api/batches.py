@@ -221,8 +221,9 @@ class BatchesApi:
         shown_by="batch",
     )
     async def set_batch(self, ask: Ask[BatchParams, ImportanceBody]) -> shapes.Importance:
-        batch_id = await self._own(ask.request, ask.params)
-        return await self._batches.change(batch_id, ask.body, by_operator=is_operator(ask.request))
+        batch = await self._store.views.batch(await self._own(ask.request, ask.params))
+        ask.request[NOTED] = ask.body.noted(batch)
+        return await self._batches.change(batch.batch_id, ask.body, by_operator=is_operator(ask.request))
 
     @operation(
         "POST",

@@ -23,7 +23,7 @@ from console.batch_page import BatchPages
 from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
-from domain.bounds import FURTHEST_S
+from domain.bounds import BOUNDS, FURTHEST_S
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import DAY_S, HOUR_S, BatchId, Instant
@@ -38,6 +38,7 @@ BATCHES = Crumb("batches", "Batches")
 MOST = 200  # batches per form; a page of the list has 50
 END, CHANGE, RETRY = "end", "change", "retry"
 ACTS = {END: "abort_batch", CHANGE: "set_importance", RETRY: "retry_batch"}  # in the audit trail
+SAID = {END: "ended", RETRY: "retried"}  # of forms that lead back to the list, so that a reload repeats nothing
 
 
 class BatchForms(Pages[PageServices]):
@@ -121,7 +122,7 @@ class BatchForms(Pages[PageServices]):
         fields = await fields_of(request)
         given = fields.get("user_priority", "0").strip()
         priority = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
-        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=why_in(fields)).differing(
+        changes = ImportanceBody(priority, fields.get("level"), fields.get("queue"), why=fields.get("why")).differing(
             batch
         )
         address = f"batches/{batch.batch_id}"
@@ -137,7 +138,7 @@ class BatchForms(Pages[PageServices]):
         batch, _ = await self._own(request)
         fields = await fields_of(request)
         at = deadline_of(fields, self._services.clock.now())
-        changes = ImportanceBody(deadline_at=at, why=why_in(fields))
+        changes = ImportanceBody(deadline_at=at, why=fields.get("why"))
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
         subject = f"batch {batch.batch_id}"
         await self._services.authenticator.note(request, "set_deadline", subject, **changes.noted(batch))
@@ -154,11 +155,6 @@ class BatchForms(Pages[PageServices]):
         if batch.state is not BatchState.ACTIVE:
             raise MusterError(f"batch {batch.batch_id} is {batch.state} and can no longer be changed")
         return batch, person
-
-
-def why_in(fields: Fields) -> str | None:
-    """Return the optional reason for a change."""
-    return fields.get("why", "").strip() or None
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
@@ -242,13 +238,17 @@ NEEDS = {  # of a job: its field in forms, and the unit there
 
 
 def needs_of(fields: Fields) -> dict[str, object]:
-    """Return those needs of jobs that the form has. Raises InvalidInputError.
+    """Return those needs of jobs that the form has. Raises InvalidInputError, in the units of the form.
 
     >>> needs_of({"memory_mb": "64000", "delay_bound_h": ""})
     {'memory_bytes': 64000000000.0}
     """
-    given = {key: (number_of(fields, name, low=0.0), unit) for key, (name, unit) in NEEDS.items()}
-    return {key: value * unit for key, (value, unit) in given.items() if value is not None}
+    needs: dict[str, object] = {}
+    for key, (name, unit) in NEEDS.items():
+        value = number_of(fields, name, low=BOUNDS[key].low / unit, high=BOUNDS[key].high / unit)
+        if value is not None:
+            needs[key] = BOUNDS[key].nearest(value * unit)  # a bound may be rounded
+    return needs
 
 
 def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str, object]:
@@ -311,8 +311,8 @@ class SelectedBatches(Pages[PageServices]):
                 done[batch.batch_id] = await self._one(request, what, batch, changes)
             except MusterError as error:
                 failed[batch.batch_id] = str(error)
-        if what == END and not failed:
-            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), "ended")
+        if what in SAID and not failed:
+            return self._services.go(f"batches{kept_of(request.query)}".removesuffix("?"), SAID[what])
         words = dict.fromkeys(done, "ended")
         title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
@@ -329,6 +329,7 @@ class SelectedBatches(Pages[PageServices]):
         """Ask for confirmation, showing what would be lost, or which failed jobs would be retried."""
         if what == END:
             return _page(request, "End these batches?", batches, {"what": what})
+        batches = [batch for batch in batches if batch.state is not BatchState.ABORTED]
         facts = await retry_facts(self._services, batches)
         return _page(request, "Retry failed jobs?", batches, {"what": what, **facts})
 
@@ -351,6 +352,8 @@ class SelectedBatches(Pages[PageServices]):
         elif what == RETRY:
             retried = (await self._batches.retry(batch_id))["jobs_retried"]
             told = {"jobs_retried": retried}
+            if not retried:
+                return 0
         else:
             await self._batches.abort(batch_id)
         await self._services.authenticator.note(request, ACTS[what], f"batch {batch_id}", **told)
@@ -381,7 +384,7 @@ def _changes(fields: Mapping[str, str]) -> ImportanceBody:
         whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
         fields.get("level") or None,
         fields.get("queue") or None,
-        why=why_in(fields),
+        why=fields.get("why"),
     )
     if not changes.given():
         raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)

@@ -62,14 +62,18 @@ class RepeatingPages(Pages[PageServices]):
         except MusterError as error:
             return await self._form(request, batch, fields, error, None)
         if is_new:
-            told = {"clone_of": batch.batch_id, **await self._batches.submitted(BatchId(done["batch_id"]))}
+            told = {
+                "clone_of": batch.batch_id,
+                **_needs(fields),
+                **await self._batches.submitted(BatchId(done["batch_id"])),
+            }
             await self._services.authenticator.note(request, "clone_batch", f"batch {done['batch_id']}", **told)
         return self._services.go(f"batches/{done['batch_id']}", "submitted")
 
     async def _values(self, batch: Batch, person: Person, fields: Fields) -> dict[str, object]:
         """Return the clone's table. Raises InvalidInputError."""
         changes: dict[str, object] = {name: fields.get(name) for name in ("name", "qos", "level", "queue")}
-        changes |= {key: value for key, value in needs_of(fields).items() if key in CLONED_NEEDS}
+        changes |= _needs(fields)
         given = fields.get("user_priority", "0").strip()
         changes["user_priority"] = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
         if person.may(Role.OPERATOR):
@@ -134,14 +138,20 @@ class RepeatingPages(Pages[PageServices]):
     async def retry(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         done = await self._batches.retry(batch.batch_id)
-        told = {"jobs_retried": done["jobs_retried"]}
-        await self._services.authenticator.note(request, "retry_batch", f"batch {batch.batch_id}", **told)
+        if retried := done["jobs_retried"]:
+            subject = f"batch {batch.batch_id}"
+            await self._services.authenticator.note(request, "retry_batch", subject, jobs_retried=retried)
         return self._services.go(f"batches/{batch.batch_id}", "retried")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
         """Return the batch named in the URL, if the user may run it again."""
         batch = await self._services.store.views.batch(BatchId(id_of(request)))
         return batch, admit_owner(request, batch.submitter_id)
+
+
+def _needs(fields: Fields) -> dict[str, object]:
+    """Return the needs that the clone changes. Raises InvalidInputError."""
+    return {key: value for key, value in needs_of(fields).items() if key in CLONED_NEEDS}
 
 
 def _above(batch: Batch) -> tuple[Crumb, ...]:

@@ -37,7 +37,7 @@ def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictE
     """
     kind = fields.get("kind", "")
     if kind in (Restricted.HOST, Restricted.VOLUNTEER):
-        found = form_error("ban", fields, error)
+        found = form_error("ban", {"effect": "", **fields}, error)
     else:  # the form for pauses has no field max_jobs
         found = form_error("pause", {key: value for key, value in fields.items() if key != "max_jobs"}, error)
     is_name = not isinstance(error, InvalidInputError) or error.field in (kind, "kind")
@@ -73,7 +73,7 @@ class RestrictionPages(Pages[PageServices]):
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
-            most = _limit_of(fields)
+            most = _limit_of(fields, chosen)
             now = self._services.clock.now()
             made = await restrict(
                 self._services.store,
@@ -160,15 +160,19 @@ class RestrictionPages(Pages[PageServices]):
         return {str(one) for one in await resumable(store, person, batches, pauses)}
 
 
-def _limit_of(fields: Fields) -> int:
+def _limit_of(fields: Fields, kind: Restricted) -> int:
     """Return the limit of a form, 0 for a ban or a pause. Raises InvalidInputError.
 
-    >>> _limit_of({"effect": "ban", "max_jobs": "1"}), _limit_of({"effect": "limit", "max_jobs": "3"}), _limit_of({})
-    (0, 3, 0)
+    >>> form = {"effect": "ban", "max_jobs": "3"}
+    >>> [_limit_of({**form, "effect": one}, Restricted.HOST) for one in ("ban", "limit")], _limit_of({}, Restricted.APP)
+    ([0, 3], 0)
     """
-    effect = fields.get("effect", "")
-    given = "0" if effect == "ban" else fields.get("max_jobs", "").strip() or "0"
-    return whole_number(given, "max_jobs", 1 if effect == "limit" else 0, MOST_JOBS)
+    given, effect = fields.get("max_jobs", "").strip(), fields.get("effect", "")
+    if kind.is_work:
+        return whole_number(given or "0", "max_jobs", 0, MOST_JOBS)
+    if effect not in ("ban", "limit"):
+        raise InvalidInputError("effect", "ban or limit", effect, choose=True)
+    return 0 if effect == "ban" else whole_number(given, "max_jobs", 1, MOST_JOBS)
 
 
 def _kind_of(text: str) -> Restricted:

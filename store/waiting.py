@@ -39,6 +39,10 @@ class PostgresWaitingWork(OnDatabase):
             page = max(limit, LEAST_SECOND_LOOK)
         return ready[:limit]
 
+    async def paused_or_blocked(self, limit: int) -> Sequence[Batch]:
+        """Return the first batches in the order that have unsent instances and are paused or over a limit."""
+        return [rows.batch(row) for row in await self._database.fetch("paused_or_blocked", limit)]
+
     async def afap_or_due(self, limit: int) -> Sequence[Batch]:
         """Return those of the first `limit` ready batches that are AFAP or have a deadline, in order."""
         found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit)]

@@ -1,10 +1,10 @@
 """Judges work that no host takes: could any host that was active in the last day run it?
 
 Hosts with work from other batches never look at a waiting batch, so the refusals of those that do say little about the
-others. Workers report what requesting hosts refused, but only since they started; a batch of which nothing has been in
-progress for the length of a back-off is judged as well. Each group of slots is evaluated for the active hosts as by
-`muster explain batch`, until one could run it. A round evaluates some hosts, in an order independent of their
-properties, and the next continues.
+others. Workers report what requesting hosts refused, but only since they started, and nothing of paused and blocked
+batches; these, and a batch of which nothing has been in progress for the length of a back-off, are judged as well. Each
+group of slots is evaluated for the active hosts as by `muster explain batch`, until one could run it. A round evaluates
+some hosts, in an order independent of their properties, and the next continues.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HOSTS_A_ROUND = 500
 MOST_GROUPS = 20  # groups that are judged at a time, the longest without a verdict first
 MOST_KEPT = 100  # verdicts of each kind in the report, and about waiting batches that no host can run
 MOST_READ = 200  # instances of a batch, of which those of the group are evaluated
-MOST_BATCHES = 500  # first batches in the order among which those are searched of which nothing is in progress
+MOST_BATCHES = 500  # first ready batches in the order that are searched, and first paused or blocked ones
 NEVER = Instant(-math.inf)
 
 Batches = Mapping[BatchId, Batch]
@@ -97,8 +97,8 @@ class _Turn:
 class FleetJudge:
     """Keeps a verdict for each group that all requesting hosts refused, and those of waiting batches that none can run.
 
-    Batches of which nothing is in progress take turns: a verdict that some host could run a group frees its place.
-    Verdicts of paused and blocked batches stay. Batches of an app without a version need none.
+    Batches of which nothing is in progress, and paused or blocked ones, take turns: a verdict that some host could run
+    a group frees its place. Verdicts of paused and blocked batches stay. Batches of an app without a version need none.
     """
 
     def __init__(self, store: PostgresStore, clock: Clock, *, hosts_a_round: int = HOSTS_A_ROUND) -> None:
@@ -161,13 +161,16 @@ class FleetJudge:
         }
 
     async def _waiting(self, catalogue: Catalogue, now: Instant) -> Batches:
-        """Return the batches without instances in progress of which nothing was sent for the length of a back-off."""
+        """Return the batches that have nothing in progress, or are paused or blocked, and of which nothing was sent for
+        the length of a back-off.
+        """
         before_at = later(now, -catalogue.settings.feeder.cool_off_s)
         ready = await self._store.waiting.ready_batches(MOST_BATCHES)
+        halted = await self._store.waiting.paused_or_blocked(MOST_BATCHES)
         return {
             one.batch_id: one
-            for one in ready
-            if not one.counts.in_progress and waits_since(one) <= before_at and catalogue.is_sent(one.app_id)
+            for one in (*(one for one in ready if not one.counts.in_progress), *halted)
+            if waits_since(one) <= before_at and catalogue.is_sent(one.app_id)
         }
 
     async def _begin(self, catalogue: Catalogue, waiting: Batches, batches: Batches, now: Instant) -> None:

@@ -9,7 +9,7 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
-from administration.explain.verdict import HostAnswer, class_conditions, host_conclusion
+from administration.explain.verdict import HostAnswer, class_conditions, counted, host_conclusion
 from administration.show import shown
 from administration.unschedulable import unschedulable_batches
 from domain.apps import ProcessorType
@@ -17,6 +17,7 @@ from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.dispatch import RequestView
+from domain.formatting import in_words
 from domain.hosts import host_in_words
 from domain.refusals import Refusal
 from domain.reservations import Lease
@@ -88,12 +89,16 @@ async def explain_host(
             for number, (place, stages) in enumerate(list(stages_by_group(context, found).items())[:MOST_GROUPS], 1)
         ],
         "groups_total": len(found.groups),
-        "left_out": await _left_out(store, clock, catalogue, {one.batch.batch_id for one in found.groups}),
+        "left_out": await _left_out(store, clock, catalogue, worker, {one.batch.batch_id for one in found.groups}),
     }
 
 
 async def _left_out(
-    store: PostgresStore, clock: Clock, catalogue: Catalogue, offered: Collection[BatchId]
+    store: PostgresStore,
+    clock: Clock,
+    catalogue: Catalogue,
+    worker: feeder.array.JobArray | None,
+    offered: Collection[BatchId],
 ) -> list[shapes.LeftOutShown]:
     """Return the first batches in the order with unsent instances, but without a slot in the job array, and why."""
     first = await store.listings.batches(
@@ -103,12 +108,19 @@ async def _left_out(
     if not missing:
         return []
     refused = await unschedulable_batches(store, clock)
+    in_back_off = frozenset() if worker is None else worker.rotation.batches_out()
+    rules = catalogue.settings.feeder
     found: list[shapes.LeftOutShown] = []
     for batch in missing:
         if (hold := hold_of(batch, catalogue)) is not None:
             why = f"Blocked: {hold}."
         elif batch.batch_id in refused:
             why = refused[batch.batch_id].reason
+        elif batch.batch_id in in_back_off:
+            why = (
+                f"In back-off: {counted(rules.refusals_to_rotate, 'host')} refused its instances and none took one, so "
+                f"they are out of the job array for up to {in_words(rules.cool_off_s)} (feeder.cool_off_s)."
+            )
         else:
             why = "None of its instances is in the job array, which is filled in the order of the batches."
         found.append({"batch_id": batch.batch_id, "name": batch.name, "unsent": batch.counts.unsent, "why": why})

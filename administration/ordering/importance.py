@@ -37,13 +37,18 @@ class ImportanceBody(msgspec.Struct, forbid_unknown_fields=True):
     queue: str | None = None
     account: str | None = None
     deadline_at: float | None = None
-    release: bool = False
+    release: bool | None = None
     why: str | None = None
+
+    def __post_init__(self) -> None:
+        """Drop what changes nothing, so that the audit trail does not record it."""
+        self.release = self.release or None
+        self.why = (self.why or "").strip() or None
 
     def given(self) -> dict[str, object]:
         """Return the fields to change."""
         fields = msgspec.structs.asdict(self).items()
-        return {name: value for name, value in fields if value is not None and value is not False and name != "why"}
+        return {name: value for name, value in fields if value is not None and name != "why"}
 
     def differing(self, batch: Batch) -> ImportanceBody:
         """Return only the fields whose values differ from the batch's; the account always counts as different."""

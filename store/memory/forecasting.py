@@ -26,6 +26,7 @@ from domain.forecasting import (
     send_rank,
 )
 from domain.hosts import HostAppVersion
+from domain.restrictions import pause_of
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import BatchColumns, Pair
@@ -89,7 +90,7 @@ class MemoryForecasting(OnTables):
         return active.size, median, float(np.sum(active["ncpus"] * active["cpu_fraction"]))
 
     def _terms(self, batch: StoredBatch, now: Instant, *, begun: bool) -> BatchTerms:
-        held = batch.hold is not None
+        held = batch.hold is not None or self._is_paused(batch)
         moved_at = counted_since(batch.moved_at, now, submitted_at=batch.new.created_at)
         is_served = begun and not held and moved_at == NEVER_MOVED
         ahead = [] if is_served else self._ahead_of(batch)
@@ -104,6 +105,11 @@ class MemoryForecasting(OnTables):
             held,
             moved_at,
         )
+
+    def _is_paused(self, batch: StoredBatch) -> bool:
+        pauses = self._registry.restrictions
+        is_down = self._registry.changed_settings.get("project.down") is True
+        return is_down or (bool(pauses) and pause_of(pauses, batch.as_batch()) is not None)
 
     def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
         return [other for other in self._ready() if (*_place(other), other.batch_id) < (*_place(batch), batch.batch_id)]

@@ -77,6 +77,30 @@ WHERE batch.batch_id = lost.batch_id
 RETURNING batch.batch_id;
 
 
+-- name: paused_or_blocked
+-- Purpose: return the first active batches that may have unsent instances and are paused or over a limit.
+-- Arguments: $1 limit.
+-- Result: rows of batch_with_counts by (order_tier, order_key, batch_id), with unsent instances. Reads the keys of all
+--   active batches, and counts only of those.
+SELECT batch_with_counts.*
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE state = 'active' AND waiting
+        AND (
+            hold IS NOT NULL
+            OR batch_id IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+            OR app_id IN (SELECT name::int FROM restriction WHERE kind = 'app')
+            OR queue IN (SELECT name FROM restriction WHERE kind = 'queue')
+        )
+    ORDER BY order_tier, order_key, batch_id
+    LIMIT $1
+) AS halted
+JOIN batch_with_counts ON batch_with_counts.batch_id = halted.batch_id
+WHERE batch_with_counts.unsent > 0
+ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
+
+
 -- name: ready_afap_or_due
 -- Purpose: return those of the first ready batches (`ready_batches`) that are AFAP or have a deadline.
 -- Arguments: $1 number of ready batches.

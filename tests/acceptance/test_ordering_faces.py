@@ -149,6 +149,18 @@ async def test_edits_over_the_api_record_the_former_values(pi: LiveServer) -> No
     ]
 
 
+async def test_changes_of_a_batch_record_its_former_values(pi: LiveServer) -> None:
+    batch_id = await pi.submit(name="sweep", submitter="ada", user_priority=-3)
+    for body in (
+        {"level": "standby", "why": " "},
+        {"user_priority": -7, "release": False, "why": " the paper is due "},
+    ):
+        await pi.create("PATCH", f"/batches/{batch_id}", json=body)
+    last, first = [one.detail for one in await pi.store.access.acts(limit=2)]
+    assert first == {"level": "standby", "was": {"level": "normal"}}
+    assert last == {"user_priority": -7, "was": {"user_priority": -3}, "why": "the paper is due"}
+
+
 async def test_the_audit_trail_describes_submissions(pi: LiveServer) -> None:
     first = await pi.submit(name="sweep", submitter="ada", jobs={"count": 5})
     await pi.create("POST", f"/batches/{first}/clone", json={"submitter": "bob"})

@@ -20,7 +20,7 @@ from tests.builders import NOW
 from tests.facts import missing
 from tests.worlds import a_registered_host
 
-FIELDS = ("kind", "name", "why", "max_jobs")
+FIELDS = ("kind", "name", "why", "max_jobs", "effect")
 
 
 async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> None:
@@ -31,7 +31,8 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     await server.submit(jobs={"count": 6})
     assert len(await host.ask(1)) == 1
     form = f"/hosts/{host.host_id}"
-    fields = {"kind": "host", "name": str(host.host_id), "back": f"/console{form}?state=valid&said=lifted"}
+    ban = {"kind": "host", "name": str(host.host_id), "effect": "ban"}
+    fields = {**ban, "back": f"/console{form}?state=valid&said=lifted"}
 
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         _, where, page = await grace.post("/restrictions", {**fields, "why": "wrong results"}, form=form)
@@ -49,9 +50,9 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         assert (await vera.post("/restrictions/lift", fields, form=form))[0] == 403
         for path in ("/volunteers", "/volunteers/1"):
             assert (await vera.get(path))[0] == 403, path
-        status, _, page = await grace.post("/restrictions", {"kind": "host", "name": "99", "why": "x"})
+        status, _, page = await grace.post("/restrictions", {**ban, "name": "99", "why": "x"})
         assert (status, 'role="alert"' in page, 'value="99"' in page) == (404, True, True)
-        assert (await grace.post("/restrictions", {"kind": "host", "name": "1", "why": " "}))[0] == 422
+        assert (await grace.post("/restrictions", {**ban, "why": " "}))[0] == 422
         named = f">ada ({host.host_id})</a>"
         for path in ("/hosts", "/restrictions", "/batches/1/instances", "/jobs/1"):
             assert named in (await grace.get(path))[1], path
@@ -117,9 +118,9 @@ async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> 
     [task] = await banned.ask(1)
     fields = {"kind": "host", "name": str(banned.host_id), "why": "wrong results", "abort": "1"}
     async with a_browser(server, OPERATOR) as grace:
-        status, _, page = await grace.post("/restrictions", {**fields, "max_jobs": "3"})
+        status, _, page = await grace.post("/restrictions", {**fields, "effect": "limit", "max_jobs": "3"})
         assert (status, page.count('name="abort" value="1" checked class="wrong"')) == (422, 1)
-        await grace.post("/restrictions", fields)
+        await grace.post("/restrictions", {**fields, "effect": "ban"})
         _, page = await grace.get("/restrictions")
         assert "jobs aborted" in page
     await server.validate()
@@ -178,10 +179,13 @@ async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> N
     await add_operator(server)
     await (await server.add_host()).ask(1)
     refused = {
-        ("host", "99", "x", "0"): (404, "ban", "name"),
-        ("host", "seven", "x", "0"): (404, "ban", "name"),
-        ("volunteer", "1", " ", "0"): (422, "ban", "why"),
-        ("volunteer", "1", "x", "-1"): (422, "ban", "max_jobs"),
+        ("host", "99", "x", "0", "ban"): (404, "ban", "name"),
+        ("host", "seven", "x", "1", "limit"): (404, "ban", "name"),
+        ("volunteer", "1", " ", "0", "ban"): (422, "ban", "why"),
+        ("volunteer", "1", "x", "-1", "limit"): (422, "ban", "max_jobs"),
+        ("volunteer", "1", "x", "", "limit"): (422, "ban", "max_jobs"),
+        ("host", "1", "x", "", "foo"): (422, "ban", "effect"),
+        ("host", "1", "x", "0"): (422, "ban", "effect"),
         ("queue", "none", "x", "0"): (422, "pause", "target"),
         ("project", "", " ", "0"): (422, "pause", "why"),
         ("batch", "9", "x", "0"): (404, "pause", "target"),
@@ -189,7 +193,7 @@ async def test_an_error_stands_at_its_field_of_its_form(server: LiveServer) -> N
     }
     async with a_browser(server, OPERATOR) as grace:
         for given, expected in refused.items():
-            status, _, page = await grace.post("/restrictions", dict(zip(FIELDS, given, strict=True)))
+            status, _, page = await grace.post("/restrictions", dict(zip(FIELDS, given, strict=False)))
             pause, ban = page.split('id="h-pause"')[1].split('id="h-ban"')
             at = {
                 form: re.findall(r'name="(\w+)"[^>]* aria-invalid', part)
@@ -210,7 +214,7 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
     email = (await server.store.restrictions.listed([VolunteerId(1)]))[0].email
     async with a_browser(server, OPERATOR) as grace:
         for kind, name in (("app", "pi"), ("volunteer", email)):
-            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x"})
+            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x", "effect": "ban"})
             await grace.post("/restrictions/lift", {"kind": kind, "name": name})
     for path in ("host/1", f"volunteer/{email}"):
         await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})

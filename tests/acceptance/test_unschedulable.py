@@ -160,6 +160,28 @@ async def test_verdict_survives_a_pause(pi: LiveServer, paused: str) -> None:
     assert await told(pi) == {batch_id: {"disk": 1}}
 
 
+@pytest.mark.parametrize("paused", ["batch/1", "app/pi", "queue/normal"])
+async def test_paused_batch_is_judged_after_a_restart(pi: LiveServer, paused: str) -> None:
+    """Workers no longer report refusals of its second class, and an instance of its first is in progress."""
+    host = await called(pi, "ordinary")
+    asked = a_batch(job=[{"disk_bytes": 1e6}, {"disk_bytes": 1e13}])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    batch_id = (await pi.create("POST", "/batches", json=asked))["batch_id"]
+    await pi.submit(jobs={"count": 1}, name="fits")
+    await order(pi)
+    await pi.feed()
+    assert await given(pi, host) == batch_id
+    await pi.forward(2 * COOL_OFF_S)
+    await pi.create("PUT", f"/restrictions/{paused}", json={"why": "a full disk"})
+    judged = FleetJudge(pi.store, pi.clock)
+
+    for _ in range(2):
+        await judged.run_once()
+        await pi.forward(KEPT_S + 1.0)
+
+    assert [one["batch_id"] for one in judged.report()["unschedulable"]] == [batch_id]  # type: ignore[attr-defined]  # JSON
+
+
 async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> None:
     """The catalogue shows it: no host has called, and no background process has judged anything."""
     sent = await pi.submit(jobs={"count": 1})
@@ -290,6 +312,26 @@ async def test_report_of_many_classes_that_none_can_run_is_bounded(pi: LiveServe
         await pi.forward(KEPT_S + 1.0)
 
     assert len(judged.report()["unschedulable"]) == len(judged._verdicts) == MOST_KEPT  # type: ignore[arg-type]  # JSON
+
+
+async def test_host_is_told_of_work_in_back_off(pi: LiveServer) -> None:
+    """Three small hosts refuse the only batch. The page of a large host says so, also once it is judged."""
+    await pi.create("PUT", "/settings/feeder.refusals_to_rotate", json={"value": 3, "why": "a test"})
+    large = await called(pi, "large", ram_bytes=1e14)
+    small = [await called(pi, f"small{number}") for number in range(3)]
+    batch_id = await pi.submit(jobs={"count": 5, "memory_bytes": 1e13})
+    await order(pi)
+    await pi.feed()
+    for host in small:
+        assert await given(pi, host) is None
+    await pi.feed()
+    await judge(pi)
+
+    shown = await pi.create("GET", f"/explain/host/{large.host_id}")
+
+    assert (await told(pi), shown["groups_total"]) == ({}, 0)
+    [out] = shown["left_out"]
+    assert (out["batch_id"], missing(out["why"], "3 hosts", "5 min", "feeder.cool_off_s")) == (batch_id, [])
 
 
 async def test_work_that_only_slow_hosts_refused_is_schedulable(pi: LiveServer) -> None:

@@ -250,12 +250,19 @@ async def test_clone_changes_the_needs_of_its_jobs(server: LiveServer) -> None:
     form = {"name": "lean", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
     path = f"/batches/{batch_id}/clone"
     async with a_browser(server, "ben") as ben:
-        refused = await ben.post(path, {**form, "memory_mb": "-1", "what": "submit"})
+        refused = {}
+        for field, given in (("memory_mb", "-1"), ("disk_mb", "1e20"), ("delay_bound_h", "0.00001")):
+            status, _, page = await ben.post(path, {**form, field: given, "what": "submit"})
+            refused[field] = (status, re.findall(r'name="(\w+)"[^>]* aria-invalid', page))
         await ben.post(path, {**form, "memory_mb": "64", "delay_bound_h": "2", "what": "submit"})
     refused_too, problem = await server.api("POST", f"/batches/{batch_id}/clone", json={"delay_bound_s": 0.0})
     status, again = await server.api("POST", f"/batches/{batch_id}/clone", json={"disk_bytes": 5e6})
 
-    assert (refused[0], refused_too, problem["field"], status) == (422, 422, "jobs.delay_bound_s", 201)
+    assert refused == {field: (422, [field]) for field in ("memory_mb", "disk_mb", "delay_bound_h")}
+    assert (refused_too, problem["field"], status) == (422, "jobs.delay_bound_s", 201)
+    by_api, by_form = [one.detail for one in await server.store.access.acts(limit=9) if one.what == "clone_batch"]
+    assert (by_form["memory_bytes"], by_form["delay_bound_s"], by_api["disk_bytes"]) == (64e6, 2 * HOUR_S, 5e6)
+    assert "disk_bytes" not in by_form
     needs = []
     for one in (batch_id, batch_id + 1, again["batch_id"]):
         [job_class] = await server.store.views.classes_of_batch(BatchId(one))

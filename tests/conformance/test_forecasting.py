@@ -16,6 +16,7 @@ from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace, sen
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
+from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.settlement import JobSettlement
 from domain.units import DAY_S, AppId, BatchId, Instant, later
@@ -261,6 +262,23 @@ async def test_pending_move_counts_the_last_quarter_of_an_hour(store: Store) -> 
 
     assert (unmoved.moved_at, is_waiting(unmoved)) == (NEVER_MOVED, False)
     assert (moving.moved_at, is_waiting(moving)) == (NOW + DAY_S - 900.0, False)
+
+
+@pytest.mark.parametrize("kind", [Restricted.BATCH, Restricted.APP, Restricted.QUEUE, None])
+async def test_pause_does_not_count_as_slow_sending(store: Store, kind: Restricted | None) -> None:
+    """None: the whole project is paused."""
+    batch = await a_submitted_batch(store, jobs=3, queue="bonus")
+    await a_sent_instance(store, batch.batch_id, await a_host(store))
+    before = await snapshot_of(store, batch.batch_id)
+    if kind is None:
+        await store.settings.set_setting("project.down", True, now=AT, who="ops", why="disk full")
+    else:
+        names = {Restricted.BATCH: batch.batch_id, Restricted.APP: batch.app_id, Restricted.QUEUE: "bonus"}
+        await store.restrictions.put(Restriction(kind, str(names[kind]), 0, "disk full", "ops", AT))
+
+    paused = await snapshot_of(store, batch.batch_id)
+
+    assert (is_waiting(before), is_waiting(paused)) == (False, True)
 
 
 async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:

@@ -177,6 +177,7 @@ BY_KEY = {  # query -> the indexes it must use
     "earn_quotas": {"shared_quota_pkey"},
     # refill
     "ready_batches": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
+    "paused_or_blocked": {"batch_in_order", "batch_pkey", "batch_count_pkey"},
     "ready_afap_or_due": {"batch_to_send", "batch_pkey", "batch_count_pkey"},
     "work_before": {"batch_to_send", "batch_count_pkey"},
     "big_batches": {"batch_to_send", "batch_count_pkey", "job_class_by_batch"},

@@ -9,10 +9,12 @@ from typing import TypeAlias
 import asyncpg
 import pytest
 
+from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId
 from store.pool import SESSION
 from store.postgres import PostgresStore, open_store
 from store.queries import load
+from tests.builders import NOW
 from tests.database.blocking import until_blocked
 from tests.database.plans import blocks, explained, walk
 from tests.pg import database
@@ -168,3 +170,21 @@ async def test_active_batches_that_wait_for_nothing_are_not_looked_at(
     assert {node["Actual Rows"] for node in walk(plan) if node.get("Index Name") == "batch_to_send"} == {1}
     assert blocks(plan) < 100
     assert await ready(store) == [batch_id]
+
+
+async def test_paused_and_blocked_batches_are_not_the_ready_ones(store: PostgresStore, connection: Connection) -> None:
+    plain, paused, blocked, drained, by_queue = [
+        (await a_submitted_batch(store, jobs=1, order_key=float(place), queue=queue)).batch_id
+        for place, queue in enumerate(("normal", "normal", "normal", "normal", "bonus"))
+    ]
+    await connection.execute("UPDATE batch SET hold = 'over a limit' WHERE batch_id = ANY($1)", [blocked, drained])
+    await connection.execute(ADD, drained, -1)
+    for kind, name in ((Restricted.BATCH, str(paused)), (Restricted.QUEUE, "bonus")):
+        await store.restrictions.put(Restriction(kind, name, 0, "a full disk", "ops", NOW))
+
+    halted = [batch.batch_id for batch in await store.waiting.paused_or_blocked(9)]
+
+    assert (await ready(store), halted) == ([plain], [paused, blocked, by_queue])
+    assert [batch.batch_id for batch in await store.waiting.paused_or_blocked(1)] == [paused]
+    await store.restrictions.put(Restriction(Restricted.APP, "1", 0, "a full disk", "ops", NOW))
+    assert len(await store.waiting.paused_or_blocked(9)) == 4

@@ -226,6 +226,7 @@ async def test_only_differing_values_are_asked_for(store: MemoryStore) -> None:
     assert asked.given() == {"level": "standby", "release": True}
     assert asked.noted(batch) == {**asked.given(), "was": {"level": "normal"}, "why": "late"}
     assert not ImportanceBody(why="late").given()
+    assert ImportanceBody(level="standby", release=False, why=" ") == ImportanceBody(level="standby")
 
 
 async def test_operators_need_no_permission_for_what_they_give(store: MemoryStore) -> None:
