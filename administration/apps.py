@@ -22,7 +22,7 @@ from domain.bounds import in_bounds
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
-from domain.formatting import roughly
+from domain.formatting import age_in_words
 from domain.settings import Settings
 from domain.units import DAY_S, AppId, AppVersionId, Instant, later
 from store.applications import PostgresApplications
@@ -313,7 +313,7 @@ class LostVersion:
 
     def _ago(self, now: Instant) -> str:
         assert self.act is not None
-        return f"{roughly(max(0.0, now - self.act.acted_at))} ago"
+        return f"{age_in_words(now - self.act.acted_at)} ago"
 
 
 async def lost_versions(

@@ -96,8 +96,7 @@ class BatchLine:
 
     @property
     def failing(self) -> tuple[str, bool]:
-        words, severe = failing_of(self.batch.counts) if self.batch.ended_at is None else ("", False)
-        return words or self.fails, severe
+        return failing_of(self.batch.counts) if self.batch.ended_at is None else ("", False)
 
     @property
     def not_shown(self) -> str:

@@ -300,8 +300,6 @@ class BatchPages(Pages[PageServices]):
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
-        words, severe = failing_of(batch.counts)
-        failing = words or fails, severe
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
@@ -325,7 +323,7 @@ class BatchPages(Pages[PageServices]):
             "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
             "flag": flag_of(shown),
             "fails": fails,
-            "failing": failing if batch.ended_at is None else ("", False),
+            "failing": failing_of(batch.counts) if batch.ended_at is None else ("", False),
             "submitter": submitter,
             "account": account,
             "turn": when_sent(standing, batch, ahead, state),

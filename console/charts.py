@@ -69,7 +69,8 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str =
     words = f"{number(valid)} of {number(total)} jobs valid, {number(failed)} failed"
     words += f", {number(left)} {rest}" if left else ""
     words += f"; {plural(in_progress, 'instance')} in progress" if in_progress else ""
-    words += ", some of them copies or of jobs that have ended" if in_progress > left else ""
+    if in_progress > left:
+        words += ", some of them copies" + (" or of jobs that have ended" if left < total else "")
     out = 100.0 * min(in_progress, left) / whole
     return Bar(100.0 * valid / whole, 100.0 * failed / whole, out, percent(valid / whole), words)
 

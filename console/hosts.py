@@ -108,8 +108,10 @@ class HostPages(Pages[PageServices]):
         super().__init__(services)
         self._explain = Explain(services.store, services.clock, services.array)
 
-    @get("/hosts/{id}", "host", asks=("state", "after"))
+    @get("/hosts/{id}", "host", asks=("state", "after", "effect"))
     async def host(self, request: web.Request) -> RenderedPage:
+        if (effect := request.query.get("effect", "")) not in ("", "ban", "limit"):
+            raise InvalidInputError("effect", "ban or limit", effect)
         host_id, state = HostId(id_of(request, LARGEST_INT)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._services.store, self._services.clock.now()
@@ -127,6 +129,7 @@ class HostPages(Pages[PageServices]):
             "own": own,
             "restricted": (await restrictions_of(store)).get((Restricted.HOST, str(host_id))),
             "may": present(request).may(Role.OPERATOR),
+            "effect": effect,
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,

@@ -54,7 +54,7 @@ def charts_of(result: Document) -> list[Chart]:
 
 def makespan_chart(result: Document) -> Chart | None:
     """Return the chart of makespans by kind of batch and by rule."""
-    about = "Median hours from submission to the end of the last job; lower is better."
+    about = f"Median hours from {_start(result)} to the end of the last job; lower is better."
     return _by_kind(result, "makespan_s", ("makespan", "Makespan", about))
 
 
@@ -62,6 +62,11 @@ def tail_chart(result: Document) -> Chart | None:
     """Return the chart of the time that batches spend on the last tenth of their jobs."""
     about = "Median hours from the end of 90 % of a batch's jobs to the end of the last; lower is better."
     return _by_kind(result, "tail_s", ("tail", "Tail of the makespan", about))
+
+
+def _start(result: Document) -> str:
+    """Return from when a simulated batch's time counts: the batches of a project run already when it starts."""
+    return "the start of the simulation" if result.get("replayed") else "submission"
 
 
 def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
@@ -104,7 +109,7 @@ def _hours(value: float | None) -> float | None:
 
 
 def ends_chart(result: Document) -> Chart | None:
-    """Return the chart of urgent batches' completion over time, by rule."""
+    """Return the chart of the completion of afap batches over time, by rule."""
     curves: Document = result.get("curves") or {}
     if not curves:
         return None
@@ -115,12 +120,13 @@ def ends_chart(result: Document) -> Chart | None:
 
     return Chart(
         "ends",
-        "Completion of urgent batches",
-        "Fraction of jobs finished, by hours since submission; the last few take longest.",
+        "Completion of afap batches",
+        f"Fraction of {'open ' if result.get('replayed') else ''}jobs finished, by hours since {_start(result)}; "
+        "the last few take longest. Batches with a deadline are not included.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
         Plot(
-            Axis("hours since submission"),
+            Axis(f"hours since {_start(result)}"),
             Axis("jobs finished", high=103.0, unit=" %"),
             [
                 Line(rule, [at for at, _ in curves[rule]], [100.0 * over for _, over in curves[rule]], hue(place))

@@ -56,6 +56,15 @@ def roughly(seconds: float) -> str:
     return " ".join(words[:2] if len(words) == 4 and words[0].isdigit() and int(words[0]) >= 10 else words)
 
 
+def age_in_words(seconds: float) -> str:
+    """Format an age in whole seconds, or roughly if it is longer.
+
+    >>> [age_in_words(s) for s in (-3.0, 0.019, 1.9, 858.0)]
+    ['less than 1 s', 'less than 1 s', '2 s', '14 min']
+    """
+    return roughly(round(seconds)) if seconds >= 1.0 else "less than 1 s"
+
+
 def exactly(seconds: float) -> str:
     """Format a duration without rounding, in all its units.
 

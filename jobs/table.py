@@ -105,12 +105,11 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
             table[field] = added
     unused = spare - used
     for name in sorted(unused - placeholders(table)) if unused else ():
-        fields = f"a field of a job ({', '.join(sorted(JOB_FIELDS))})"
         expected = (
-            f"{{{name}}} in a text such as the command line, which would use the column, or as the column's name "
-            f"{fields}, input.OPEN_NAME or output.NAME"
+            f"a column named like a field of a job ({', '.join(sorted(JOB_FIELDS))}), input.OPEN_NAME or output.NAME, "
+            f"or {{{name}}} in a text such as the command line"
         )
-        raise InvalidInputError(_column(where, name), expected, "a column that nothing uses")
+        raise InvalidInputError(_column(where, name), expected, name)
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)
 
 

@@ -128,7 +128,7 @@ SAID = {  # messages by result code of the last form
     "importance": "Saved. The next ordering applies it, within about a minute.",
     "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
-    "submitted": "The batch has been submitted. Hosts can get its jobs within seconds.",
+    "submitted": "The batch has been submitted.",
     "retried": "The failed jobs are open again. New instances of them are created within a minute.",
     "thresholds": "Saved. It applies to the next requests, within seconds.",
     "setting": "Saved. It takes effect within seconds.",

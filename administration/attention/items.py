@@ -17,7 +17,7 @@ from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts
 from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
-from domain.formatting import roughly, size_in_words
+from domain.formatting import age_in_words, roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
@@ -376,7 +376,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
                 f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
             ),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
+            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}?effect=ban#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,
@@ -418,7 +418,7 @@ def _tasks(facts: AttentionFacts) -> Iterator[Item]:
                     False,
                     f"periodic task {duty['name']}",
                     "",
-                    f"its last round failed {roughly(max(0.0, facts.now - failed_at))} ago: {duty['failure']}",
+                    f"its last round failed {age_in_words(facts.now - failed_at)} ago: {duty['failure']}",
                     [Remedy("read the whole error in the logs of the background processes", "", Right.OPERATE)],
                     failed_at,
                     {"failures": duty["failures"]},

@@ -109,18 +109,19 @@ def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: 
 
     >>> left_in_words({"estimated_s": 59.0}, 62.0, 0.39)
     'About 97 s left: it takes 2 min 39 s instead of the estimated 59 s.'
-    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0)
-    ('About 30 s left.', '')
+    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 9.0, 0.96)
+    ('About 30 s left.', '', 'About 1 s left.')
     """
     rest_s, estimated_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s")
+    left = "" if rest_s is None else f"About {roughly(max(1.0, rest_s))} left"
     if not isinstance(estimated_s, (int, float)):
-        return "" if rest_s is None else f"About {roughly(rest_s)} left."
+        return left and f"{left}."
     if rest_s is None:
         return f"It takes longer than the estimated {roughly(estimated_s)}; a new estimate follows."
     if elapsed_s + rest_s <= MOST_OVER * estimated_s:
-        return f"About {roughly(rest_s)} left."
+        return f"{left}."
     total = roughly(elapsed_s + rest_s)
-    return f"About {roughly(rest_s)} left: it takes {total} instead of the estimated {roughly(estimated_s)}."
+    return f"{left}: it takes {total} instead of the estimated {roughly(estimated_s)}."
 
 
 MOST_OVER = 1.25  # times the estimated time; more is told

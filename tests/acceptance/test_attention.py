@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from administration.attention.service import KEPT_S
 from domain.attention import FAILING_HOSTS, FAILURES
 from domain.jobs import InstanceState
 from runtime.metrics import catalogue as metric
@@ -71,6 +72,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
         _, before = await grace.get("/apps")
         for number in range(FAILURES):
             await a_failure(server.store, hosts[number % FAILING_HOSTS], batch_id, InstanceState.FAILED, 10.0)
+        server.clock.forward(KEPT_S)
         _, after = await grace.get("/apps")
 
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)

@@ -99,6 +99,23 @@ async def test_roles_see_only_forms_that_they_may_send(grace_server: LiveServer)
     assert {"/percentiles", "/settings/deadline.p_tight", "/ordering", "/batches/1/abort"} <= seen
 
 
+async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> None:
+    await add_person(grace_server, "vera", Role.VIEWER)
+    async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
+        for path in ("/percentiles", "/ordering"):
+            assert ["only operators" in (await one.get(path))[1] for one in (grace, vera)] == [False, True], path
+        assert '/percentiles#h-move"' in (await grace.get("/settings/deadline.p_tight"))[1]
+
+
+async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer) -> None:
+    async with a_browser(grace_server, OPERATOR) as grace:
+        pages = [(await grace.get("/batches/1/why"))[1]]
+        await grace.post("/batches/1/abort", {})
+        pages.append((await grace.get("/batches/1/why"))[1])
+
+    assert [("dry run" in one, "/instances?state=unsent" in one) for one in pages] == [(True, True), (False, False)]
+
+
 async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveServer) -> None:
     async with a_browser(grace_server, OPERATOR) as grace:
         _, where, page = await grace.post("/percentiles/simulate", {**MOVED, **SIZE, "days": "1"}, form=TRIED)

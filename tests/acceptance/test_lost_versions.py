@@ -68,13 +68,14 @@ async def test_withdrawal_says_what_waits_and_what_hosts_drop(lost_server: LiveS
         _, page = await grace.get("/apps/pi")
         note = page.partition("<main")[2].partition('role="alert"')[2].partition('aria-labelledby="h-versions"')[0]
         assert not missing(note, OPERATOR, "wrong results", "5 unsent instances", "1 batch", 'batches/1">due<')
-        assert not missing(note, "1 instance in progress", "instances aborted")
+        assert not missing(note, "1 instance in progress", "instances aborted") and f'{VERSION}">Offer pi 1.00' in note
         assert not missing((await grace.get("/apps"))[1], "no version of pi", "wrong results")
         _, where, page = await grace.post(VERSION, {"state": "offered", "why": "fixed"})
         assert where.endswith("/apps/pi?said=version_offered")
         assert 'role="alert"' not in page
         _, page = await grace.get(VERSION)
         assert not missing(page, "5 unsent instances", 'batches/1">due<')
+        assert "pi 1.00" in page.partition('<h2 id="h-state">')[2].partition("</h2>")[0]
 
 
 async def test_offered_version_is_sent_after_its_abort(lost_server: LiveServer) -> None:

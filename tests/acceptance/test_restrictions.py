@@ -145,7 +145,10 @@ async def test_form_tells_a_ban_from_a_limit(server: LiveServer) -> None:
             assert [one.max_jobs for one in await restricted(server)] == [most]
         await grace.post("/restrictions/lift", fields)
         _, page = await grace.get(f"/hosts/{host.host_id}")
-        assert re.findall(r'name="effect" value="(\w+)"', page) == ["ban", "limit"]
+        kept = re.findall(r'name="(effect|abort|max_jobs)"', page)
+        assert (kept, "checked" in page) == (["effect", "effect", "abort", "max_jobs"], False)
+        _, page = await grace.get(f"/hosts/{host.host_id}?effect=ban")
+        assert re.findall(r'value="(\w+)"(?: required)? checked', page) == ["ban"]
 
 
 async def test_a_host_is_banned_by_a_name_that_is_its_own(server: LiveServer) -> None:

@@ -311,8 +311,10 @@ async def test_second_click_on_a_form_leads_to_the_same_batch(server: LiveServer
     async with a_browser(server, "ben") as ben:
         for number, (path, fields, field) in enumerate(forms, start=batch_id + 1):
             key = key_in((await ben.get(path))[1])
-            status, _, page = await ben.post(path, {**fields, **key, field: "x"})
-            assert (status, key_in(page)) == (422, key)
+            for what, words in (("preview", "previewed"), ("submit", "submitted")):
+                status, _, page = await ben.post(path, {**fields, **key, field: "x", "what": what})
+                said = page.partition('id="wrong"')[2].partition("</strong>")[0]
+                assert (status, key_in(page), words in said) == (422, key, True)
             status, _, page = await ben.post(path, {**fields, **key, "what": "preview"})
             assert (status, key_in(page)) == (200, key)
             places = [(await ben.post(path, {**fields, **key, "what": "submit"}))[1] for _ in range(2)]

@@ -100,6 +100,13 @@ def test_a_bar_shows_valid_jobs_and_the_end_only_when_reached() -> None:
     assert bar_of(0, 0, 0, 0).percent == "0 %"
 
 
+@pytest.mark.parametrize(("valid", "in_progress", "is_said"), [(0, 50, False), (5, 50, True), (5, 35, False)])
+def test_bar_tells_of_ended_jobs_only_if_some_ended(valid: int, in_progress: int, is_said: bool) -> None:
+    words = bar_of(40, valid, 0, in_progress).words
+
+    assert ("ended" in words) is is_said and ("copies" in words) is (in_progress == 50)
+
+
 def test_a_place_in_a_list_comes_back_from_its_address() -> None:
     batch = a_batch(order_tier=-1, order_key=0.1 + 0.2, deadline_at=Instant(7.25))
 

@@ -93,7 +93,11 @@ def test_rows_of_json_keep_their_types() -> None:
 @pytest.mark.parametrize(
     ("row", "shared", "facts"),
     [
-        ({"unused": "a"}, {"command_line": "{sample}"}, ("jobs_csv column unused:", "input.OPEN_NAME", "{unused}")),
+        (
+            {"unused": "a"},
+            {"command_line": "{sample}"},
+            ("jobs_csv column unused:", "input.OPEN_NAME", "{unused}", "got 'unused'"),
+        ),
         ({"n": "1"}, {"command_line": "{n} {sample}"}, ("jobs_csv column sample:", "[jobs]", "columns are n")),
         ({"s": "../b"}, {"inputs": [{"name": "{s}"}]}, ("jobs.inputs[0].name:", "'../b'")),
         ({"input.a": "x", "input.a/b": "y"}, {}, ("jobs_csv row 1.inputs:", "folder", "'a'")),

@@ -8,7 +8,7 @@ import pytest
 
 from console.charts import bar_of
 from domain.batches import Batch, BatchCounts, BatchState
-from domain.units import later
+from domain.units import Instant, later
 from portal.services import LOOK
 from tests.builders import NOW, a_batch
 from tests.facts import missing
@@ -74,10 +74,18 @@ def test_a_long_list_of_a_setting_is_folded(words: int, is_folded: bool) -> None
     assert (f"{words} words</summary>" in page) is is_folded
 
 
-def tags(batch: Batch, tag: str = "", *, severe: bool = False, failing: tuple[str, bool] = ("", False)) -> str:
-    call = """{{ batch_tags(batch, none, tag, "", severe, "", "", failing, "") }}"""
+def tags(
+    batch: Batch,
+    tag: str = "",
+    *,
+    severe: bool = False,
+    failing: tuple[str, bool] = ("", False),
+    fails: str = "",
+    unschedulable: str = "",
+) -> str:
+    call = """{{ batch_tags(batch, none, tag, "", severe, unschedulable, "", failing, fails, "") }}"""
     page = environment().from_string("""{% from "parts.html" import batch_tags %}""" + call)
-    return page.render(batch=batch, tag=tag, severe=severe, failing=failing)
+    return page.render(batch=batch, tag=tag, severe=severe, failing=failing, fails=fails, unschedulable=unschedulable)
 
 
 @pytest.mark.parametrize(("late_s", "kind", "words"), [(1860.0, "tag warn", ", 31 min late"), (-60.0, "tag good", "")])
@@ -95,6 +103,17 @@ def test_tag_of_a_batch_in_need_has_its_severity(severe: bool, kind: str) -> Non
     failing = tags(a_batch(), failing=("5 of 9 ended jobs failed", severe))
     assert not missing(failing, f"tag {kind}", "5 of 9 ended jobs failed") and "accent" not in failing
     assert "tag accent" in tags(a_batch(counts=BatchCounts(jobs_total=9)))
+
+
+def test_batch_whose_app_fails_is_not_called_failing() -> None:
+    shown = tags(a_batch(), fails="pi 1.00 fails: 25 errors")
+
+    assert not missing(shown, ">active<", ">app failing<", "25 errors") and ">failing<" not in shown
+
+
+@pytest.mark.parametrize(("deadline_at", "kind"), [(None, "warn"), (NOW, "bad")])
+def test_unschedulable_tag_is_as_severe_as_its_item(deadline_at: Instant | None, kind: str) -> None:
+    assert f'class="tag {kind}"' in tags(a_batch(deadline_at=deadline_at), unschedulable="too little disk")
 
 
 def test_progress_draws_failed_jobs_however_few() -> None:
