@@ -22,9 +22,8 @@ from domain.bounds import in_bounds
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
-from domain.formatting import age_in_words
 from domain.settings import Settings
-from domain.units import DAY_S, AppId, AppVersionId, Instant, later
+from domain.units import DAY_S, AppId, AppVersionId, Instant, later, utc
 from store.applications import PostgresApplications
 from store.insight import PostgresAttention
 from store.people import PostgresAccess
@@ -298,10 +297,11 @@ class LostVersion:
         again = f"offer {self.title} again, or " if self.version else ""
         return again + f"add a version of {self.app}"
 
-    def words(self, now: Instant) -> str:
+    @property
+    def words(self) -> str:
         """Return what was deprecated or withdrawn, by whom, when and why, as a clause."""
         if self.deprecated:
-            return f"app {self.app} was deprecated" + (f" by {self.act.who} {self._ago(now)}" if self.act else "")
+            return f"app {self.app} was deprecated" + (f" by {self.act.who} {self._at}" if self.act else "")
         start = f"no version of {self.app} gets jobs"
         if self.version is None:
             return f"{self.app} has no version yet"
@@ -309,11 +309,12 @@ class LostVersion:
             return f"{start}: {self.version.title} is {DONE.get(self.version.state, 'withdrawn')}"
         why = self.act.detail.get("why")
         done = DONE.get(self.version.state, "withdrew")
-        return f"{start}: {self.act.who} {done} {self.version.title} {self._ago(now)}{f' ({why})' if why else ''}"
+        return f"{start}: {self.act.who} {done} {self.version.title} {self._at}{f' ({why})' if why else ''}"
 
-    def _ago(self, now: Instant) -> str:
+    @property
+    def _at(self) -> str:
         assert self.act is not None
-        return f"{age_in_words(now - self.act.acted_at)} ago"
+        return f"at {utc(self.act.acted_at):%Y-%m-%d %H:%M} UTC"
 
 
 async def lost_versions(

@@ -351,7 +351,7 @@ class RefusedLately(NamedTuple):
     left_out: int
 
 
-def _without_version(batch: Batch, lost: LostVersion, now: Instant) -> RefusedByAll:
+def _without_version(batch: Batch, lost: LostVersion) -> RefusedByAll:
     """Return the unsent instances of a batch whose app has no version for new work, as a group."""
     return RefusedByAll(
         batch.batch_id,
@@ -364,7 +364,7 @@ def _without_version(batch: Batch, lost: LostVersion, now: Instant) -> RefusedBy
         rotated_out=False,
         active_hosts=0,
         queue=batch.queue,
-        lost=lost.words(now),
+        lost=lost.words,
     )
 
 
@@ -388,7 +388,7 @@ async def refused_lately(
     batches = await store.views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
     known = {one.batch_id: one for one in (*batches, *without)}
     groups = [
-        *(_without_version(one, lost[one.app_id], now) for one in without),
+        *(_without_version(one, lost[one.app_id]) for one in without),
         *(one for one in refused if one.batch_id in known and known[one.batch_id].app_id not in lost),
     ]
     return RefusedLately(about(groups, known.values()), known, lost, found - len(without))
@@ -397,20 +397,19 @@ async def refused_lately(
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Why nothing of batches is sent: work judged to be unschedulable, each batch with its largest group, pauses, and
-    the apps without a version for new work (`lost`). `down`: the project is paused. `at`: when it was read.
+    the apps without a version for new work (`lost`). `down`: the project is paused.
     """
 
     refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
     restrictions: Restrictions = field(default_factory=dict)
     down: bool = False
     lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
-    at: Instant = Instant(0.0)
 
     def group_of(self, batch: Batch) -> RefusedByAll | None:
         """Return the largest group of a batch that no host can run, None if there is none."""
         lost = self.lost.get(batch.app_id)
         if lost is not None and batch.ended_at is None and batch.counts.unsent:
-            return _without_version(batch, lost, self.at)
+            return _without_version(batch, lost)
         return self.refused.get(batch.batch_id)
 
     def state_of(self, batch: Batch) -> ForecastState | None:
@@ -435,4 +434,4 @@ async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
     is_down = await store.settings.project_pause() is not None
     judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
     batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
-    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await _lost_apps(store, clock), now)
+    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await _lost_apps(store, clock))

@@ -159,9 +159,9 @@ class BatchForms(Pages[PageServices]):
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
     """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason."""
-    catalogue, now = services.catalogue, services.clock.now()
+    catalogue = services.catalogue
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
-    left_out = {one.app: one.words(now) for one in lost.values()}
+    left_out = {one.app: one.words for one in lost.values()}
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
 
 

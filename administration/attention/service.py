@@ -104,7 +104,7 @@ class AttentionViews:
         judging = [one for one in processes if one.kind == "background"]
         refused = await refused_lately(store, self._clock, judging)
         is_down = await store.settings.project_pause() is not None
-        stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost, now)
+        stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost)
         short = sorted(slow.short.keys() - refused.batches.keys())
         known = {
             **refused.batches,

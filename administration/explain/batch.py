@@ -151,7 +151,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
         )
         lost = stopped.lost.get(batch.app_id)
         if lost is not None and not hold:
-            said = f"None of its jobs is sent, because {lost.words(now)}."
+            said = f"None of its jobs is sent, because {lost.words}."
         verdict = " ".join(filter(None, (late_in_words(risk, cause, state), fails, said)))
     return shown(
         shapes.BatchExplained,

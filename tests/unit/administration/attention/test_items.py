@@ -152,11 +152,11 @@ def test_unschedulable_batch_names_the_version_withdrawn() -> None:
     version = an_app_version(state=VersionState.WITHDRAWN)
     act = Act(later(NOW, -600.0), "olga", "set_app_version", "app version 1", {"state": "withdrawn", "why": "crashes"})
     lost = LostVersion("pi", version, act)
-    never = RefusedByAll(B, 0, False, 9, 0, (), NOW, rotated_out=False, active_hosts=0, lost=lost.words(NOW))
+    never = RefusedByAll(B, 0, False, 9, 0, (), NOW, rotated_out=False, active_hosts=0, lost=lost.words)
 
     found = only(stopped=Stopped(by_batch([never]), lost={version.app_id: lost}))
 
-    assert not missing(found.sentence, "olga", version.title, "10 min", "crashes")
+    assert not missing(found.sentence, "olga", version.title, "2027-01-15 07:50", "crashes")
     assert f"apps/pi/versions/{version.app_version_id}" in links(found, OLGA)
     assert links(found, PETRA) == ["batches/1/why", "batches/1/abort", ""]
     assert not missing(found.remedies_for(PETRA)[-1].words, "operator", version.title)
