@@ -41,6 +41,7 @@ lint: setup
 	$(BIN)/lint-imports
 	$(BIN)/codespell
 	$(BIN)/python -m tests.writing
+	@! git grep -nE '^(<<<<<<<|>>>>>>>) ' || { echo 'markers of a merge conflict'; exit 1; }
 	@bash tests/audit.sh $(BIN)
 
 unit: setup
