@@ -461,8 +461,7 @@ def conclusion(
     '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
     """
     if blocked:
-        pause = blocked.removeprefix(f"{RefusalCode.PAUSED}: ")
-        return f"None of its jobs is sent, because {'it is blocked: ' if pause == blocked else ''}{pause}."
+        return f"None of its jobs is sent while it is blocked ({blocked})."
     if not sample.hosts:
         return "No host has contacted the scheduler yet."
     if not sample.takers and not sample.waiting:
