@@ -75,7 +75,7 @@ class DueRow(StrEnum):
     TABLE_5 = (
         "table_5",
         (
-            "batch completes earlier, in {0:length}, P {1:.3f} >= {2:g}; due when the host finishes "
+            "host finishes after the batch's target, which is {0:when}, P {1:.3f} >= {2:g}; due when the host finishes "
             "with 90 % confidence, in {3:length}"
         ),
     )
@@ -89,7 +89,7 @@ class DueRow(StrEnum):
     )
     PROPOSAL_LATE = (
         "proposal_late",
-        "proposal: batch completes earlier, in {0:length}, P {1:.3f} > {2:g}; due when host finishes, in {3:length}",
+        "proposal: host finishes after the batch's target, which is {0:when}, P {1:.3f} > {2:g}; due in {3:length}",
     )
     FIXED = ("fixed", "fixed: host's queue is empty in {0:length}; due at the delay bound of {1:length}")
     ACCELERATED = (

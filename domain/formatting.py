@@ -6,6 +6,7 @@ The console's script formats live durations in the same way; a test compares the
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from math import isfinite, isnan
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from domain.units import DAY_S, HOUR_S, MINUTE_S
 
 SECONDS_MOST = 120  # longer durations are shown in minutes
-_PLACE = re.compile(r"\{(\d+):length\}")
+_PLACE = re.compile(r"\{(\d+):(length|when)\}")
 
 
 def in_words(seconds: float) -> str:
@@ -84,7 +85,7 @@ def exactly(seconds: float) -> str:
 
 
 def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
-    """Fill in a sentence's placeholders. `{0:length}` formats a number of seconds as a duration.
+    """Fill in a sentence's placeholders. `{0:length}` formats seconds as a duration, `{0:when}` as a time from now.
 
     Different durations that would be rounded to the same words are written without rounding.
 
@@ -92,24 +93,32 @@ def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
     'host ada needs 1 d 1 h, job allows 1 h'
     >>> told("silent for {0:length}, at most {1:length}", 28_801.0, 28_800.0)
     'silent for 8 h 1 s, at most 8 h'
+    >>> told("the target is {0:when}", 300.0), told("the target is {0:when}", -300.0)
+    ('the target is in 5 min', 'the target is 5 min ago')
     """
     plain, places = _parsed(sentence)
     if not places:
         return sentence.format(*terms)
     given = list(terms)
-    for place in places:
-        given[place] = in_words(terms[place])
+    for place, kind in places.items():
+        given[place] = _placed(kind, terms[place], in_words)
     if len(places) > 1 and len({given[place] for place in places}) < len({terms[place] for place in places}):
-        for place in places:
-            given[place] = exactly(terms[place])
+        for place, kind in places.items():
+            given[place] = _placed(kind, terms[place], exactly)
     return plain.format(*given)
 
 
+def _placed(kind: str, seconds: float, words: Callable[[float], str]) -> str:
+    if kind == "length":
+        return words(seconds)
+    return f"in {words(seconds)}" if seconds >= 0.0 else f"{words(-seconds)} ago"
+
+
 @cache
-def _parsed(sentence: str) -> tuple[str, tuple[int, ...]]:
-    """Return the sentence with plain placeholders, and the indexes of its durations. Cached: sentences are few."""
-    places = dict.fromkeys(int(place) for place in _PLACE.findall(sentence))
-    return _PLACE.sub(r"{\1}", sentence), tuple(places)
+def _parsed(sentence: str) -> tuple[str, Mapping[int, str]]:
+    """Return the sentence with plain placeholders, and those of durations by kind. Cached: sentences are few."""
+    places = {int(place): kind for place, kind in _PLACE.findall(sentence)}
+    return _PLACE.sub(r"{\1}", sentence), places
 
 
 # ---- sizes

@@ -266,7 +266,7 @@ def test_row_5_host_done_after_completion_is_due_when_done() -> None:
     found = due(complete_in_s=4 * HOUR_S, p=0.9, start_s=600.0)
     assert (found.row.number, found.due_at, found.tight) == (5, NOW + 5 * HOUR_S + 600.0, True)
     assert (found.gate, found.threshold) == (Gate.TIGHT, 0.9)
-    assert not missing(found.because, "row 5 of", "earlier, in 4 h", "P 0.900 >= 0.9", "confidence, in 5 h 10 min")
+    assert not missing(found.because, "row 5 of", "which is in 4 h", "P 0.900 >= 0.9", "confidence, in 5 h 10 min")
 
 
 def test_row_5_is_closed_below_p_tight() -> None:
