@@ -52,6 +52,7 @@ LIMIT $4;
 
 -- name: apps_without_version
 -- Purpose: return the apps that are deprecated or have no version that is offered, and have work that may wait.
+-- Arguments: none.
 -- Result: app_id. It reads the active batches only if there are such apps.
 SELECT app.app_id
 FROM app
