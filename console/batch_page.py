@@ -43,7 +43,7 @@ from console.places import beside, moves, sentence, standings, when_sent
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
@@ -246,6 +246,19 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
+
+
+def moved_lately(age: ForecastAge, now: Instant) -> Instant | None:
+    """Return when a batch was moved, None if that is long ago.
+
+    >>> age = ForecastAge(1, Instant(0.0), None, 0, 0, 9, moved_at=Instant(100.0))
+    >>> moved_lately(age, Instant(400.0)), moved_lately(age, Instant(1000.0))
+    (100.0, None)
+    """
+    return age.moved_at if age.moved_at is not None and now - age.moved_at < PROVISIONAL_S else None
+
+
 def may_change(request: web.Request, batch: Batch) -> bool:
     person = person_of(request)
     return person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
@@ -320,6 +333,7 @@ class BatchPages(Pages[PageServices]):
             "pause": paused,
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
+            "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
             "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
             "flag": flag_of(shown),
             "fails": fails,

@@ -201,6 +201,8 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         of_hosts="have used up their daily quota",
         remedy="The quota grows with every valid result and shrinks with failures: check your results.",
         about=About.HOST,
+        advice="Quotas start again at midnight UTC, grow with valid results and shrink with failures. "
+        "`scheduler.daily_quota` and `scheduler.shared_quota_start` limit them.",
         closeness=3,
     ),
     RefusalCode.IN_PROGRESS_LIMIT: RefusalTraits(

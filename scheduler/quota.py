@@ -71,6 +71,8 @@ def within_quotas(context: SchedulingContext, quotas: Iterable[SharedQuota]) -> 
 def quota_refusal(grant: QuotaGrant) -> Refusal:
     """Return why a host gets no more jobs than the quotas granted."""
     whose = "address" if grant.name.startswith("address") else "account"
-    sentence = "new computers of this {0} got {1} jobs today of their shared quota of {2}; above {3}, each gets one "
-    "job per idle processor"
+    sentence = (
+        "computers of this {0} without enough valid results got {1} jobs today of their shared quota of {2}; above "
+        "{3}, each gets one job per idle processor"
+    )
     return Refusal(RefusalCode.DAILY_QUOTA, sentence, (whose, grant.sent, grant.quota, grant.quota // FREE_PART))

@@ -164,7 +164,7 @@ def _batch(shown: Document) -> Iterator[str]:
 
 def _extras(shown: Document) -> str:
     copies, retries = shown["copies_unsent"], shown["retries_unsent"]
-    counts = [f"{counted(copies, 'copy', 'copies')} of late jobs"] if copies else []
+    counts = [f"{counted(copies, 'copy', 'copies')} of slow jobs"] if copies else []
     counts += [counted(retries, "retry", "retries")] if retries else []
     return f" (with {' and '.join(counts)})" if counts else ""
 
