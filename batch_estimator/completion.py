@@ -19,6 +19,7 @@ LEAST_SHARE = 1e-300
 LEAST_WEIGHT = 1e-9
 SENDING_FRACTION = 0.05  # of the delay bound; longer sending times get additional grid points
 COPIES_LN_MEAN, COPIES_LN_SD = -0.1, 0.45  # mean and sd of ln(actual / modelled remaining time with copies)
+LOOSENED = float(np.exp(COPIES_LN_MEAN))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

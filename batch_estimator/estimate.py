@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.chain import RetryRules
-from batch_estimator.completion import LogServed, Model, Unsure, WaitingSlots, completion, time_grid
+from batch_estimator.completion import LOOSENED, LogServed, Model, Unsure, WaitingSlots, completion, time_grid
 from batch_estimator.fit import Fit, fitted, outstanding_of
 from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, failing, merged, open_slots
@@ -248,7 +248,7 @@ def _terms(
     return Terms(
         jobs_open=open_.jobs,
         jobs_with_success=open_.jobs_with_success,
-        sending_s=Seconds(_sending_s(sending, open_)),
+        sending_s=Seconds(_sending_s(sending, open_) * (1.0 if snapshot.tail is None else LOOSENED)),
         loss_fraction=fit.loss.fraction,
         error_fraction=fit.failures.fraction,
         retries_expected=_retries_expected(work, rules),

@@ -106,6 +106,15 @@ def test_a_slow_sender_makes_it_later() -> None:
     assert many.q50_at - few.q50_at > 4 * DAY_S
 
 
+@pytest.mark.parametrize("tail", [None, TAIL])
+def test_a_batch_ends_no_sooner_than_its_sending(tail: Tail | None) -> None:
+    sent = [Sent(job, SUCCESS, 1 + job % 12, sent_h=2.0 + 40.0 * job / 60, back_h=0.1) for job in range(60)]
+    rest = [Sent(60 + job, UNSENT) for job in range(600)]
+    found = estimate(replace(a_snapshot([*sent, *rest], hosts(12)), tail=tail))
+
+    assert found.terms is not None and NOW + found.terms.sending_s <= found.q50_at
+
+
 @pytest.mark.parametrize("waited_h", [6.0, 24.0, 240.0])
 def test_waiting_in_the_queue_is_no_slow_sending(waited_h: float) -> None:
     """Two hundred jobs of 8 h for 500 hosts: retries after the 7 days of the delay bound dominate."""
