@@ -22,6 +22,7 @@ from lifecycle.states import NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, USABLE
 # regardless of the cap. Before a batch's last jobs the usual turnaround is less certain. Each earlier timeout of the
 # job divides the multiple once more (`patience`).
 LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
+LEAST_USUAL_S = 600.0  # as the forecasts assume between two copies of a job (batch_estimator/chain.py)
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
@@ -76,13 +77,16 @@ def usual_s(instance: TailInstance, median_turnaround_s: Seconds | None) -> Seco
     """Return an instance's usual turnaround on its host: exp(mean of ln(turnaround / by)) * by.
 
     `by` is the reference of the host's samples: R for tight due dates, otherwise the median turnaround of the batch, or
-    of the app by size if the batch has none; R if neither is known.
+    of the app by size if the batch has none; R if neither is known. It is at least LEAST_USUAL_S, because hosts report
+    short jobs only with their next request.
 
-    >>> round(usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(100.0), ln_ratio=0.7), None))
-    201
+    >>> usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(3600.0)), None)
+    3600.0
+    >>> usual_s(TailInstance(1, InstanceState.IN_PROGRESS, est_runtime_s=Seconds(3.0)), None)
+    600.0
     """
     by_s = instance.est_runtime_s if instance.tight or median_turnaround_s is None else median_turnaround_s
-    return Seconds(max(1.0, by_s) * math.exp(instance.ln_ratio))
+    return Seconds(max(LEAST_USUAL_S, by_s * math.exp(instance.ln_ratio)))
 
 
 def lateness(under_way: Sequence[TailInstance], median_turnaround_s: Seconds | None, now: Instant) -> float:
@@ -140,7 +144,11 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
         return None
     late, left_s = lateness(under_way, median_s, now), rest_s(under_way, median_s, now)
     is_lost = late >= patience(job, is_last=is_last)
-    is_slow = is_last and median_s is not None and (late >= settings.tail_late_factor or left_s > median_s)
+    is_slow = (
+        is_last
+        and median_s is not None
+        and (late >= settings.tail_late_factor or left_s > max(median_s, LEAST_USUAL_S))
+    )
     if not (is_lost or is_slow):
         return None
     because = f"no result after {late:.1f} times the usual turnaround ({len(under_way)} in progress)"

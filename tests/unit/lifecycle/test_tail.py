@@ -57,6 +57,15 @@ def out_for(*hours: float, **of_job: Any) -> TailJob:
 LATE = an_instance(sent_s=9 * HOUR_S)
 
 
+@pytest.mark.parametrize("is_last", [True, False])
+def test_a_short_job_is_copied_after_minutes_at_the_earliest(is_last: bool) -> None:
+    """A host reports it only with its next request, however short it is."""
+    young, old = (a_job(an_instance(sent_s=at_s), median_s=3.0) for at_s in (500.0, 2000.0))
+
+    assert late_copy(young, is_last=is_last) is None
+    assert late_copy(old, is_last=is_last) is not None
+
+
 def copied(job: TailJob) -> bool:
     return late_copy(replace(job, median_turnaround_s=Seconds(HOUR_S))) is not None
 
