@@ -32,6 +32,7 @@ from store.binary_copy import Table, native_dtype
 from store.memory.columns import BatchColumns, Pair
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Dispatches, OnTables
+from store.settings import PAUSE
 
 NAN = float("nan")
 LOOKED_AT = 2 * SENT_MOST  # number of an app's recent dispatches read, evenly spaced;
@@ -108,7 +109,7 @@ class MemoryForecasting(OnTables):
 
     def _is_paused(self, batch: StoredBatch) -> bool:
         pauses = self._registry.restrictions
-        is_down = self._registry.changed_settings.get("project.down") is True
+        is_down = self._registry.changed_settings.get(PAUSE) is True
         return is_down or (bool(pauses) and pause_of(pauses, batch.as_batch()) is not None)
 
     def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
