@@ -100,12 +100,14 @@ def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
-    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
+    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate, at
+    most until its deadline is so near that it goes first.
 
     >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
     8000.0
     """
-    return max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
+    turn = max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
+    return min(turn, queue.first_s)
 
 
 LEAST_WINDOW_S = 6 * 3600.0

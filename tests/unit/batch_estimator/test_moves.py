@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -83,3 +83,10 @@ def test_first_instances_do_not_show_the_capacity() -> None:
 def test_a_short_campaign_shows_the_capacity() -> None:
     """The batch of yesterday was sent and returned within an hour, at no time a multiple of 6 h ago."""
     assert capacity_of(LARGE.seen(), 600.0, 0.17 * HOUR_S).rate_per_s == pytest.approx(LARGE.per_s, rel=0.1)
+
+
+def test_a_batch_waits_at_most_until_it_is_sent_first() -> None:
+    waiting, first = LARGE.seen(moved=False), LARGE.seen()
+    soon = replace(waiting, queue=replace(waiting.queue, first_s=HOUR_S))
+
+    assert expected_h(first) < expected_h(soon) < expected_h(first) + 1.5 < expected_h(waiting)
