@@ -160,7 +160,7 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
     waiting_s = (snapshot.now - np.maximum(rows.created_at, snapshot.moved_at))[urgent & ~sent]
     if len(waiting_s):  # work of other batches may come first: they wait about as long again as they have waited
-        wait_s = max(wait_s, float(np.mean(waiting_s)))
+        wait_s = max(wait_s, min(float(np.mean(waiting_s)), snapshot.queue.first_s))
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)

@@ -13,7 +13,7 @@ from batch_estimator.estimate import estimate
 from batch_estimator.loss import bound_of, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding, merged, served_by
 from batch_estimator.sending import is_waiting, rate_of, sending_of
-from batch_estimator.snapshot import BatchSnapshot, InstanceStanding
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from batch_estimator.survival import SurvivalData, thinned
 from batch_estimator.turnaround import censored_normal, posterior, whole_levels
 from domain.forecasting import NEVER_MOVED
@@ -223,6 +223,7 @@ def test_retry_that_waits_long_is_expected_to_wait_as_long_again() -> None:
 
     assert [waits_s(at_h) for at_h in (0.01, 0.5, 3.0)] == pytest.approx([MINUTE_S, 0.5 * HOUR_S, 3 * HOUR_S])
     assert waits_s(3.0, moved_at=later(NOW, -0.5 * HOUR_S)) == pytest.approx(0.5 * HOUR_S)
+    assert waits_s(3.0, queue=AppQueue(first_s=0.25 * HOUR_S)) == pytest.approx(0.25 * HOUR_S)
 
 
 def test_thinning_keeps_the_same_instances_in_any_order() -> None:
