@@ -67,6 +67,9 @@ async def test_refused_input_is_kept_with_its_error(grace_server: LiveServer) ->
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, fields, page[:4000])
             assert [text for text in kept if not re.search(rf'(value="|<option selected>){text}', page)] == [], path
             assert 'role="alert"' in page
+            linked = re.findall(r'href="#flaw-([^"]+)"', page)
+            assert linked == [field] or (linked == [] and "/batches/" not in path), path
+            assert page.count(" autofocus") == 1, path
         for path, field, text in REFUSED_ADDRESSES:
             status, page = await grace.get(path)
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, page[:4000])
