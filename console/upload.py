@@ -92,8 +92,15 @@ class UploadPages(Pages[PageServices]):
                 place, line = await asyncio.to_thread(place_of, error, uploaded)
                 again = [name for found in uploaded.files.values() for name, _ in found]
                 missing = table_missing(error, uploaded)
-                shown = {"place": place, "line": line, "again": again, "instead": uploaded.instead}
-                return await self._page(person, uploaded.fields, wrong=missing, **shown)
+                return await self._page(
+                    person,
+                    uploaded.fields,
+                    wrong=missing,
+                    place=place,
+                    line=line,
+                    again=again,
+                    instead=uploaded.instead,
+                )
         review = {
             "checked": checked,
             "first": first,
