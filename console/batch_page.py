@@ -330,7 +330,7 @@ class BatchPages(Pages[PageServices]):
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
-            "pause": paused,
+            "pause": stopped.pause_of(batch),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
@@ -369,6 +369,8 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                if request.query["said"] == "deadline":
+                    words = "The deadline has been moved, and instances in progress keep their due dates"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
                 values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
