@@ -246,6 +246,7 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
 
@@ -309,7 +310,7 @@ class BatchPages(Pages[PageServices]):
         estimated = await store.forecasts.standing(batch_id)
         unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
-        holds: Sequence[Document] = last["holds"] if last else []
+        holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))

@@ -17,6 +17,7 @@ from web.moments import length, number, rate, stamp
 ASKS = ("range", "from_at", "to_at")  # query parameters
 ROWS = 60  # in a table
 CODES = 6  # refusals drawn one by one
+PEAKS = 3  # series whose peaks are named above a chart
 
 
 def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
@@ -115,7 +116,7 @@ def _chart(
     form = number if unit in ("", "hosts") else rate
     most = ", ".join(
         f"{name} {form(max(values))}"
-        for name, row in series.items()
+        for name, row in list(series.items())[:PEAKS]
         if (values := [one for one in row if one is not None])
     )
     return Chart(
