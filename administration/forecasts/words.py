@@ -353,8 +353,8 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 
 def flag_of(shown: Document) -> str:
-    """Return why the last forecast of an active batch asks for a check; empty if none does, if none is needed to see
-    why none of its jobs is sent, or if the batch was reopened since.
+    """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
+    sent for another reason, or if the batch was reopened since.
     """
     unused = (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED, ForecastState.NOT_YET)
     if shown["ended_at"] is not None or shown["forecast_state"] in unused:
@@ -366,7 +366,7 @@ def _reasons(last: Document, flag: str) -> Iterator[str]:
     yield ""
     yield f"Method of the last forecast: {last['method_because']}."
     if flag:
-        yield f"CHECK THIS BATCH: {flag}"
+        yield f"Note: {flag}."
     yield from holds_in_words(last["holds"])
     yield from terms_in_words(last)
 
