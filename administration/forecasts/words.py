@@ -264,7 +264,7 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -
     if left_s <= 0.0:
         return "the next one is due now"
     if is_moving(age.moved_at, now):
-        return f"the next one in {roughly(left_s)}, after the batch's move"
+        return f"the next one in {roughly(left_s)}, after the change"
     if not age.dirty:
         return f"the next one after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
@@ -412,7 +412,7 @@ def _sending(last: Document) -> str:
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     if last["terms"]["assumed_rate"]:
         return f"{takes} by the latest forecast, which assumed the wait for the batch's turn and the app's usual rate"
-    return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours or since a move"
+    return f"{takes} by the latest forecast, as they were sent in the last hours, or since a move or pause"
 
 
 def terms_in_words(last: Document) -> Iterator[str]:
