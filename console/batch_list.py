@@ -29,7 +29,6 @@ from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
 from domain.insight import Short
-from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
@@ -211,7 +210,7 @@ class BatchListPage(Pages[PageServices]):
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
-            "pause_of": partial(pause_of, attention.stopped.restrictions),
+            "pause_of": attention.stopped.pause_of,
             "because": lambda row: because(row.standing.breakdown, now),
             "turn": lambda row: when_sent(row.standing, row.batch, None, row.end.forecast_state),
             "may": lambda batch: (

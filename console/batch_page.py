@@ -251,6 +251,7 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
 
@@ -314,7 +315,7 @@ class BatchPages(Pages[PageServices]):
         estimated = await store.forecasts.standing(batch_id)
         unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
-        holds: Sequence[Document] = last["holds"] if last else []
+        holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
@@ -344,7 +345,7 @@ class BatchPages(Pages[PageServices]):
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
-            "pause": paused,
+            "pause": stopped.pause_of(batch),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
@@ -383,6 +384,8 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                if request.query["said"] == "deadline":
+                    words = "The deadline has been moved, and instances in progress keep their due dates"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
                 saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
                 values["moved"] = f"{saved}{words}: {moves(standing.at, then, pass_s, pending=pending)}"

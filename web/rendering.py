@@ -146,7 +146,7 @@ SAID = {  # messages by result code of the last form
     "deleted": "Deleted.",
     "revoked": "The token has been revoked. Programs that use it are refused from now on.",
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
-    "paused": "Paused. Within seconds, no more of its jobs are sent. Jobs in progress continue.",
+    "paused": "Paused. It takes effect within seconds. Jobs in progress continue.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
     "resumed": "Resumed. Within seconds, its jobs are sent again, in their order.",
     "lifted": "Lifted. It applies to the next requests, within seconds.",

@@ -197,6 +197,7 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert "<option>expedite" in page
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
+        assert page.count('class="note good"') == 1
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=unchanged" in where
         _, page = await grace.get("/ordering?batch=3")

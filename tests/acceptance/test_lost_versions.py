@@ -54,7 +54,7 @@ async def test_lost_app_is_shown_with_its_reason(lost_server: LiveServer) -> Non
             assert status == 200
             verdict = page.partition('verdict"')[2].partition("</p>")[0]
             assert not missing(verdict, OPERATOR, "1.00", "wrong results")
-        assert f'/console{VERSION}#h-state"' in (await grace.get("/apps/pi"))[1]
+        assert f'/console{VERSION}"' in (await grace.get("/apps/pi"))[1]
         assert "<code>muster" in (await grace.get("/batches/new"))[1]
         assert "<code>muster" not in (await sue.get("/batches/new"))[1].partition('class="empty"')[2]
     await lost_server.add_app("tau")
