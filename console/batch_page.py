@@ -13,7 +13,7 @@ from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
-from administration.explain.batch import fails_in_words
+from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews
@@ -414,7 +414,7 @@ class BatchPages(Pages[PageServices]):
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
-        order, states = shown["order"], (InstanceState.IN_PROGRESS,)
+        order = shown["order"]
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
@@ -428,8 +428,7 @@ class BatchPages(Pages[PageServices]):
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
-            "awaited": shown["awaited"]
-            and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
+            "awaited": shown["awaited"] and (await in_progress(store, batch_id))[:ROWS],
         }
         hosts = await self._services.host_names(
             [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from administration.explain.batch import in_progress
 from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -378,6 +379,24 @@ async def test_a_batch_waits_for_its_instances_in_progress(store: Store) -> None
     assert awaited["last_due_at"] == max(one.due_at for one in sent)
     names = ", ".join(str(host.host_id) for host in hosts)
     assert not missing(shown["verdict"], "missed", "14 min", f"2 instances on hosts {names}")
+
+
+async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> None:
+    """Copies and retries come first in other lists."""
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    hosts = [await a_calling_host(store) for _ in range(3)]
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts[:2]]
+    copy = ExtraCopy(sent[1].job_id, 1, 0, 1, because="no result after 5.0 times the usual turnaround")
+    assert await store.tails.add_copies([copy], now=NOW)
+    [waiting] = await store.waiting.urgent([batch.batch_id], 9)
+    await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
+
+    found = await in_progress(as_postgres(store), batch.batch_id)
+
+    assert [one.copied_because for one in found] == [None, None, copy.because]
+    shown = (await explain(store).batch(batch.batch_id))["awaited"]
+    assert shown is not None and (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
 
 
 async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
