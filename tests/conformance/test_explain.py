@@ -125,6 +125,8 @@ async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> No
     assert listed(shown, "would_get") == []
     [refused] = listed(shown, "refused_at_large")
     assert (refused["code"], missing(refused["why"], "100 jobs", "quota of 100")) == ("daily_quota", [])
+    [condition] = listed(shown, "conditions")
+    assert condition["batch_ids"] == [batch.batch_id] and "scheduler.shared_quota_start" in condition["help"]
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
 
@@ -234,6 +236,17 @@ async def test_explain_host_lists_batches_without_a_slot(store: Store) -> None:
     [left] = listed(shown, "left_out")
     assert (left["batch_id"], left["unsent"]) == (blocked.batch_id, 2) and not missing(left["why"], "wrong input")
     assert not missing(host_in_words(shown), f"batch {blocked.batch_id}", "wrong input")
+
+
+async def test_explain_host_leaves_out_apps_without_a_version(store: Store) -> None:
+    await a_registered_version(store, state=VersionState.DEPRECATED)
+    batch, host = await a_submitted_batch(store, jobs=3), await a_calling_host(store)
+
+    shown = await explain(store).host(host.host_id)
+
+    assert shown["groups"] == [] and shown["conditions"] == []
+    [left] = listed(shown, "left_out")
+    assert left["batch_id"] == batch.batch_id and not missing(left["why"], "3 unsent", "no version of pi gets jobs")
 
 
 async def test_batches_without_an_offered_version_are_found(store: Store) -> None:

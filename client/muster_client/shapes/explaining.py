@@ -153,10 +153,13 @@ class GroupShown(TypedDict):
 
 
 class HostCondition(TypedDict):
-    """How many groups of jobs one check refuses this host, and why most of them. `help`: what would help, or empty."""
+    """How many groups of jobs one check refuses this host, of which batches, and why most of them. `help`: what would
+    help, or empty.
+    """
 
     code: str
     groups: int
+    batch_ids: list[int]
     why: str
     suggestion: SuggestionShown | None
     help: str
