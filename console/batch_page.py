@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -33,9 +32,9 @@ from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
+from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
-from administration.unschedulable import stopped_of
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
@@ -273,7 +272,7 @@ class BatchPages(Pages[PageServices]):
         self._api = api
         self._attention = attention
         self._forecasts = ForecastViews(services.store, services.clock)
-        self._explain = Explain(services.store, services.clock)
+        self._explain = Explain(services.store, services.clock, attention=attention)
         self._priorities = Priorities(services.store, services.clock)
 
     @get("/batches/{id}", "batch", asks=ASKS)
@@ -312,7 +311,7 @@ class BatchPages(Pages[PageServices]):
         holds: Sequence[Document] = last["holds"] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
-        fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
+        fails = await fails_in_words(batch, shown["app"], self._attention, restrictions)
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from administration.apps import failing_versions
+from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import (
     all_answers,
@@ -31,8 +30,7 @@ from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from administration.unschedulable import stopped_of
-from domain.attention import FailingVersion
+from administration.stopped import stopped_of
 from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -43,7 +41,7 @@ from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
-from domain.restrictions import pause_of
+from domain.restrictions import Restrictions, pause_of
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
 from domain.views import InstancePlace, ListedInstance
 from feeder.supply import feed_mode
@@ -100,7 +98,9 @@ PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
 
-async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
+async def explain_batch(
+    store: PostgresStore, clock: Clock, attention: AttentionViews, batch_id: BatchId, *, hosts: int
+) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
     `complete_at` is C for its strictest class. `slots`, out of `slots_total`, is the number a single worker would give
@@ -134,7 +134,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
-    fails = await fails_in_words(batch, app_name, partial(failing_versions, store.attention, now))
+    fails = await fails_in_words(batch, app_name, attention, stopped.restrictions)
     if sample is None:
         said = _nothing_waits(batch, awaited, end, now)
         verdict = " ".join(filter(None, (late_in_words(risk, "", state), fails, *said)))
@@ -192,13 +192,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     )
 
 
-async def fails_in_words(batch: Batch, app: str, failing: Callable[[], Awaitable[Sequence[FailingVersion]]]) -> str:
+async def fails_in_words(batch: Batch, app: str, attention: AttentionViews, restrictions: Restrictions) -> str:
     """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
-    valid results and no failures.
+    valid results and no failures. `restrictions`: those in force.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    found = [one for one in await failing() if one.app == app]
+    found = [one for one in await attention.failing_versions(restrictions) if one.app == app]
     worst = max(found, key=lambda one: one.failures, default=None)
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 

@@ -12,7 +12,7 @@ from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
 from administration.explain.verdict import ClassCondition, HostAnswer, class_conditions, counted, host_conclusion
 from administration.show import shown
-from administration.unschedulable import stopped_of
+from administration.stopped import stopped_of
 from domain.apps import ProcessorType
 from domain.batches import BatchState
 from domain.catalogue import Catalogue

@@ -98,7 +98,7 @@ async def test_hosts_that_no_queue_wants_make_work_unschedulable(pi: LiveServer)
     for worker in pi.workers:
         await worker.parts.heartbeat.write_once()
 
-    [found] = await json_of(pi, "unschedulable")
+    [found] = (await json_of(pi, "unschedulable"))["refused"]
     assert (found["batch_id"], found["codes"]) == (big, {"queue": 1})
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from administration.attention.service import AttentionViews
 from administration.explain.batch import in_progress
 from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
@@ -26,8 +27,9 @@ from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
 from domain.ranking import CutPoints, Gate
 from domain.restrictions import Restricted, Restriction
+from domain.settings import Settings
 from domain.settlement import ExtraCopy, JobSettlement
-from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
+from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, JobId, Seconds, later
 from feeder.array import JobArray
 from jobs.submission import UNNUMBERED
 from tests.builders import NOW, a_job_class, some_due_terms
@@ -52,7 +54,12 @@ GIVEN = some_due_terms(
 
 
 def explain(store: Store) -> Explain:
-    return Explain(as_postgres(store), HandClock(NOW))
+    return explain_at(store, NOW)
+
+
+def explain_at(store: Store, now: Instant) -> Explain:
+    known, clock = as_postgres(store), HandClock(now)
+    return Explain(known, clock, attention=AttentionViews(known, Settings, clock))
 
 
 async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
@@ -246,7 +253,7 @@ async def test_explain_host_leaves_out_apps_without_a_version(store: Store) -> N
 
     assert shown["groups"] == [] and shown["conditions"] == []
     [left] = listed(shown, "left_out")
-    assert left["batch_id"] == batch.batch_id and not missing(left["why"], "3 unsent", "no version of pi gets jobs")
+    assert left["batch_id"] == batch.batch_id and not missing(left["why"], "no version of pi gets jobs")
 
 
 async def test_batches_without_an_offered_version_are_found(store: Store) -> None:
@@ -551,7 +558,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_and_named(store: Stor
     waiting = sent.instance_id + 1
     told = []
     for hours in (2.0, 60.0):
-        answer = Explain(as_postgres(store), HandClock(later(NOW, hours * 3600.0)))
+        answer = explain_at(store, later(NOW, hours * 3600.0))
         shown_host, shown = await answer.host(host.host_id), await answer.instance(sent.instance_id)
         shown_batch, shown_waiting = await answer.batch(batch.batch_id), await answer.instance(InstanceId(waiting))
         assert isinstance(shown["today"], dict)

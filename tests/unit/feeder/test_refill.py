@@ -12,7 +12,18 @@ from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
-from domain.units import HOUR_S, AccountId, AppId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
+from domain.units import (
+    HOUR_S,
+    AccountId,
+    AppId,
+    BatchId,
+    HostId,
+    Instant,
+    JobClassId,
+    SubmitterId,
+    VolunteerId,
+    shard_of,
+)
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
