@@ -70,7 +70,7 @@ async def explain_host(
     found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
     chosen, classes = found.choice.chosen, _refused_classes(found)
-    conditions = [_helped(one, classes, view, catalogue, now) for one in class_conditions(classes)]
+    conditions = [_helped(one, classes, view, catalogue, now) for one in class_conditions(classes.values())]
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
@@ -119,7 +119,7 @@ async def _left_out(
         if (hold := hold_of(batch, catalogue)) is not None:
             why = f"Blocked: {hold}."
         elif (group := stopped.group_of(batch)) is not None:
-            why = group.reason
+            why = f"{group.lost}." if group.lost else group.reason
         elif batch.batch_id in in_back_off:
             why = (
                 f"In back-off: {counted(rules.refusals_to_rotate, 'host')} refused its instances and none took one, so "
@@ -161,7 +161,12 @@ def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings,
     results = failed + sum(one.n_valid for one in view.havs.values())
     whose = ", those of the account's other hosts included" if is_shared else ""
     low = f" It is low because results failed{whose}; of this host, {failed} of {results} did." if is_low else ""
-    resets = f"The quota starts again at midnight UTC, in {in_words(DAY_S - now % DAY_S)}."
+    match refusal.terms:
+        case (_, sent, quota, _) if sent < quota and is_shared:
+            idle = "The host gets a job once a processor is idle. "
+        case _:
+            idle = ""
+    resets = f"{idle}The quota starts again at midnight UTC, in {in_words(DAY_S - now % DAY_S)}."
     return f"{resets}{low} Valid results raise it; a new host starts with `scheduler.{key}` ({start})."
 
 

@@ -26,6 +26,8 @@ def test_used_quota_names_its_setting_and_its_reset() -> None:
 
     assert not missing(own, "in 6 h", "scheduler.daily_quota_start", "(50)") and "68" not in own
     assert not missing(shared, "in 6 h", "scheduler.shared_quota_start", "(4000)") and "68" not in shared
+    assert "idle" in shared and "idle" not in own
+    assert "idle" not in quota_help(replace(SHARED, terms=("account", 1710, 1710, 427)), VIEW, SETTINGS, AT)
 
 
 def test_low_quota_is_due_to_failed_results() -> None:
