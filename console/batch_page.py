@@ -394,12 +394,18 @@ class BatchPages(Pages[PageServices]):
         return self._services.catalogue.settings
 
     async def _first_instances(self, batch_id: BatchId) -> Sequence[ListedInstance]:
-        """Return the instances in progress, then the unsent ones, then those that ended; one more than is shown."""
+        """Return the instances in progress, then the unsent ones, then those that ended, newest first; one more than is
+        shown.
+        """
         found: dict[InstanceId, ListedInstance] = {}
+        listings = self._services.store.listings
         for states in ((InstanceState.IN_PROGRESS,), (InstanceState.UNSENT,), ENDED):
-            if len(found) <= FIRST_INSTANCES:
-                limit = FIRST_INSTANCES + 1 - len(found)
-                more = await self._services.store.listings.instances(batch_id, states, after=None, limit=limit)
+            if limit := max(0, FIRST_INSTANCES + 1 - len(found)):
+                more = await (
+                    listings.latest(batch_id, states, before=None, limit=limit)
+                    if states is ENDED
+                    else listings.instances(batch_id, states, after=None, limit=limit)
+                )
                 found |= {one.instance_id: one for one in more}
         return list(found.values())
 
