@@ -23,6 +23,7 @@ from domain.errors import InvalidInputError
 from domain.host_lists import HostChoice
 from domain.hosts import host_in_words
 from domain.restrictions import Restricted
+from domain.settings import Settings
 from domain.units import BatchId, HostId, Instant
 from domain.views import BatchChoice, BatchSort
 from web.csv_export import Row, is_csv, send_csv
@@ -44,6 +45,7 @@ BY_ID = {
 }
 BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter": "accounts/submitter"}
 SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
+SETTINGS = tuple(Settings().as_mapping())  # their keys
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
 ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
 
@@ -231,7 +233,9 @@ class AuditPage(Pages[PageServices]):
         return labels | {f"host {one}": f"host {host_in_words(one, name)}" for one, name in hosts.items()}
 
     async def _named(self, text: str) -> tuple[str, ...]:
-        """Return the subjects whose shown name contains a text: the latest batches and hosts, apps and app versions."""
+        """Return the subjects whose shown name contains a text: the latest batches and hosts, apps and app versions,
+        settings; and all kinds of subjects whose name is the text.
+        """
         if not text or SUBJECT.fullmatch(text):
             return ()
         choice, store = BatchChoice(text=text), self._services.store
@@ -242,6 +246,8 @@ class AuditPage(Pages[PageServices]):
             *(f"batch {one.batch.batch_id}" for one in batches),
             *(f"host {one.host.host_id}" for one in hosts if text.lower() in one.host.domain_name.lower()),
             *known,
+            *(f"setting {key}" for key in SETTINGS if text.lower() in key),
+            *(f"{kind} {text}" for kind in BY_NAME),
         )
 
     async def _rounds(self, choice: ActChoice) -> AsyncIterator[Iterable[Row]]:

@@ -110,10 +110,12 @@ def forecasts_chart(
     over_time: Axis = TIME,
     *,
     delay_bound_s: Seconds,
+    moved_at: Instant | None = None,
 ) -> Chart | None:
     """Return the chart of forecast ends over time, q50 to q90, or None without a displayable forecast.
 
-    The last forecast extends to now or to the end of the batch. The table lists the latest displayable forecasts.
+    The batch's last move or resumption, at `moved_at`, is marked. The last forecast extends to now or to the end of the
+    batch. The table lists the latest displayable forecasts.
     """
     seen_at = now if shown["ended_at"] is None else shown["ended_at"]
     points = [one for one in told if one.made_at <= seen_at]
@@ -141,6 +143,9 @@ def forecasts_chart(
                 *(Line(name, [x[0], x[-1]], [at, at], hue, "dashed") for name, at, hue in levels if at is not None),
             ],
             [Band(x, about, latest)],
+            marks=[
+                MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at
+            ],
             zoom=True,
         ),
     )
@@ -249,13 +254,13 @@ PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few di
 
 
 def moved_lately(age: ForecastAge, now: Instant) -> Instant | None:
-    """Return when a batch was moved, None if that is long ago.
+    """Return when a batch was moved or resumed, None if that is long ago or to come.
 
     >>> age = ForecastAge(1, Instant(0.0), None, 0, 0, 9, moved_at=Instant(100.0))
-    >>> moved_lately(age, Instant(400.0)), moved_lately(age, Instant(1000.0))
-    (100.0, None)
+    >>> [moved_lately(age, Instant(at)) for at in (99.0, 400.0, 1000.0)]
+    [None, 100.0, None]
     """
-    return age.moved_at if age.moved_at is not None and now - age.moved_at < PROVISIONAL_S else None
+    return age.moved_at if age.moved_at is not None and 0.0 <= now - age.moved_at < PROVISIONAL_S else None
 
 
 def may_change(request: web.Request, batch: Batch) -> bool:
@@ -325,7 +330,16 @@ class BatchPages(Pages[PageServices]):
             "lost": stopped.lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
-            "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
+            "went": None
+            if unused
+            else forecasts_chart(
+                shown,
+                told,
+                now,
+                axis,
+                delay_bound_s=delay_bound_s,
+                moved_at=None if estimated is None else estimated.age.moved_at,
+            ),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
