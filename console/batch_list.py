@@ -19,7 +19,7 @@ from administration.explain.batch import fails_in_words
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import is_severe, not_shown, risk_in_words, risk_tag
 from administration.names import chosen
-from administration.ordering.importance import effects_of, levels_of
+from administration.ordering.importance import choices_for
 from administration.ordering.places import sent_first
 from administration.stopped import Stopped
 from console.charts import Bar, bar_of_batch
@@ -208,6 +208,7 @@ class BatchListPage(Pages[PageServices]):
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
+        choices = await choices_for(store, person, settings)
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
@@ -230,9 +231,9 @@ class BatchListPage(Pages[PageServices]):
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
             "own": own,
-            "levels": await levels_of(store, person),
-            "effects": effects_of(settings, ()),
-            "queue_acts": effects_of(settings, ())["queue"].acts or bool(settings.queue_hosts),
+            "levels": choices.levels,
+            "effects": choices.effects,
+            "queue_acts": choices.effects["queue"].acts or bool(settings.queue_hosts),
             "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
             "looked_at": LOOKED_AT,

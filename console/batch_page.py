@@ -383,7 +383,8 @@ class BatchPages(Pages[PageServices]):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
-                values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
+                saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
+                values["moved"] = f"{saved}{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
