@@ -26,7 +26,7 @@ from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
-from administration.unschedulable import NOTHING_STOPPED, Stopped, stopped_of
+from administration.stopped import NOTHING_STOPPED, Stopped, stopped_of
 from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock

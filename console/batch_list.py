@@ -21,7 +21,7 @@ from administration.forecasts.words import is_severe, not_shown, risk_in_words, 
 from administration.names import chosen
 from administration.ordering.importance import choices_for
 from administration.ordering.places import sent_first
-from administration.unschedulable import Stopped
+from administration.stopped import Stopped
 from console.charts import Bar, bar_of_batch
 from console.places import PlaceShown, because, standings, when_sent
 from domain.access import Role
@@ -199,8 +199,10 @@ class BatchListPage(Pages[PageServices]):
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        failing = partial(self._attention.failing_versions, attention.stopped.restrictions)
-        fails = {one.batch.batch_id: await fails_in_words(one.batch, one.app, failing) for one in found}
+        restrictions = attention.stopped.restrictions
+        fails = {
+            one.batch.batch_id: await fails_in_words(one.batch, one.app, self._attention, restrictions) for one in found
+        }
         person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)

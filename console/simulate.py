@@ -14,11 +14,11 @@ from administration.forecasts.service import end_of
 from administration.forecasts.words import not_shown, risk_in_words
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
+from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
 from administration.thresholds.sizing import left_in_words
-from administration.unschedulable import stopped_of
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role

@@ -142,7 +142,7 @@ async def test_deprecated_app_is_the_reason_on_every_page(server: LiveServer) ->
             _, page = await grace.get(path)
             assert not missing(page, "pi was deprecated by"), path
         assert 'apps/pi#h-settings"' in (await grace.get("/batches/1"))[1]
-        assert not missing((await grace.get("/"))[1], "6 of pi")
+        assert not missing((await grace.get("/"))[1], "pi was deprecated by")
         assert not missing((await grace.get("/batches"))[1], "no host can run its jobs")
 
 
