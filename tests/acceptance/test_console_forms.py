@@ -104,7 +104,11 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
         for path in ("/percentiles", "/ordering"):
             assert ["only operators" in (await one.get(path))[1] for one in (grace, vera)] == [False, True], path
-        assert '/percentiles#h-move"' in (await grace.get("/settings/deadline.p_tight"))[1]
+        for one in (grace, vera):
+            page = (await one.get("/settings/deadline.p_tight"))[1]
+            assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
+        assert ["only operators" in (await one.get(TRIED))[1] for one in (grace, vera)] == [False, True]
+        assert 'value="0.8"' in (await vera.get(f"{TRIED.replace('/preview', '')}"))[1]
 
 
 async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer) -> None:

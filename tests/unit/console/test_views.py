@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -170,6 +171,20 @@ def test_lowered_gate_is_drawn_where_it_is_in_force() -> None:
     assert chart is not None
     rows = {str(row[0]): row[1] for row in chart.rows}
     assert (rows["p_tight in force"], rows["p_tight set"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
+
+
+def test_threshold_keeps_its_colour_in_the_preview() -> None:
+    app = an_app()
+    cuts = CutPoints(app.app_id, CPU, NOW, 1000, tuple((place - 500) / 500 for place in range(1000)), (0,) * 11)
+    catalogue = Catalogue(apps={app.app_id: app})
+    changed = replace(catalogue, settings=catalogue.settings.changed("deadline.p_tight", 0.45))
+
+    hues = []
+    for chart in (distribution(cuts, catalogue), distribution(cuts, catalogue, changed)):
+        assert chart is not None and isinstance(chart.drawing, Plot)
+        hues.append({one.name.partition(" ")[0]: one.hue for one in chart.drawing.marks})
+
+    assert hues[0] == hues[1] and len(set(hues[0].values())) == len(hues[0]) == 4
 
 
 def points(name: str, of: float) -> Contribution:
