@@ -50,6 +50,7 @@ BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
 LEAST_DAYS = 0.1
+LEAST_SEEDS = 2  # one run cannot tell an effect from chance
 AT_RANKING = "ranking.min_samples"  # the threshold that also changes which hosts the next ranking counts
 GATE_HUES = {"p_afap": "c4", "p_late": "c2", "p_retry": "c3", "p_tight": "c5"}  # the colour of each gate's lines
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
@@ -257,7 +258,7 @@ class PercentilePages(Pages[PageServices]):
 
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         changes = await self._asked(fields)
-        seeds = whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS)
+        seeds = whole_number(fields.get("seeds", ""), "seeds", LEAST_SEEDS, MOST_SEEDS)
         hosts = whole_number(fields.get("hosts", ""), "hosts", 1, MOST_HOSTS)
         size = SimulatedSize(seeds, hosts, number_of(fields, "days", low=LEAST_DAYS, high=MOST_DAYS) or SOME_DAYS)
         services = self._services
@@ -273,7 +274,7 @@ class PercentilePages(Pages[PageServices]):
             "fields": (  # name, label, value, bounds
                 ("hosts", f"Simulated hosts, of {number(cost.hosts_active)} active", hosts, 1, MOST_HOSTS),
                 ("days", "Simulated days", FEW_DAYS, LEAST_DAYS, MOST_DAYS),
-                ("seeds", "Runs with different seeds", FEW_SEEDS, 1, MOST_SEEDS),
+                ("seeds", f"Runs with different seeds, {LEAST_SEEDS} or more", FEW_SEEDS, LEAST_SEEDS, MOST_SEEDS),
             ),
             "takes_s": cost.seconds(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
             "is_known": cost.slower is not None,

@@ -17,7 +17,7 @@ from tests.browser.scene import OPERATOR, add_operator, work_off
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
 MOVED = {"deadline.p_tight": "0.8"}
-SIZE = {"hosts": "6", "days": "3", "seeds": "1"}
+SIZE = {"hosts": "6", "days": "3", "seeds": "2"}
 WEIGHTS = {"ordering.policy": "multifactor", "ordering.wait_weight": "7"}
 
 REFUSED = (  # address, fields, page of the form, field at which the error is shown, input that is kept
@@ -26,6 +26,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
     ("/percentiles", {**MOVED, "why": ""}, TRIED, "why", ("0.8",)),
     ("/percentiles", {"deadline.p_tight": "7", "why": "x"}, TRIED, "deadline.p_tight", ("7",)),
     ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "99"}, TRIED, "seeds", ("99", "6", "0.8")),
+    ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "1"}, TRIED, "seeds", ("1", "0.8")),
     ("/percentiles/simulate", {**MOVED, **SIZE, "days": "x"}, TRIED, "days", ("x",)),
     ("/batches/1/importance", {"user_priority": "9999", "level": "standby"}, "/batches/1", "user_priority", ("9999",)),
     ("/batches/1/importance", {"level": "standby", "why": "x" * 201}, "/batches/1", "why", ("x",)),
@@ -127,6 +128,8 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        undecided = 'class="note  verdict"' in page
+        assert ('name="seeds" value="4"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
         assert list(await grace_server.store.settings.settings()) == ["project.url"]
         _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")
