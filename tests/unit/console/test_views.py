@@ -215,14 +215,15 @@ def test_points_are_stacked_by_term() -> None:
 
 
 def test_rank_values_are_no_times() -> None:
-    found = [ending(1, 3 * 3600.0, tier=-1), ending(2, -3600.0)]
+    """Batches of another tier, and those that are sent first, have no bar: they are out of the sequence of values."""
+    found = [ending(3, 9e4), ending(4, 8e4, tier=-1), ending(2, -3600.0), ending(1, 3 * 3600.0)]
 
-    chart = instants_chart(found, {1: "rush"}, NOW)
+    chart = instants_chart(found, {1: "rush"}, NOW, {3})
 
     assert chart is not None
-    assert chart.rows == [("rush", "500 003.000"), ("#2", "499 999.000")]
+    assert chart.rows == [("#2", "499 999.0"), ("rush", "500 003.0")]
     assert isinstance(chart.drawing, RowPlot)
-    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([4.0, 0.0], "")
+    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([0.0, 4.0], "")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Rank value"
 
@@ -256,7 +257,7 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_names_its_neighbours() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "Tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.8", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
