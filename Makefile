@@ -54,7 +54,7 @@ e2e: setup system
 # Everything else. The end-to-end tests beside it have due dates to keep, so this gives way to them. Files with few tests
 # come last: those that break processes are alone then.
 main: setup system
-	nice -n 5 $(BIN)/pytest -q -n 2 --dist loadfile --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
+	nice -n 5 $(BIN)/pytest -q -n 3 --dist loadfile --durations 25 --durations-min 4 -m "not e2e and not comparison and not faults"
 
 # What differs from one PostgreSQL to another: statements, plans, migrations. CONTRACT=tests/database for the rest.
 CONTRACT ?= tests/conformance tests/database/test_migrations.py tests/database/test_query_plans.py
@@ -65,9 +65,10 @@ second-postgres: setup system
 pictures: setup system
 	MUSTER_PICTURES=$(CURDIR)/docs/pictures $(BIN)/pytest -q tests/browser/test_looks.py tests/browser/test_volunteers.py tests/browser/test_tasks.py
 
-# All of them: nodes and databases are killed again and again, connections are silent for half a minute.
+# All of them: nodes and databases are killed again and again, connections are silent for half a minute, a group commit
+# takes every course.
 faults: setup system
-	$(BIN)/pytest -q tests/faults tests/files/test_uploads_to_a_bucket.py
+	$(BIN)/pytest -q tests/faults tests/files/test_uploads_to_a_bucket.py tests/properties/test_group_commit.py
 
 test: setup
 	@bash tests/side_by_side.sh "$(BESIDE) system" "$(BESIDE) lint docs"

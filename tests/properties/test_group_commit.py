@@ -118,6 +118,7 @@ def test_each_ask_gets_its_own_outcome_exactly_once() -> None:
 HELD_UP = frozenset({Place.READ, Place.COMMIT})
 TROUBLES = (Fate.REFUSED, Fate.LOST, Fate.UNHEARD, Fate.SILENT, Fate.BROKEN_OFF)
 BAD = {"bad": True}
+MANY = pytest.mark.faults  # tens of thousands of courses; `make faults` runs them
 Choose = Callable[[int], int]  # one of this many
 
 
@@ -179,12 +180,11 @@ def three_asks(asks: Sequence[dict[str, Any]], kind: Kind, choose: Choose) -> No
 @pytest.mark.parametrize(
     "asks",
     [
-        ({}, {"row": 1}, {"row": 2}),
-        ({}, {}, {"row": 1}),
-        ({}, BAD, {"row": 1}),
-        (BAD, {}, {"conflicts": 1}),
+        pytest.param(({}, {"row": 1}, {"row": 2}), id="of three rows", marks=MANY),
+        pytest.param(({}, {}, {"row": 1}), id="two of one row", marks=MANY),
+        pytest.param(({}, BAD, {"row": 1}), id="one bad"),
+        pytest.param((BAD, {}, {"conflicts": 1}), id="one bad and one with a conflict"),
     ],
-    ids=["of three rows", "two of one row", "one bad", "one bad and one with a conflict"],
 )
 def test_every_order_of_three_asks_their_steps_and_one_trouble(asks: Sequence[dict[str, Any]], kind: Kind) -> None:
     assert every_course(partial(three_asks, asks, kind)) > 400
