@@ -293,7 +293,8 @@ class PercentilePages(Pages[PageServices]):
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
-            raise InvalidInputError("threshold", "a value that differs from the present ones", "the present values")
+            field, present_value = given[0] if len(given) == 1 else ("threshold", "no changed value")
+            raise InvalidInputError(field, "a value other than the present one", present_value)
         return moved
 
 

@@ -40,6 +40,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
 )
 REFUSED_ADDRESSES = (
     ("/percentiles/preview?deadline.p_tight=7", "deadline.p_tight", "7"),
+    ("/percentiles/preview?deadline.p_tight=0.9", "deadline.p_tight", "0.9"),  # the present value
     ("/ordering/preview?ordering.wait_weight=much", "ordering.wait_weight", "much"),
     ("/ordering/usage?first_day=x", "first_day", "x"),
 )
