@@ -52,7 +52,7 @@ LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress
 LEAST_DAYS = 0.1
 LEAST_SEEDS = 2  # one run cannot tell an effect from chance
 AT_RANKING = "ranking.min_samples"  # the threshold that also changes which hosts the next ranking counts
-GATE_HUES = {"p_afap": "c4", "p_late": "c2", "p_retry": "c3", "p_tight": "c5"}  # the colour of each gate's lines
+GATE_HUES = {"p_afap": "c4", "p_late": "c6", "p_retry": "c7", "p_tight": "c5"}  # the colour of each gate's lines
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
