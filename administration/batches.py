@@ -354,7 +354,12 @@ class Batches:
         needs = cast(Mapping[str, object], values.get("jobs", {})) if copy_of is not None else {}
         if copy_of is not None:
             values = {**values, "jobs": {**needs, "count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
-        spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        try:
+            spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        except InvalidInputError as error:
+            if copy_of is None:
+                raise
+            raise InvalidInputError(error.field.removeprefix("jobs."), error.expected, error.got) from None
         ports = SubmissionPorts(
             self._store.submissions,
             self._store.people,

@@ -22,7 +22,7 @@ from domain.batches import Batch
 from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.refusals import About, RefusalCode, traits_of
-from domain.restrictions import Restrictions, pause_of
+from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.units import AppId, BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
@@ -411,6 +411,19 @@ class Stopped:
         if lost is not None and batch.ended_at is None and batch.counts.unsent:
             return _without_version(batch, lost)
         return self.refused.get(batch.batch_id)
+
+    def pause_of(self, batch: Batch) -> tuple[str, str]:
+        """Return what is paused about an active batch, and the reason; ("", "") if nothing is.
+
+        >>> from domain.batches import Batch
+        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0))
+        >>> Stopped(down=True).pause_of(one)[0], Stopped().pause_of(one)[0]
+        ('project paused', '')
+        """
+        found = None if batch.ended_at is not None else pause_of(self.restrictions, batch)
+        if found is not None:
+            return "paused" if found.kind is Restricted.BATCH else f"{found.kind} paused", found.why
+        return ("project paused", "No host gets work.") if self.down and batch.ended_at is None else ("", "")
 
     def state_of(self, batch: Batch) -> ForecastState | None:
         """Return why no end of an active batch is forecast, None if nothing stops it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from typing import Any
 
@@ -50,12 +51,21 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         float(np.mean(np.log(sent["fpops_est_flop"]))) if sent.size else float("nan"),
         terms.active_hosts,
         terms.median_flop_per_s,
-        AppQueue(terms.ahead, terms.ahead_of_others, terms.held),
+        AppQueue(terms.ahead, terms.ahead_of_others, terms.held, first_s(terms.first_from, now)),
         tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
         terms.active_processors,
         _tail(tables, settings),
         terms.moved_at,
     )
+
+
+def first_s(first_from: Instant, now: Instant) -> float:
+    """Return after how many seconds a batch is sent first; infinity if it already is, since only such work is ahead.
+
+    >>> first_s(Instant(9.0), Instant(7.0)), first_s(Instant(7.0), Instant(9.0))
+    (2.0, inf)
+    """
+    return first_from - now if first_from > now else math.inf
 
 
 def _tail(tables: BatchTables[Table], settings: Settings) -> Tail | None:

@@ -175,21 +175,20 @@ def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: I
 
 
 def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
-    """Return why an operator should inspect the batch instead of relying on its forecast, or None.
+    """Return why an operator should not rely on the forecast, or None.
 
     `most_spent_fraction` is the fraction of spare instances (beyond the quorum) already used by the open job with the
     most instances. With a quorum of 2 and at most 4 instances, the first two are not spare.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
-    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2).partition(";")[0]
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
     'no end is shown: at the current rate, it is 20 min away (q90), more than 10 delay bounds of 100 s'
     """
     ahead_s = forecast.q90_at - forecast.now
     if ahead_s > FAR_BOUNDS * delay_bound_s:
         bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
-        away = f"at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
-        return f"no end is shown: {away}; check which hosts can run its jobs"
+        return f"no end is shown: at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
         spent = f"{most_spent_fraction:.0%} of its spare instances: more than half"
         return f"a job has used {spent}; read the errors of the batch"

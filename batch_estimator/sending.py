@@ -15,7 +15,6 @@ from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, Ins
 from domain.forecasting import NEVER_MOVED
 
 RECENT_S = 14 * 86400.0  # window for the peak number of instances in progress
-POINTS = 57  # number of samples in the window, one every 6 h
 USUAL_BUSY = 0.5  # fraction of the available processors assumed to work for the project
 LEAST_SENT = 10.0
 FILL_S = 6 * 3600.0  # most hosts contact the server within this time and fill free capacity
@@ -61,7 +60,8 @@ def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
 def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *, queued: float = 0.0) -> Capacity:
     """Return the app's capacity. `lasts_s` is the mean time an instance is in progress, including lost instances.
 
-    With fewer than ten known instances: the usual rate, or the rate that sends `queued` instances in 4 delay bounds.
+    Hosts take longer than `lasts_s` to fill. With fewer than ten instances sent before that: the usual rate, or the
+    rate that sends `queued` instances in 4 delay bounds.
     """
     sent, own = snapshot.sent, snapshot.instances
     was_sent = own.standing != InstanceStanding.UNSENT
@@ -70,22 +70,22 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     ended_at = np.concatenate([sent.reported_at, own.reported_at[was_sent]])
     weight = np.concatenate([np.full(len(sent.sent_at), stands_for), np.ones(int(was_sent.sum()))])
     at_once = in_progress(sent_at, ended_at, weight, now=snapshot.now)
-    usual = usual_rate_per_s(snapshot, turnaround_s)
-    if float(np.sum(weight)) < LEAST_SENT or at_once.max() <= 0.0:
-        return Capacity(max(usual, queued / (USUAL_BOUNDS * snapshot.delay_bound_s)), 0.0, UNKNOWN_LOG_SD)
     most = float(at_once.max())
+    if float(np.sum(weight[sent_at <= snapshot.now - lasts_s])) < LEAST_SENT or most <= 0.0:
+        usual = max(usual_rate_per_s(snapshot, turnaround_s), most / lasts_s)
+        return Capacity(max(usual, queued / (USUAL_BOUNDS * snapshot.delay_bound_s)), 0.0, UNKNOWN_LOG_SD)
     rows = float(np.sum(sent_at > snapshot.now - RECENT_S))
     return Capacity(most / lasts_s, max(0.0, most - float(at_once[-1])), float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
 
 
 def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return the instances in progress at 57 times in the 14 days before `now`. NaN in `ended_at` means not ended.
+    """Return the instances in progress at each dispatch of the 14 days before `now`, and at `now`. NaN in `ended_at`
+    means not ended.
 
-    >>> found = in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0)
-    >>> float(found.max()), float(found[-1])
-    (1.0, 1.0)
+    >>> in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0).tolist()
+    [3.0, 4.0, 1.0]
     """
-    at = now - np.linspace(RECENT_S, 0.0, POINTS)
+    at = np.append(np.sort(sent_at[sent_at > now - RECENT_S]), now)
     ends = np.where(np.isnan(ended_at), np.inf, ended_at)
     begun = _weight_by(sent_at, weight, at)
     return begun - _weight_by(ends, weight, at)
@@ -100,12 +100,14 @@ def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
-    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate.
+    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate, at
+    most until its deadline is so near that it goes first.
 
     >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
     8000.0
     """
-    return max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
+    turn = max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
+    return min(turn, queue.first_s)
 
 
 LEAST_WINDOW_S = 6 * 3600.0
@@ -161,18 +163,20 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
+    moved_s = snapshot.now - snapshot.moved_at
+    since_move = ages[ages <= moved_s]
+    if moved_s < np.inf and len(since_move):
+        rate, log_sd = rate_of(since_move, moved_s, to_send, capacity.rate_per_s, is_moved=True)
+    else:
+        rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
+    least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
     if is_waiting(snapshot):
         starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
         room = max(0.0, capacity.room - snapshot.queue.ahead)
-        least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
-        if snapshot.moved_at > NEVER_MOVED and len(ages):  # its turn past, it is sent at least as fast as before
-            least_per_s = max(least_per_s, rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)[0])
+        if len(ages):  # its turn or pause past, it is sent at least as fast as before
+            least_per_s = max(least_per_s, rate)
         return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
-    if (moved_s := snapshot.now - snapshot.moved_at) < np.inf:
-        rate, log_sd = rate_of(ages[ages <= moved_s], moved_s, to_send, capacity.rate_per_s, is_moved=True)
-    else:
-        rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
-    return SendingRate(max(rate, to_send / (MOST_BOUNDS * snapshot.delay_bound_s)), log_sd, wait_s)
+    return SendingRate(max(rate, least_per_s), log_sd, wait_s)
 
 
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:

@@ -92,11 +92,14 @@ class SentRows:
 
 @dataclass(frozen=True, slots=True)
 class AppQueue:
-    """The queue ahead of the batch's unsent instances, and whether a limit blocks them."""
+    """The queue ahead of the batch's unsent instances, after how many seconds these go before it, and whether a limit
+    blocks them.
+    """
 
     ahead: int = 0  # of the same app
     ahead_of_others: int = 0  # of other apps
     held: bool = False
+    first_s: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)

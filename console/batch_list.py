@@ -19,7 +19,7 @@ from administration.explain.batch import fails_in_words
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import is_severe, not_shown, risk_in_words, risk_tag
 from administration.names import chosen
-from administration.ordering.importance import effects_of, levels_of
+from administration.ordering.importance import choices_for
 from administration.ordering.places import sent_first
 from administration.unschedulable import Stopped
 from console.charts import Bar, bar_of_batch
@@ -29,7 +29,6 @@ from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
 from domain.insight import Short
-from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
@@ -206,11 +205,12 @@ class BatchListPage(Pages[PageServices]):
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
+        choices = await choices_for(store, person, settings)
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
-            "pause_of": partial(pause_of, attention.stopped.restrictions),
+            "pause_of": attention.stopped.pause_of,
             "because": lambda row: because(row.standing.breakdown, now),
             "turn": lambda row: when_sent(row.standing, row.batch, None, row.end.forecast_state),
             "may": lambda batch: (
@@ -228,9 +228,9 @@ class BatchListPage(Pages[PageServices]):
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
             "own": own,
-            "levels": await levels_of(store, person),
-            "effects": effects_of(settings, ()),
-            "queue_acts": effects_of(settings, ())["queue"].acts or bool(settings.queue_hosts),
+            "levels": choices.levels,
+            "effects": choices.effects,
+            "queue_acts": choices.effects["queue"].acts or bool(settings.queue_hosts),
             "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
             "looked_at": LOOKED_AT,

@@ -111,10 +111,12 @@ def forecasts_chart(
     over_time: Axis = TIME,
     *,
     delay_bound_s: Seconds,
+    moved_at: Instant | None = None,
 ) -> Chart | None:
     """Return the chart of forecast ends over time, q50 to q90, or None without a displayable forecast.
 
-    The last forecast extends to now or to the end of the batch. The table lists the latest displayable forecasts.
+    The batch's last move or resumption, at `moved_at`, is marked. The last forecast extends to now or to the end of the
+    batch. The table lists the latest displayable forecasts.
     """
     seen_at = now if shown["ended_at"] is None else shown["ended_at"]
     points = [one for one in told if one.made_at <= seen_at]
@@ -142,6 +144,9 @@ def forecasts_chart(
                 *(Line(name, [x[0], x[-1]], [at, at], hue, "dashed") for name, at, hue in levels if at is not None),
             ],
             [Band(x, about, latest)],
+            marks=[
+                MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at
+            ],
             zoom=True,
         ),
     )
@@ -246,17 +251,18 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
 
 def moved_lately(age: ForecastAge, now: Instant) -> Instant | None:
-    """Return when a batch was moved, None if that is long ago.
+    """Return when a batch was moved or resumed, None if that is long ago or to come.
 
     >>> age = ForecastAge(1, Instant(0.0), None, 0, 0, 9, moved_at=Instant(100.0))
-    >>> moved_lately(age, Instant(400.0)), moved_lately(age, Instant(1000.0))
-    (100.0, None)
+    >>> [moved_lately(age, Instant(at)) for at in (99.0, 400.0, 1000.0)]
+    [None, 100.0, None]
     """
-    return age.moved_at if age.moved_at is not None and now - age.moved_at < PROVISIONAL_S else None
+    return age.moved_at if age.moved_at is not None and 0.0 <= now - age.moved_at < PROVISIONAL_S else None
 
 
 def may_change(request: web.Request, batch: Batch) -> bool:
@@ -309,7 +315,7 @@ class BatchPages(Pages[PageServices]):
         estimated = await store.forecasts.standing(batch_id)
         unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
-        holds: Sequence[Document] = last["holds"] if last else []
+        holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
@@ -326,11 +332,20 @@ class BatchPages(Pages[PageServices]):
             "lost": stopped.lost.get(batch.app_id),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
-            "went": None if unused else forecasts_chart(shown, told, now, axis, delay_bound_s=delay_bound_s),
+            "went": None
+            if unused
+            else forecasts_chart(
+                shown,
+                told,
+                now,
+                axis,
+                delay_bound_s=delay_bound_s,
+                moved_at=None if estimated is None else estimated.age.moved_at,
+            ),
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
-            "pause": paused,
+            "pause": stopped.pause_of(batch),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
@@ -369,8 +384,11 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                if request.query["said"] == "deadline":
+                    words = "The deadline has been moved, and instances in progress keep their due dates"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
-                values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
+                saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
+                values["moved"] = f"{saved}{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",

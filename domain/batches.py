@@ -152,6 +152,16 @@ def place_of(batch: Batch) -> tuple[int, float, BatchId]:
     return batch.order_tier, batch.order_key, batch.batch_id
 
 
+def first_from(qos: QoS, deadline_at: Instant | None, *, within_s: float) -> Instant:
+    """Return after which instant a batch precedes deferrable work: `within_s` before its deadline (0: never).
+
+    An AFAP batch always does.
+    """
+    if qos is AFAP:
+        return Instant(-math.inf)
+    return Instant(math.inf) if deadline_at is None or within_s <= 0.0 else Instant(deadline_at - within_s)
+
+
 def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
     """Return whether a batch precedes deferrable work: it is AFAP or its deadline is within `within_s` (0: never).
 
@@ -162,9 +172,7 @@ def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
     >>> goes_first(batch, within_s=0.0, now=Instant(7201.0))
     False
     """
-    if batch.qos is AFAP:
-        return True
-    return batch.deadline_at is not None and 0.0 < within_s > batch.deadline_at - now
+    return first_from(batch.qos, batch.deadline_at, within_s=within_s) < now
 
 
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:

@@ -5,13 +5,15 @@ A catalogue is an immutable snapshot that is replaced as a whole every few secon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from domain.acceleration import Acceleration
 from domain.apps import App, AppVersion, ProcessorType, VersionState, on_host
-from domain.batches import Batch
+from domain.batches import Batch, QoS, first_from
+from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.host_classes import NO_CLASSES, ClassesByApp
 from domain.ranking import CutPoints, are_stale
@@ -19,6 +21,8 @@ from domain.reservations import NOTHING_RESERVED, Reserved
 from domain.restrictions import Restrictions
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, HostId, Instant, Seconds
+
+MOST_REQUESTS = 0.5  # as a fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,21 @@ class Catalogue:
         """Return the known retry turnarounds (T_retry) for an app, one per processor type."""
         found = (cuts.retry_turnaround_s for (of_app, _), cuts in self.cut_points.items() if of_app == app_id)
         return [one for one in found if one is not None]
+
+    def first_from(self, app_id: AppId, qos: QoS, deadline_at: Instant | None) -> Instant:
+        """Return after which instant requests prefer a batch to deferrable work, on any processor type."""
+        deadline, within_s = self.settings.deadline, 0.0
+        if not traits_of(deadline).afap_first:
+            return Instant(math.inf)
+        if deadline_at is not None and deadline.first_factor > 0.0:
+            within_s = deadline.first_factor * max(self.retry_turnarounds_s(app_id), default=math.inf)
+        return first_from(qos, deadline_at, within_s=within_s)
+
+    def sent_first_from(self, app_id: AppId, qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> Instant:
+        """Return after which instant most requests take a batch before the others. Unpaid batches are always last."""
+        if unpaid or self.settings.scheduler.afap_first_fraction < MOST_REQUESTS:
+            return Instant(math.inf)
+        return self.first_from(app_id, qos, deadline_at)
 
     def on_host(self, ncpus: int) -> Catalogue:
         """Return the catalogue for a host of that many CPUs, which versions may use all of."""

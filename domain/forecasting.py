@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Generic, TypeAlias, TypeVar
 
 from domain.batches import QoS
+from domain.catalogue import Catalogue
 from domain.jobs import InstanceState
 from domain.units import DAY_S, MINUTE_S, AppId, BatchId, Flop, Instant, Seconds, later
 
@@ -84,24 +85,40 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
 )
 
 
-def send_rank(qos: QoS, deadline_at: Instant | None, *, unpaid: bool) -> int:
-    """Return the batch's rank in the sending order. Batches of equal rank are sorted by their places in the order.
+SendRank: TypeAlias = tuple[int, int, float]  # batches with a smaller one are sent first
 
-    >>> send_rank(QoS.AFAP, None, unpaid=False), send_rank(QoS.SHORT_DEADLINE, Instant(9.0), unpaid=False)
-    (0, 1)
-    >>> send_rank(QoS.THROUGHPUT, None, unpaid=False), send_rank(QoS.AFAP, None, unpaid=True)
-    (2, 3)
+
+@dataclass(frozen=True, slots=True)
+class SendPlace:
+    """What decides in which sequence most requests take batches: those sent first, the others, and unpaid ones; within
+    each, the order.
     """
-    if unpaid:
-        return 3
-    if qos is QoS.AFAP:
-        return 0
-    return 1 if deadline_at is not None else 2
+
+    qos: QoS
+    deadline_at: Instant | None
+    unpaid: bool
+    tier: int
+    key: float
+
+    def first_from(self, app_id: AppId, catalogue: Catalogue) -> Instant:
+        """Return after which instant a batch of the app is sent first."""
+        return catalogue.sent_first_from(app_id, self.qos, self.deadline_at, unpaid=self.unpaid)
+
+    def rank(self, app_id: AppId, catalogue: Catalogue, now: Instant) -> SendRank:
+        """Return the rank of a batch of the app.
+
+        >>> urgent, other = (SendPlace(qos, None, False, 7, 0.5) for qos in (QoS.AFAP, QoS.THROUGHPUT))
+        >>> unpaid = SendPlace(QoS.AFAP, None, True, 7, 0.5)
+        >>> [place.rank(AppId(1), Catalogue(), Instant(0.0)) for place in (urgent, other, unpaid)]
+        [(0, 7, 0.5), (1, 7, 0.5), (2, 7, 0.5)]
+        """
+        group = 2 if self.unpaid else 0 if self.first_from(app_id, catalogue) < now else 1
+        return group, self.tier, self.key
 
 
-SendPlace: TypeAlias = tuple[int, int, float]  # send_rank, tier and key in the order
-FIRST_PLACE: SendPlace = (-1, 0, 0.0)  # before every batch
+FIRST_PLACE = SendPlace(QoS.AFAP, None, False, -(2**31), -math.inf)  # before every batch
 
+NEVER_FIRST = Instant(math.inf)
 NEVER_MOVED = Instant(-math.inf)
 MOVED_S = 30.0  # dispatches are counted for this long before a forecast uses a batch's new place
 MOVING_S = 15 * MINUTE_S  # dispatches of this long show the rate until then
@@ -162,9 +179,9 @@ class BatchTerms:
 
     `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is the median over the processors of active
     hosts, NaN without any; `active_processors` is the average number of those available. `ahead` unsent instances of
-    the app and `ahead_of_others` of other apps precede the batch's own (`send_rank`); both counts are 0 if some of its
-    jobs were sent, nothing blocks it and it was never moved. `held`: a limit blocks the batch. `moved_at`: the last
-    move that counts (`counted_since`).
+    the app and `ahead_of_others` of other apps precede the batch's own (`SendPlace`), until it is sent first from
+    `first_from` on. Both counts are 0 if some of its jobs were sent, nothing blocks it and it was never moved. `held`:
+    a limit blocks the batch. `moved_at`: the last move that counts (`counted_since`).
     """
 
     batch_id: BatchId
@@ -179,6 +196,7 @@ class BatchTerms:
     ahead_of_others: int = 0
     held: bool = False
     moved_at: Instant = NEVER_MOVED
+    first_from: Instant = NEVER_FIRST
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +204,7 @@ class PlannedBatch:
     """A planned batch with the requirements it places on the app's hosts.
 
     `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size. Batches with
-    a smaller `place` are sent first.
+    a smaller rank of `place` are sent first.
     """
 
     app_id: AppId
@@ -227,7 +245,7 @@ class BatchTables(Generic[Table]):
 class AppTables(Generic[Table]):
     """The tables of BatchTables that are common to all batches of an app, for use with a new batch.
 
-    `ahead` and `ahead_of_others`: unsent instances before the new batch's own, as in BatchTerms.
+    `ahead`, `ahead_of_others` and `first_from`: of the new batch, as in BatchTerms.
     """
 
     active_hosts: int
@@ -240,3 +258,4 @@ class AppTables(Generic[Table]):
     sent_weight: float
     ahead: int
     ahead_of_others: int
+    first_from: Instant = NEVER_FIRST

@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.apps import CPU, ProcessorType
-from domain.batches import Batch, QoS, complete_at, goes_first
+from domain.batches import Batch, QoS, complete_at
 from domain.catalogue import Catalogue
-from domain.deadline_rules import traits_of
 from domain.ranking import Gate
 from domain.settings import FeederSettings
 from domain.units import SHARDS, AppId, BatchId, Instant, Seconds
@@ -151,17 +150,7 @@ def targets(
 
 def going_first(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
     """Return the batches that requests prefer to deferrable work, on any processor type."""
-    deadline = catalogue.settings.deadline
-    if not traits_of(deadline).afap_first:
-        return set()
-    found = set()
-    for batch in batches:
-        within_s = 0.0
-        if batch.deadline_at is not None and deadline.first_factor > 0.0:
-            within_s = deadline.first_factor * max(catalogue.retry_turnarounds_s(batch.app_id), default=math.inf)
-        if goes_first(batch, within_s=within_s, now=now):
-            found.add(batch.batch_id)
-    return found
+    return {one.batch_id for one in batches if catalogue.first_from(one.app_id, one.qos, one.deadline_at) < now}
 
 
 def _turns(

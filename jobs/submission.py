@@ -16,7 +16,7 @@ from domain.batches import Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
-from domain.forecasting import PlannedBatch, send_rank
+from domain.forecasting import PlannedBatch, SendPlace
 from domain.formatting import both_in_words
 from domain.jobs import Input, JobClass
 from domain.limits import Scope
@@ -130,7 +130,6 @@ class CheckedBatch:
     def planned(self, new: NewBatch) -> PlannedBatch:
         """Return the demand that the batch places on its app's hosts, and its place in the order."""
         size = self.size
-        rank = send_rank(new.qos, new.deadline_at, unpaid=new.unpaid)
         return PlannedBatch(
             self.app.app_id,
             self.spec.qos,
@@ -138,7 +137,7 @@ class CheckedBatch:
             size.quorum,
             size.jobs_of_flop,
             deadline_at=new.deadline_at,
-            place=(rank, new.order_tier, new.order_key),
+            place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key),
         )
 
 

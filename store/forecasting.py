@@ -1,4 +1,4 @@
-"""Reads the completion estimator's input for a batch with at most eleven queries, for any size of batch and project.
+"""Reads the completion estimator's input for a batch with at most thirteen queries, for any size of batch and project.
 
 Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for the same
 batch, so that a second read gives the same forecast. For a minute, all batches of an app share a sample of all hosts,
@@ -19,11 +19,13 @@ import asyncpg
 import numpy as np
 
 from domain.batches import QoS
+from domain.catalogue import Catalogue
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
     JOB_FIELDS,
+    NEVER_FIRST,
     NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
@@ -34,17 +36,21 @@ from domain.forecasting import (
     BatchTables,
     BatchTerms,
     SendPlace,
+    SendRank,
     counted_since,
-    send_rank,
 )
+from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
+from store import rows
 from store.binary_copy import Fields, Table, native_dtype
 from store.percentiles import MOST_S, bulk_connection, copied
 from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
 from store.queries import load
+from store.settings import with_relaxed
 
 PLACES_S = 60.0  # lifetime of cached places
-Ahead: TypeAlias = tuple[int, int]  # unsent instances before a batch's own: of its app, of other apps
+# Unsent instances before a batch's own, of its app and of other apps, and after which instant the batch is sent first.
+Ahead: TypeAlias = tuple[int, int, Instant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +67,37 @@ class Places:
 
     def of(self, batch_id: BatchId) -> Ahead:
         """Return the work ahead of a batch, zero for a batch with nothing to send."""
-        return self.ahead.get(batch_id, (0, 0))
+        return self.ahead.get(batch_id, NOTHING_AHEAD)
 
 
-Waiting: TypeAlias = tuple[SendPlace, BatchId, AppId, int]  # a batch with its number of unsent instances
+NOTHING_AHEAD: Ahead = (0, 0, NEVER_FIRST)
+Waiting: TypeAlias = tuple[SendRank, BatchId, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
 
 
-def places(rows: Iterable[Waiting], taken_at: Instant) -> Places:
+def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
     """Compute the work ahead of each batch.
 
-    >>> places([((2, 1, 0.5), 7, 1, 10), ((2, 1, 0.6), 5, 2, 4), ((0, 1, 9.0), 6, 1, 3)], Instant(0.0)).ahead
-    {6: (0, 0), 7: (3, 0), 5: (0, 13)}
+    >>> rows = ((1, 1, 0.5), 7, 1, 10, 90.0), ((1, 1, 0.6), 5, 2, 4, 80.0), ((0, 1, 9.0), 6, 1, 3, -9.0)
+    >>> places(rows, Instant(0.0)).ahead
+    {6: (0, 0, -9.0), 7: (3, 0, 90.0), 5: (0, 13, 80.0)}
     """
     ahead: dict[BatchId, Ahead] = {}
     total, of_app = 0, Counter[AppId]()
-    for _, batch_id, app_id, unsent in sorted(rows):
-        ahead[batch_id] = (of_app[app_id], total - of_app[app_id])
+    for _, batch_id, app_id, unsent, first_from in sorted(waiting):
+        ahead[batch_id] = (of_app[app_id], total - of_app[app_id], first_from)
         total += unsent
         of_app[app_id] += unsent
     return Places(taken_at, ahead)
 
 
-def ahead_of(place: SendPlace, app_id: AppId, rows: Iterable[Waiting]) -> Ahead:
-    """Return the work ahead of a new batch of the app at this place.
+def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple[int, int]:
+    """Return the work ahead of a new batch of the app with this rank.
 
-    >>> ahead_of((2, 1, 0.6), 1, [((2, 1, 0.5), 7, 1, 10), ((2, 1, 0.7), 5, 1, 4), ((0, 1, 9.0), 6, 2, 3)])
+    >>> rows = ((1, 1, 0.5), 7, 1, 10, 0.0), ((1, 1, 0.7), 5, 1, 4, 0.0), ((0, 1, 9.0), 6, 2, 3, 0.0)
+    >>> ahead_of((1, 1, 0.6), 1, rows)
     (10, 3)
     """
-    before = [(app, unsent) for at, _, app, unsent in rows if at < place]
+    before = [(app, unsent) for at, _, app, unsent, _ in waiting if at < rank]
     of_app = sum(unsent for app, unsent in before if app == app_id)
     return of_app, sum(unsent for _, unsent in before) - of_app
 
@@ -207,7 +216,9 @@ class _BatchReader:
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         moved_at = counted_since(row["moved_at"], self._now, submitted_at=row["created_at"])
         begun = not row["held"] and moved_at == NEVER_MOVED and bool((instances["host_id"] >= 0).any())
-        terms = _terms(self._batch_id, row, population, (0, 0) if begun else await self._ahead(moved_at), moved_at)
+        terms = _terms(
+            self._batch_id, row, population, NOTHING_AHEAD if begun else await self._ahead(moved_at), moved_at
+        )
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId, place: SendPlace) -> AppTables[Table] | None:
@@ -220,6 +231,7 @@ class _BatchReader:
         havs = await self._copied(
             "forecast_havs", FORECAST_HAV_FIELDS, *pairs(np.empty(0, native_dtype(INSTANCE_FIELDS)), sent)
         )
+        catalogue = await self._catalogue()
         return AppTables(
             population.active_hosts,
             population.median_flop_per_s,
@@ -229,10 +241,20 @@ class _BatchReader:
             population.weight,
             sent,
             sent_weight,
-            *ahead_of(
-                place, app_id, map(_place, await self._connection.fetch(load("forecast_places"), timeout=MOST_S))
-            ),
+            *ahead_of(place.rank(app_id, catalogue, self._now), app_id, await self._waiting(catalogue)),
+            place.first_from(app_id, catalogue),
         )
+
+    async def _catalogue(self) -> Catalogue:
+        """Return the settings and cut points only."""
+        changed = await self._connection.fetch(load("list_settings"), timeout=MOST_S)
+        cuts = map(rows.cut_points, await self._connection.fetch(load("current_cut_points"), timeout=MOST_S))
+        settings, _ = Settings.from_stored({row["key"]: rows.decoded(row["value"]) for row in changed})
+        return Catalogue(cut_points=with_relaxed(cuts, ()), settings=settings)
+
+    async def _waiting(self, catalogue: Catalogue) -> list[Waiting]:
+        found = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
+        return [_waiting(row, catalogue, self._now) for row in found]
 
     async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:
         """Return a sample of the instances in the app's other batches, and the weight of each row."""
@@ -253,8 +275,7 @@ class _BatchReader:
         """Return the work ahead of the batch in the order since its last move."""
         known = self._known.places
         if known.taken_at < moved_at or not known.serves(self._batch_id, self._now):
-            rows = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
-            self._known.places = places((_place(row) for row in rows), self._now)
+            self._known.places = places(await self._waiting(await self._catalogue()), self._now)
         return self._known.places.of(self._batch_id)
 
     async def _population(self, row: asyncpg.Record) -> Population:
@@ -310,15 +331,18 @@ def _terms(
         population.active_hosts,
         population.median_flop_per_s,
         population.active_processors,
-        *ahead,
+        *ahead[:2],
         row["held"],
         moved_at,
+        ahead[2],
     )
 
 
-def _place(row: asyncpg.Record) -> Waiting:
-    rank = send_rank(QoS(row["qos"]), row["deadline_at"], unpaid=row["unpaid"])
-    return (rank, row["order_tier"], row["order_key"]), row["batch_id"], row["app_id"], row["unsent"]
+def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting:
+    app_id = row["app_id"]
+    place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], row["order_tier"], row["order_key"])
+    rank, first_from = place.rank(app_id, catalogue, now), place.first_from(app_id, catalogue)
+    return rank, row["batch_id"], app_id, row["unsent"], first_from
 
 
 def per_cent(pages: int, most: int) -> float:

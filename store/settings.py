@@ -22,6 +22,7 @@ from store.queries import load
 from store.rows import encoded
 
 LAST_ID = 2**62
+PAUSE, PAUSED = "project.down", rows.encoded(True)  # the setting, and its stored value during a pause
 EDITS_AT_ONCE = 2  # per process: each holds a connection and needs another
 
 
@@ -41,7 +42,7 @@ class PostgresSettings(OnDatabase):
         await self.set_settings({key: value}, now=now, who=who, why=why)
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
-        """Store several settings in one transaction."""
+        """Store several settings in one transaction. The end of a project's pause moves active batches."""
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
@@ -52,6 +53,8 @@ class PostgresSettings(OnDatabase):
                 else:
                     await connection.execute(load("upsert_setting"), key, new)
                 await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
+                if key == PAUSE and old == PAUSED and new != PAUSED:
+                    await connection.execute(load("resume_project"), now)
 
         await self._database.in_transaction(write)
 

@@ -24,6 +24,7 @@ from administration.ordering.places import urgent_of
 from administration.unschedulable import Stopped, by_batch, refused_lately
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
+from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.insight import SILENT_INTERVALS, Short
 from domain.restrictions import Restrictions
@@ -73,7 +74,7 @@ class _Slow:
     hosts: Sequence[FailingHost]
     contacts: HostContacts
     short: Mapping[BatchId, Short]
-    restrictions: Restrictions
+    rules: object  # bans, pauses and the versions for new work; the facts are read again when they change
 
 
 async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingHost]:
@@ -83,7 +84,7 @@ async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingH
 
 
 class AttentionViews:
-    """What needs attention. Facts about all hosts are up to a minute old, and read again after a ban or a pause."""
+    """What needs attention. Facts about all hosts are up to a minute old; a ban, pause or withdrawal renews them."""
 
     def __init__(self, store: PostgresStore, settings: Callable[[], Settings], clock: Clock) -> None:
         self._store = store
@@ -99,7 +100,8 @@ class AttentionViews:
         )
         batches = await store.views.batches_with(need.batch_ids) if need.batch_ids else []
         restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
-        slow = await self._of_hosts(now, restrictions)
+        catalogue = await store.applications.load_catalogue()
+        slow = await self._of_hosts(now, restrictions, catalogue)
         processes = await store.process_reports.since(later(now, -SILENT_S))
         judging = [one for one in processes if one.kind == "background"]
         refused = await refused_lately(store, self._clock, judging)
@@ -110,8 +112,6 @@ class AttentionViews:
             **refused.batches,
             **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
         }
-        has_deadline = any(one.deadline_at is not None for one in batches)
-        catalogue = await store.applications.load_catalogue() if has_deadline else None
         facts = AttentionFacts(
             now,
             batches,
@@ -126,7 +126,7 @@ class AttentionViews:
             slow.contacts,
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
-            urgent_of(batches, catalogue, now) if catalogue else (),
+            urgent_of(batches, catalogue, now),
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out
         return Attention(now, items_of(facts), left_out, stopped, facts.upkeep.backup_at)
@@ -143,11 +143,12 @@ class AttentionViews:
 
     async def failing_versions(self, restrictions: Restrictions) -> Sequence[FailingVersion]:
         """Return the versions that fail on many hosts. `restrictions`: those in force."""
-        return (await self._of_hosts(self._clock.now(), restrictions)).versions
+        catalogue = await self._store.applications.load_catalogue()
+        return (await self._of_hosts(self._clock.now(), restrictions, catalogue)).versions
 
-    async def _of_hosts(self, now: Instant, restrictions: Restrictions) -> _Slow:
-        kept = self._slow
-        if kept is None or not 0.0 <= now - kept.at < KEPT_S or kept.restrictions != restrictions:
+    async def _of_hosts(self, now: Instant, restrictions: Restrictions, catalogue: Catalogue) -> _Slow:
+        kept, rules = self._slow, (restrictions, catalogue.current)
+        if kept is None or not 0.0 <= now - kept.at < KEPT_S or kept.rules != rules:
             store = self._store
             active = BatchChoice(state=BatchState.ACTIVE)
             first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
@@ -161,6 +162,6 @@ class AttentionViews:
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),
                 await store.insight.short(ids, active_since=since) if ids else {},
-                restrictions,
+                rules,
             )
         return kept

@@ -15,10 +15,9 @@ from itertools import count as counting
 import feeder.ports
 import feeder.service
 from administration.explain.verdict import CallingHosts, HostAnswer, calling_hosts
-from administration.ordering.places import MOST_REQUESTS
 from domain.apps import CPU, ProcessorType, plan_of
 from domain.batches import Batch
-from domain.catalogue import Catalogue
+from domain.catalogue import MOST_REQUESTS, Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.dispatch import RequestView

@@ -214,7 +214,8 @@ class FleetJudge:
         )
         classes = {one.job_class_id: one for one in known}
         slots = _of_class(read, class_id, classes)
-        refused = self._refused.get(key) or _unsent(batch, class_id, read)
+        counted = _unsent(batch, key, read)
+        refused = replace(self._refused.get(key, counted), waiting=counted.waiting)
         if batch.state is not BatchState.ACTIVE or not slots:
             return _Judged(refused, None, batch.queue, needs, now, able=True)
         return _Judged(refused, array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, now)
@@ -240,17 +241,20 @@ class FleetJudge:
 
 
 def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
+    """Return the group with its verdict. Workers know only the part of its instances that is in their job arrays."""
     codes = most_specific_first(judged.codes)
     needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
     found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
+    found = replace(found, waiting=judged.refused.waiting)
     return replace(found, queue=judged.queue, queue_needs=needs, judged_at=judged.at)
 
 
-def _unsent(batch: Batch, class_id: JobClassId, read: Sequence[Candidate]) -> RefusedByAll:
-    """Return the unsent instances of a class; if there are several, those counted among the first ones of the batch."""
-    unsent = Counter(one.ready.job_class_id for one in read)
-    waiting = batch.counts.unsent if len(unsent) == 1 else unsent[class_id]
-    return RefusedByAll(batch.batch_id, class_id, False, waiting, 0, (), waits_since(batch), rotated_out=False)
+def _unsent(batch: Batch, key: GroupKey, read: Sequence[Candidate]) -> RefusedByAll:
+    """Return the unsent instances of a group; of retries, and of one class of several, those among the first ones."""
+    _, class_id, urgent = key
+    unsent = Counter(int(one.ready.job_class_id) for one in read)
+    waiting = unsent[class_id] if urgent or len(unsent) > 1 else batch.counts.unsent
+    return RefusedByAll(batch.batch_id, class_id, urgent, waiting, 0, (), waits_since(batch), rotated_out=False)
 
 
 def _of_class(

@@ -264,7 +264,7 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -
     if left_s <= 0.0:
         return "the next one is due now"
     if is_moving(age.moved_at, now):
-        return f"the next one in {roughly(left_s)}, after the batch's move"
+        return f"the next one in {roughly(left_s)}, after the change"
     if not age.dirty:
         return f"the next one after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
@@ -353,8 +353,8 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 
 def flag_of(shown: Document) -> str:
-    """Return why the last forecast of an active batch asks for a check; empty if none does, if none is needed to see
-    why none of its jobs is sent, or if the batch was reopened since.
+    """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
+    sent for another reason, or if the batch was reopened since.
     """
     unused = (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED, ForecastState.NOT_YET)
     if shown["ended_at"] is not None or shown["forecast_state"] in unused:
@@ -366,7 +366,7 @@ def _reasons(last: Document, flag: str) -> Iterator[str]:
     yield ""
     yield f"Method of the last forecast: {last['method_because']}."
     if flag:
-        yield f"CHECK THIS BATCH: {flag}"
+        yield f"Note: {flag}."
     yield from holds_in_words(last["holds"])
     yield from terms_in_words(last)
 
@@ -412,7 +412,7 @@ def _sending(last: Document) -> str:
     takes = f"sending the unsent first instances takes {in_words(last['terms']['sending_s'])}"
     if last["terms"]["assumed_rate"]:
         return f"{takes} by the latest forecast, which assumed the wait for the batch's turn and the app's usual rate"
-    return f"{takes} by the latest forecast, at the rate at which they were sent in the last hours or since a move"
+    return f"{takes} by the latest forecast, as they were sent in the last hours, or since a move or pause"
 
 
 def terms_in_words(last: Document) -> Iterator[str]:

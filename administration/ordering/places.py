@@ -13,10 +13,9 @@ from domain.ordering import PlaceInOrder
 from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
-from feeder.supply import gate_of, going_first
+from feeder.supply import gate_of
 from store.postgres import PostgresStore
 
-MOST_REQUESTS = 0.5  # as a fraction
 MOST_AHEAD = 1000  # batches searched for those that are sent first
 
 
@@ -39,9 +38,11 @@ Turn: TypeAlias = tuple[str | None, WorkAhead]
 
 def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> set[BatchId]:
     """Return those of some free batches that most requests take before the others."""
-    if catalogue.settings.scheduler.afap_first_fraction < MOST_REQUESTS:
-        return set()
-    return going_first([one for one in batches if not one.unpaid], catalogue, now)
+    return {
+        one.batch_id
+        for one in batches
+        if catalogue.sent_first_from(one.app_id, one.qos, one.deadline_at, unpaid=one.unpaid) < now
+    }
 
 
 def because_of(urgent: Batch, now: Instant) -> str:

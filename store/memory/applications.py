@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from domain.acceleration import Acceleration
 from domain.apps import App, AppFile, AppVersion, PlanClass
-from domain.batches import Account, Submitter
+from domain.batches import Account, BatchState, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.host_classes import ClassesByApp
@@ -21,7 +21,7 @@ from domain.volunteers import Credentials, Volunteer, VolunteerRecord
 from store.memory.registry import RegisteredFile
 from store.memory.reserving import reserved_in
 from store.memory.work import OnTables
-from store.settings import is_accelerated, with_relaxed
+from store.settings import PAUSE, is_accelerated, with_relaxed
 
 INHERITED_SAMPLES = 5.0  # maximum inherited by a new version, per kind of sums (docs/formulas.md#app-versions)
 INHERITED_VALID = 11  # maximum of consecutive valid results inherited by a new version
@@ -210,6 +210,10 @@ class MemorySettings(OnTables):
                 registry.changed_settings[key] = value
             change_id = len(registry.setting_changes) + 1
             registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
+            if key == PAUSE and old is True and value is not True:
+                for batch in self._work.batches.values():
+                    if batch.state is BatchState.ACTIVE:
+                        batch.moved_at = max(batch.moved_at or now, now)
 
 
 class MemoryNotes(OnTables):

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from domain.batches import BatchState
+from domain.catalogue import Catalogue
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
+    NEVER_FIRST,
     NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
@@ -22,16 +24,18 @@ from domain.forecasting import (
     BatchTables,
     BatchTerms,
     SendPlace,
+    SendRank,
     counted_since,
-    send_rank,
 )
 from domain.hosts import HostAppVersion
 from domain.restrictions import pause_of
+from domain.settings import Settings
 from domain.units import AppId, AppVersionId, BatchId, HostId, Instant
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import BatchColumns, Pair
 from store.memory.rows import StoredBatch, StoredInstance
 from store.memory.work import Dispatches, OnTables
+from store.settings import PAUSE
 
 NAN = float("nan")
 LOOKED_AT = 2 * SENT_MOST  # number of an app's recent dispatches read, evenly spaced;
@@ -64,6 +68,8 @@ class MemoryForecasting(OnTables):
         if app_id not in self._registry.apps:
             return None
         sent, sent_weight = self._sent(app_id, None, now)
+        catalogue = self._catalogue()
+        rank = place.rank(app_id, catalogue, now)
         return AppTables(
             *self._active(now),
             self._havs(np.empty(0, native_dtype(INSTANCE_FIELDS)), sent),
@@ -71,8 +77,14 @@ class MemoryForecasting(OnTables):
             1.0,
             sent,
             sent_weight,
-            *_ahead([other for other in self._ready() if _place(other) < place], app_id),
+            *_ahead([other for other in self._ready() if _rank(other, catalogue, now) < rank], app_id),
+            place.first_from(app_id, catalogue),
         )
+
+    def _catalogue(self) -> Catalogue:
+        """Return the settings and cut points only."""
+        settings, _ = Settings.from_stored(self._registry.changed_settings)
+        return Catalogue(cut_points=self._registry.cut_points, settings=settings)
 
     def _columns(self, batch: StoredBatch) -> BatchColumns:
         if not isinstance(batch.columns, BatchColumns):
@@ -93,7 +105,7 @@ class MemoryForecasting(OnTables):
         held = batch.hold is not None or self._is_paused(batch)
         moved_at = counted_since(batch.moved_at, now, submitted_at=batch.new.created_at)
         is_served = begun and not held and moved_at == NEVER_MOVED
-        ahead = [] if is_served else self._ahead_of(batch)
+        catalogue = self._catalogue()
         return BatchTerms(
             batch.batch_id,
             batch.new.app_id,
@@ -101,18 +113,20 @@ class MemoryForecasting(OnTables):
             max(one.delay_bound_s for one in batch.classes),
             batch.new.qos,
             *self._active(now),
-            *_ahead(ahead, batch.new.app_id),
+            *_ahead([] if is_served else self._ahead_of(batch, catalogue, now), batch.new.app_id),
             held,
             moved_at,
+            NEVER_FIRST if is_served else _place(batch).first_from(batch.new.app_id, catalogue),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:
         pauses = self._registry.restrictions
-        is_down = self._registry.changed_settings.get("project.down") is True
+        is_down = self._registry.changed_settings.get(PAUSE) is True
         return is_down or (bool(pauses) and pause_of(pauses, batch.as_batch()) is not None)
 
-    def _ahead_of(self, batch: StoredBatch) -> list[StoredBatch]:
-        return [other for other in self._ready() if (*_place(other), other.batch_id) < (*_place(batch), batch.batch_id)]
+    def _ahead_of(self, batch: StoredBatch, catalogue: Catalogue, now: Instant) -> list[StoredBatch]:
+        own = _rank(batch, catalogue, now), batch.batch_id
+        return [one for one in self._ready() if (_rank(one, catalogue, now), one.batch_id) < own]
 
     def _ready(self) -> list[StoredBatch]:
         return [self._work.batches[at[2]] for at in self._work.ready]
@@ -173,7 +187,11 @@ class MemoryForecasting(OnTables):
 
 def _place(batch: StoredBatch) -> SendPlace:
     new = batch.new
-    return send_rank(new.qos, new.deadline_at, unpaid=new.unpaid), new.order_tier, new.order_key
+    return SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key)
+
+
+def _rank(batch: StoredBatch, catalogue: Catalogue, now: Instant) -> SendRank:
+    return _place(batch).rank(batch.new.app_id, catalogue, now)
 
 
 def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int]:

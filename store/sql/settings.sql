@@ -69,3 +69,12 @@ SELECT pg_advisory_xact_lock_shared(1297437780, hashtext('conditional edits'));
 -- Arguments: none.
 -- Result: one row, to be ignored.
 SELECT pg_advisory_xact_lock(1297437780, hashtext('conditional edits'));
+
+
+-- name: resume_project
+-- Purpose: after a pause of the project, note that the active batches are sent again; reads all of them.
+-- Arguments: $1 now.
+-- Result: none.
+UPDATE batch SET moved_at = greatest(batch.moved_at, $1::double precision)
+FROM (SELECT batch_id FROM batch WHERE state = 'active' ORDER BY batch_id FOR NO KEY UPDATE) AS resumed
+WHERE batch.batch_id = resumed.batch_id;

@@ -69,6 +69,9 @@ async def test_refused_input_is_kept_with_its_error(grace_server: LiveServer) ->
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, fields, page[:4000])
             assert [text for text in kept if not re.search(rf'(value="|<option selected>){text}', page)] == [], path
             assert 'role="alert"' in page
+            linked = re.findall(r'href="#flaw-([^"]+)"', page)
+            assert linked == [field] or (linked == [] and "/batches/" not in path), path
+            assert page.count(" autofocus") == 1, path
         for path, field, text in REFUSED_ADDRESSES:
             status, page = await grace.get(path)
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, page[:4000])
@@ -111,6 +114,21 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
             assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
         assert ["only operators" in (await one.get(TRIED))[1] for one in (grace, vera)] == [False, True]
         assert 'value="0.8"' in (await vera.get(f"{TRIED.replace('/preview', '')}"))[1]
+
+
+async def test_actions_of_a_batch_stand_once_at_its_top(grace_server: LiveServer) -> None:
+    await add_person(grace_server, "vera", Role.VIEWER)
+    active = ("#restrict", "#h-act", "/clone", "/abort")
+    async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
+        _, page = await grace.get("/batches/1")
+        top, _, rest = page.partition('aria-label="Actions"')[2].partition("</div>")
+        assert [one for one in active if f'{one}"' not in top or f'{one}"' in rest] == []
+        assert all(f' id="{one}"' in rest for one in ("restrict", "h-act"))
+        assert "/retry" not in page and 'aria-label="Actions"' not in (await vera.get("/batches/1"))[1]
+        await grace.post("/batches/1/abort", {})
+        _, page = await grace.get("/batches/1")
+        top = page.partition('aria-label="Actions"')[2].partition("</div>")[0]
+        assert [one for one in active if f'{one}"' in top] == ["/clone"]
 
 
 async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer) -> None:
@@ -187,6 +205,7 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert "<option>expedite" in page
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
+        assert page.count('class="note good"') == 1
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=unchanged" in where
         _, page = await grace.get("/ordering?batch=3")

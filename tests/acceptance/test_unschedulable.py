@@ -89,6 +89,19 @@ async def test_work_of_busy_ordinary_hosts_is_schedulable(pi: LiveServer) -> Non
     assert await told(pi) == {}
 
 
+async def test_all_unsent_instances_count_not_those_in_the_array(pi: LiveServer) -> None:
+    host = await called(pi, "ordinary")
+    count = FeederSettings().slots + 200
+    await pi.submit(jobs={"count": count, "disk_bytes": 1e13}, name="huge")
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, host)
+
+    [row] = await json_of(pi, "unschedulable")
+    assert (row["waiting"], row["is_certain"]) == (count, True)
+
+
 async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> None:
     hosts = [await called(pi, f"ordinary{number}") for number in range(3)]
     batch_id = await pi.submit(jobs={"count": 5, "disk_bytes": 1e13}, name="huge")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,15 +12,17 @@ from batch_estimator import filling
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import is_waiting
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
+from domain.apps import CPU
 from domain.batches import QoS
-from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace, send_rank
+from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
+from domain.ranking import CutPoints, HostStatisticsRun
 from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.settlement import JobSettlement
-from domain.units import DAY_S, AppId, BatchId, Instant, later
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, Instant, Seconds, later
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
 from tests.worlds import (
@@ -286,19 +289,39 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
     first = await a_submitted_batch(store, jobs=5, order_tier=3, order_key=1.0)
     await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id, order_tier=3, order_key=2.0)
     await a_submitted_batch(store, jobs=9, order_tier=3, order_key=4.0)
-    rank = send_rank(first.qos, first.deadline_at, unpaid=False)
+    at = SendPlace(QoS.THROUGHPUT, None, unpaid=False, tier=3, key=3.0)
 
     async def ahead(place: SendPlace) -> tuple[int, int]:
         tables = await store.forecasting.of_app(first.app_id, place, now=AT)
         assert tables is not None
         return tables.ahead, tables.ahead_of_others
 
-    assert await ahead((rank, 3, 3.0)) == (5, 3)
-    assert await ahead((rank - 1, 3, 3.0)) == await ahead(FIRST_PLACE) == (0, 0)
-    assert await ahead((rank, 4, 0.0)) == (14, 3)
+    assert await ahead(at) == (5, 3)
+    assert await ahead(replace(at, qos=QoS.AFAP)) == await ahead(FIRST_PLACE) == (0, 0)
+    assert await ahead(replace(at, tier=4)) == await ahead(replace(at, tier=0, unpaid=True)) == (14, 3)
+
+
+async def test_deadline_precedes_other_work_only_when_near(store: Store) -> None:
+    """Near is four times the retry turnaround; until then it keeps its place, and later the others are behind it."""
+    other = await a_submitted_batch(store, jobs=5, order_key=1.0)
+    due_at = later(NOW, 10 * HOUR_S)
+    due = await a_submitted_batch(
+        store, jobs=2, app_id=other.app_id, order_key=2.0, qos=QoS.SHORT_DEADLINE, deadline_at=due_at
+    )
+    cuts = CutPoints(other.app_id, CPU, NOW, 9, (), (), retry_turnaround_s=Seconds(HOUR_S))
+    async with store.generations.new(now=NOW, full=False) as run:
+        assert run is not None
+        await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=NOW, seconds=Seconds(1.0)))
+
+    early, late = [(await snapshot_of(store, due.batch_id, later(NOW, at_s))).queue for at_s in (60.0, 8 * HOUR_S)]
+    behind = (await snapshot_of(store, other.batch_id, later(NOW, 8 * HOUR_S))).queue
+
+    assert early == AppQueue(ahead=5, first_s=6 * HOUR_S - 60.0)
+    assert (late, behind) == (AppQueue(), AppQueue(ahead=2))
 
 
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:
+    """A deadline is near while the app's retry turnaround is unknown. Among those sent first, the order decides."""
     sizes = {"rest": 5, "unpaid": 3, "dated": 2, "afap": 7}
     rest = await a_submitted_batch(store, jobs=sizes["rest"], qos=QoS.THROUGHPUT)
     unpaid = await a_submitted_batch(store, jobs=sizes["unpaid"], qos=QoS.AFAP, unpaid=True)
@@ -307,7 +330,7 @@ async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None
 
     ahead = [(await snapshot_of(store, one.batch_id)).queue.ahead for one in (afap, dated, rest, unpaid)]
 
-    assert ahead == [0, 7, 9, 14]
+    assert ahead == [2, 0, 9, 14]
 
 
 async def test_processors_count_by_their_availability(store: Store) -> None:

@@ -94,6 +94,20 @@ async def test_resumed_batches_start_a_new_rate(store: Store, kind: Restricted) 
     assert await moved_at(store, other.batch_id) is None
 
 
+@pytest.mark.parametrize("resumed", [False, None])
+async def test_resumed_project_starts_new_rates(store: Store, resumed: bool | None) -> None:
+    """A batch that a pending change moves later than that keeps the later time. None is the default: not paused."""
+    batch, pending = await a_submitted_batch(store), await a_submitted_batch(store)
+    await store.ordering_rules.set_moved(pending.batch_id, later(NOW, 60.0))
+    seen = []
+    for at_s, down in ((1.0, True), (2.0, True), (9.0, resumed), (20.0, resumed)):
+        await store.settings.set_setting("project.down", down, now=later(NOW, at_s), who="ops", why="disk full")
+        seen.append(await moved_at(store, batch.batch_id))
+
+    assert seen == [None, None, NOW + 9.0, NOW + 9.0]
+    assert await moved_at(store, pending.batch_id) == NOW + 60.0
+
+
 async def test_lifted_pause_does_not_move_ended_batches(store: Store) -> None:
     facts = await a_reported_job(store, await a_registered_host(store), to_state=InstanceState.FAILED)
     app_id = (await store.views.batch(facts.batch_id)).app_id

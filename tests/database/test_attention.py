@@ -7,6 +7,7 @@ from functools import partial
 from administration.attention.service import KEPT_S, AttentionViews
 from administration.explain.batch import fails_in_words
 from administration.restrictions import restrict
+from domain.apps import VersionState
 from domain.attention import FAILING_HOSTS, FAILURES, HostContacts
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted
@@ -40,10 +41,11 @@ async def test_failing_versions_count_failures_and_their_hosts(store: PostgresSt
 async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresStore) -> None:
     clock = HandClock(NOW)
     views = AttentionViews(store, Settings, clock)
-    assert await views.failing_versions({}) == []
     hosts = [await a_registered_host(store) for _ in range(FAILING_HOSTS)]
     batch = await a_submitted_batch(store, jobs=FAILURES)
-    for number in range(FAILURES):
+    await a_failure(store, hosts[0], batch.batch_id, S.FAILED, 10.0)
+    assert await views.failing_versions({}) == []
+    for number in range(1, FAILURES):
         await a_failure(store, hosts[number % FAILING_HOSTS], batch.batch_id, S.FAILED, 10.0)
 
     assert await views.failing_versions({}) == []
@@ -53,6 +55,9 @@ async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresS
 
     assert (found.app, found.failures) == ("pi", FAILURES)
     assert found.title in said and not await fails_in_words(batch, "sieve", partial(views.failing_versions, {}))
+
+    await store.applications.set_version_state(found.app_version_id, VersionState.DEPRECATED)
+    assert await views.failing_versions({}) == []
 
 
 async def test_hosts_that_fail_have_enough_results(store: PostgresStore) -> None:

@@ -8,17 +8,23 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from administration.ordering.places import urgent_of
 from batch_estimator.chain import Copies, FreshLaw, RetryRules, helped_by, tail_begins_s
 from batch_estimator.completion import loosened
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
 from batch_estimator.survival import watched_of
+from domain.apps import CPU
 from domain.batches import QoS
-from domain.forecasting import send_rank
-from domain.units import Instant
+from domain.catalogue import Catalogue
+from domain.forecasting import SendPlace
+from domain.settings import Settings
+from domain.units import Instant, Seconds
+from tests.builders import a_batch
 from tests.properties.test_forecasts import quantiles, snapshots
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Sent, a_snapshot, hosts
+from tests.unit.scheduler.arrays import some_cuts
 
 X = np.geomspace(1.0, 3e6, 60)
 
@@ -110,6 +116,16 @@ def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: BatchSnaps
     assert np.array_equal(before.ln_s, after.ln_s) and np.array_equal(before.silent, after.silent)
 
 
-@given(st.sampled_from(QoS), st.none() | st.just(Instant(9.0)))
-def test_unpaid_batches_are_sent_last(qos: QoS, deadline_at: Instant | None) -> None:
-    assert send_rank(qos, deadline_at, unpaid=True) > max(send_rank(each, None, unpaid=False) for each in QoS)
+@given(st.sampled_from(QoS), st.none() | st.floats(-1e6, 1e6).map(Instant), st.floats(0.0, 10.0), st.floats(0.0, 1.0))
+def test_sent_first_is_what_positions_say(qos: QoS, due: Instant | None, factor: float, fraction: float) -> None:
+    """The estimator ranks as the pages of the order do; unpaid batches are sent last."""
+    changed = Settings().changed("deadline.first_factor", factor).changed("scheduler.afap_first_fraction", fraction)
+    cuts = some_cuts(retry_turnaround_s=Seconds(1e5))
+    catalogue = Catalogue(settings=changed, cut_points={(cuts.app_id, CPU): cuts})
+    batch = a_batch(app_id=cuts.app_id, qos=qos, deadline_at=due)
+    now = Instant(0.0)
+
+    group, last = [SendPlace(qos, due, unpaid, 1, 0.0).rank(cuts.app_id, catalogue, now)[0] for unpaid in (False, True)]
+
+    assert (group == 0) == bool(urgent_of([batch], catalogue, now))
+    assert group < last

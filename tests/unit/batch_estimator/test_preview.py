@@ -13,7 +13,7 @@ from batch_estimator.service import in_line
 from batch_estimator.snapshot import InstanceStanding as S
 from domain.batches import QoS
 from domain.errors import NotFoundError
-from domain.forecasting import PlannedBatch, send_rank
+from domain.forecasting import PlannedBatch, SendPlace
 from domain.forecasts import DeadlineRisk, ForecastState, HoldKind, Method
 from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, Flop, Seconds, later
@@ -70,7 +70,7 @@ async def test_work_ahead_is_included_as_in_the_first_forecast() -> None:
     store, clock = await a_store(jobs=900), HandClock()
     jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
     planned = replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of_flop={Flop(1e12): 12})
-    last_place = (send_rank(planned.qos, None, unpaid=False), 1_000_000, 0.0)
+    last_place = SendPlace(planned.qos, None, False, 1_000_000, 0.0)
     alone, behind = await previewed(store, planned), await previewed(store, replace(planned, place=last_place))
 
     batch = await a_submitted_batch(store, jobs=12, job_class=jobs)

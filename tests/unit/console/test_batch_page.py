@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from console.batch_page import forecasts_chart, progress_chart, until_forecast
 from console.charts import Chart
 from console.drawing import Line, Plot
@@ -63,6 +65,16 @@ def test_forecast_band_lies_between_q50_and_q90() -> None:
     assert area.low == drawn["expected (q50)"].y == at(200.0, 500.0, 500.0)
     assert drawn["deadline"].y == at(700.0, 700.0)
     assert [row[1] for row in chart.rows] == ["25.0 %"]
+
+
+@pytest.mark.parametrize(("moved_s", "marked"), [(50.0, [50.0]), (200.0, []), (-90.0, []), (None, [])])
+def test_last_move_marks_the_forecast_history(moved_s: float | None, marked: list[float]) -> None:
+    """A move to come, or before the first forecast, is outside the chart."""
+    moved_at = None if moved_s is None else later(NOW, moved_s)
+
+    chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY, moved_at=moved_at)
+
+    assert chart is not None and [mark.x for mark in plot(chart).marks] == at(*marked)
 
 
 def test_the_table_has_those_forecasts_alone_that_are_drawn() -> None:

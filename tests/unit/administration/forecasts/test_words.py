@@ -131,7 +131,7 @@ def test_risk_and_flag_are_shown_with_reasons() -> None:
     text = words(risky, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S))
 
     assert not missing(text, "deadline   2027-01-15 09:00 UTC (in 1 h)\nAT RISK: 90 %", "5 h after it")
-    assert "CHECK THIS BATCH: 11 delay bounds" in text
+    assert "Note: 11 delay bounds" in text
 
 
 NEVER = RefusedByAll(BatchId(1), 1, False, 5, 3, (("disk", 3),), NOW, rotated_out=False, active_hosts=3)

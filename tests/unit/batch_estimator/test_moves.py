@@ -1,0 +1,92 @@
+"""The first forecast after a batch has got another place in the order, or was paused for a moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+
+from batch_estimator.estimate import estimate
+from batch_estimator.sending import capacity_of
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
+from domain.forecasting import MOVED_S, NEVER_MOVED
+from domain.units import HOUR_S, Seconds, later
+from tests.unit.batch_estimator.snapshots import NOW, Sent, a_snapshot, hosts
+
+RUNNING, SUCCESS, UNSENT = InstanceStanding.IN_PROGRESS, InstanceStanding.SUCCESS, InstanceStanding.UNSENT
+BATCH_H = 3.0  # since the submission
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A batch of an app whose last batch, the day before, was sent at `per_s`, in jobs of `job_h`."""
+
+    jobs: int
+    job_h: float
+    per_s: float
+    ahead: int  # unsent instances of other apps before the move
+    ahead_then: int  # and after it
+
+    def seen(self, *, sent: int = 0, held: bool = False, moved: bool = True) -> BatchSnapshot:
+        """Return the batch `MOVED_S` after the move, or before it. `sent` of its jobs are out since then."""
+        yesterday = [Sent(0, SUCCESS, 1 + at % 40, 20.0 + at / 800, 20.0 + at / 800 - self.job_h) for at in range(400)]
+        weight = self.per_s * 0.5 * HOUR_S / 400  # all of it was sent within half an hour
+        weight *= max(1.0, self.job_h / 0.5)  # and filled the hosts when the jobs are longer
+        out = [
+            Sent(at, RUNNING, 1 + at % 40, MOVED_S / HOUR_S * (1 + at) / (sent + 1), 0, BATCH_H) for at in range(sent)
+        ]
+        return a_snapshot(
+            [*out, *(Sent(job, UNSENT, created_h=BATCH_H) for job in range(sent, self.jobs))],
+            hosts(40, n=40, hours=self.job_h, silent_h=0.0),
+            yesterday,
+            submitted_at=later(NOW, -BATCH_H * HOUR_S),
+            sent_weight=weight,
+            active_hosts=int(2 * self.per_s * self.job_h * HOUR_S),
+            queue=AppQueue(ahead_of_others=self.ahead_then if moved else self.ahead, held=held),
+            moved_at=later(NOW, -MOVED_S) if moved else NEVER_MOVED,
+            delay_bound_s=Seconds(24 * HOUR_S),
+            tail=Tail(self.jobs // 20, None, 1.5),
+        )
+
+
+LARGE, SMALL = Moved(9500, 0.17, 0.7, 26_000, 0), Moved(200, 0.17, 0.7, 26_000, 0)
+LONG_JOBS, LOWER = Moved(2000, 8.0, 0.05, 5000, 0), Moved(9500, 0.17, 0.7, 0, 26_000)
+
+
+def expected_h(snapshot: BatchSnapshot) -> float:
+    return (estimate(snapshot).q50_at - NOW) / HOUR_S
+
+
+@pytest.mark.parametrize("batch", [LARGE, SMALL, LONG_JOBS], ids=["large", "small", "long jobs"])
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("speed", [0.0, 1.0, 4.0])
+def test_batch_moved_up_is_not_forecast_later(batch: Moved, speed: float, held: bool) -> None:
+    """Its first instances are sent at the hosts' speed, faster, or not yet. A pause of a moment takes nothing away."""
+    before, sent = batch.seen(moved=False), round(speed * batch.per_s * MOVED_S)
+
+    assert expected_h(batch.seen(sent=sent, held=held)) < expected_h(before)
+
+
+def test_batch_moved_down_is_forecast_later() -> None:
+    assert expected_h(LOWER.seen()) > 2 * expected_h(LOWER.seen(moved=False))
+
+
+def test_first_instances_do_not_show_the_capacity() -> None:
+    """They fill the hosts; a peak counts once an instance of the app has been out for as long as usual."""
+    fresh = a_snapshot([Sent(at, RUNNING, 1 + at, 0.01) for at in range(20)], hosts(40), active_hosts=400)
+    usual = 0.5 * 400 / 600.0
+
+    assert capacity_of(fresh, 600.0, 1500.0).rate_per_s == pytest.approx(usual)
+    assert capacity_of(fresh, 600.0, 30.0).rate_per_s == pytest.approx(20 / 30.0)
+
+
+def test_a_short_campaign_shows_the_capacity() -> None:
+    """The batch of yesterday was sent and returned within an hour, at no time a multiple of 6 h ago."""
+    assert capacity_of(LARGE.seen(), 600.0, 0.17 * HOUR_S).rate_per_s == pytest.approx(LARGE.per_s, rel=0.1)
+
+
+def test_a_batch_waits_at_most_until_it_is_sent_first() -> None:
+    waiting, first = LARGE.seen(moved=False), LARGE.seen()
+    soon = replace(waiting, queue=replace(waiting.queue, first_s=HOUR_S))
+
+    assert expected_h(first) < expected_h(soon) < expected_h(first) + 1.5 < expected_h(waiting)
