@@ -35,7 +35,7 @@ from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
-from domain.formatting import in_words, roughly
+from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
@@ -78,7 +78,7 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
     what = f"host {lease['host_id']}"
     if lease["holds"]:
         starts_s = lease["starts_in_s"]
-        since = f"starting in {in_words(starts_s)}" if starts_s > 0 else f"started {in_words(-starts_s)} ago"
+        since = f"starting in {in_words(starts_s)}" if starts_s > 0 else f"started {age_in_words(-starts_s)} ago"
         processors = f"{lease['cores']:g} of its processors ({lease['processor_type']})"
         held = "would be leased" if lease["supposed"] else "is leased"
         yield f"{what} {held} to batch {lease['batch_id']}: {processors}, {since}"
@@ -357,7 +357,7 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     >>> awaited_in_words(one, Instant(3600.0)).partition(": ")[2]
     '1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
     """
-    many, oldest = awaited.instances > 1, roughly(max(0.0, now - awaited.oldest_sent_at))
+    many, oldest = awaited.instances > 1, age_in_words(now - awaited.oldest_sent_at)
     verb = "waits" if awaited.jobs_open == 1 else "wait"
     sent = f"All its jobs are sent; {awaited.jobs_open} of {counted(awaited.jobs, 'job')} {verb} for a valid result"
     what = f"{sent}: {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"

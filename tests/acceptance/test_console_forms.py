@@ -17,7 +17,7 @@ from tests.browser.scene import OPERATOR, add_operator, work_off
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
 MOVED = {"deadline.p_tight": "0.8"}
-SIZE = {"hosts": "6", "days": "3", "seeds": "1"}
+SIZE = {"hosts": "6", "days": "3", "seeds": "2"}
 WEIGHTS = {"ordering.policy": "multifactor", "ordering.wait_weight": "7"}
 
 REFUSED = (  # address, fields, page of the form, field at which the error is shown, input that is kept
@@ -26,6 +26,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
     ("/percentiles", {**MOVED, "why": ""}, TRIED, "why", ("0.8",)),
     ("/percentiles", {"deadline.p_tight": "7", "why": "x"}, TRIED, "deadline.p_tight", ("7",)),
     ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "99"}, TRIED, "seeds", ("99", "6", "0.8")),
+    ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "1"}, TRIED, "seeds", ("1", "0.8")),
     ("/percentiles/simulate", {**MOVED, **SIZE, "days": "x"}, TRIED, "days", ("x",)),
     ("/batches/1/importance", {"user_priority": "9999", "level": "standby"}, "/batches/1", "user_priority", ("9999",)),
     ("/batches/1/importance", {"level": "standby", "why": "x" * 201}, "/batches/1", "why", ("x",)),
@@ -39,6 +40,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
 )
 REFUSED_ADDRESSES = (
     ("/percentiles/preview?deadline.p_tight=7", "deadline.p_tight", "7"),
+    ("/percentiles/preview?deadline.p_tight=0.9", "deadline.p_tight", "0.9"),  # the present value
     ("/ordering/preview?ordering.wait_weight=much", "ordering.wait_weight", "much"),
     ("/ordering/usage?first_day=x", "first_day", "x"),
 )
@@ -107,7 +109,11 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
         for path in ("/percentiles", "/ordering"):
             assert ["only operators" in (await one.get(path))[1] for one in (grace, vera)] == [False, True], path
-        assert '/percentiles#h-move"' in (await grace.get("/settings/deadline.p_tight"))[1]
+        for one in (grace, vera):
+            page = (await one.get("/settings/deadline.p_tight"))[1]
+            assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
+        assert ["only operators" in (await one.get(TRIED))[1] for one in (grace, vera)] == [False, True]
+        assert 'value="0.8"' in (await vera.get(f"{TRIED.replace('/preview', '')}"))[1]
 
 
 async def test_actions_of_a_batch_stand_once_at_its_top(grace_server: LiveServer) -> None:
@@ -141,6 +147,8 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        undecided = 'class="note  verdict"' in page
+        assert ('name="seeds" value="4"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
         assert list(await grace_server.store.settings.settings()) == ["project.url"]
         _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -180,6 +181,20 @@ def test_lowered_gate_is_drawn_where_it_is_in_force() -> None:
     assert (rows["p_tight in force"], rows["p_tight set"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
 
 
+def test_threshold_keeps_its_colour_in_the_preview() -> None:
+    app = an_app()
+    cuts = CutPoints(app.app_id, CPU, NOW, 1000, tuple((place - 500) / 500 for place in range(1000)), (0,) * 11)
+    catalogue = Catalogue(apps={app.app_id: app})
+    changed = replace(catalogue, settings=catalogue.settings.changed("deadline.p_tight", 0.45))
+
+    hues = []
+    for chart in (distribution(cuts, catalogue), distribution(cuts, catalogue, changed)):
+        assert chart is not None and isinstance(chart.drawing, Plot)
+        hues.append({one.name.partition(" ")[0]: one.hue for one in chart.drawing.marks})
+
+    assert hues[0] == hues[1] and len(set(hues[0].values())) == len(hues[0]) == 4
+
+
 def points(name: str, of: float) -> Contribution:
     return Contribution(name, "own", of, "", of, None, 1.0, of)
 
@@ -208,14 +223,15 @@ def test_points_are_stacked_by_term() -> None:
 
 
 def test_rank_values_are_no_times() -> None:
-    found = [ending(1, 3 * 3600.0, tier=-1), ending(2, -3600.0)]
+    """Batches of another tier, and those that are sent first, have no bar: they are out of the sequence of values."""
+    found = [ending(3, 9e4), ending(4, 8e4, tier=-1), ending(2, -3600.0), ending(1, 3 * 3600.0)]
 
-    chart = instants_chart(found, {1: "rush"}, NOW)
+    chart = instants_chart(found, {1: "rush"}, NOW, {3})
 
     assert chart is not None
-    assert chart.rows == [("rush", "500 003.000"), ("#2", "499 999.000")]
+    assert chart.rows == [("#2", "499 999.0"), ("rush", "500 003.0")]
     assert isinstance(chart.drawing, RowPlot)
-    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([4.0, 0.0], "")
+    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([0.0, 4.0], "")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Rank value"
 
@@ -249,7 +265,7 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_names_its_neighbours() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "Tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.8", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
