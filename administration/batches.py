@@ -26,7 +26,7 @@ from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
-from administration.unschedulable import NOTHING_STOPPED, Stopped, stopped_of
+from administration.stopped import NOTHING_STOPPED, Stopped, stopped_of
 from batch_estimator.preview import Previewer
 from domain.batches import Batch, QoS
 from domain.clock import Clock
@@ -354,7 +354,12 @@ class Batches:
         needs = cast(Mapping[str, object], values.get("jobs", {})) if copy_of is not None else {}
         if copy_of is not None:
             values = {**values, "jobs": {**needs, "count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
-        spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        try:
+            spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+        except InvalidInputError as error:
+            if copy_of is None:
+                raise
+            raise InvalidInputError(error.field.removeprefix("jobs."), error.expected, error.got) from None
         ports = SubmissionPorts(
             self._store.submissions,
             self._store.people,

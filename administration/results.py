@@ -170,7 +170,7 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
     """Return why a job has no result, including the states of its instances if known; None if it has one. Pure.
 
     >>> why_no_result(JobState.OPEN, "", [InstanceState.TIMED_OUT, InstanceState.IN_PROGRESS])
-    'it is open, its instances are: 1 timed_out, 1 in_progress'
+    'it is open; its instances: 1 timed out, 1 in progress'
     >>> why_no_result(JobState.FAILED, "too many errors")
     'it failed: too many errors'
     """
@@ -182,8 +182,10 @@ def why_no_result(state: JobState, failure: str, instances: Sequence[InstanceSta
         case JobState.CANCELLED:
             return "its batch was aborted"
         case JobState.OPEN:
-            counted = ", ".join(f"{count} {where.value}" for where, count in Counter(instances).items())
-            return f"it is open, its instances are: {counted}" if counted else "it is open"
+            counted = ", ".join(
+                f"{count} {where.value.replace('_', ' ')}" for where, count in Counter(instances).items()
+            )
+            return f"it is open; its instances: {counted}" if counted else "it is open"
 
 
 def named_uploads(uploads: Sequence[Upload], outputs: Sequence[Output]) -> dict[str, Upload | None]:

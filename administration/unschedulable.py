@@ -20,9 +20,7 @@ from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.batches import Batch
 from domain.clock import Clock
-from domain.forecasts import ForecastState
 from domain.refusals import About, RefusalCode, traits_of
-from domain.restrictions import Restrictions, pause_of
 from domain.units import AppId, BatchId, Instant, later, utc
 from domain.views import ProcessReport
 from muster_client import shapes
@@ -351,7 +349,7 @@ class RefusedLately(NamedTuple):
     left_out: int
 
 
-def _without_version(batch: Batch, lost: LostVersion) -> RefusedByAll:
+def without_version(batch: Batch, lost: LostVersion) -> RefusedByAll:
     """Return the unsent instances of a batch whose app has no version for new work, as a group."""
     return RefusedByAll(
         batch.batch_id,
@@ -368,7 +366,7 @@ def _without_version(batch: Batch, lost: LostVersion) -> RefusedByAll:
     )
 
 
-async def _lost_apps(store: PostgresStore, clock: Clock) -> Mapping[AppId, LostVersion]:
+async def lost_apps(store: PostgresStore, clock: Clock) -> Mapping[AppId, LostVersion]:
     """Return the apps without a version for new work that have active batches with unsent instances."""
     app_ids = await store.attention.apps_without_version()
     return (
@@ -382,56 +380,13 @@ async def refused_lately(
     """Return the unschedulable groups, and those refused so far. `processes`: those that report."""
     now = clock.now()
     reports = await store.process_reports.since(later(now, -SILENT_S)) if processes is None else processes
-    lost = await _lost_apps(store, clock)
+    lost = await lost_apps(store, clock)
     without, found = await store.attention.without_version(list(lost), MOST_LOST) if lost else ((), 0)
     refused = all_refused_of(reports, now=now)
     batches = await store.views.batches_with(sorted({one.batch_id for one in refused})) if refused else []
     known = {one.batch_id: one for one in (*batches, *without)}
     groups = [
-        *(_without_version(one, lost[one.app_id]) for one in without),
+        *(without_version(one, lost[one.app_id]) for one in without),
         *(one for one in refused if one.batch_id in known and known[one.batch_id].app_id not in lost),
     ]
     return RefusedLately(about(groups, known.values()), known, lost, found - len(without))
-
-
-@dataclass(frozen=True, slots=True)
-class Stopped:
-    """Why nothing of batches is sent: work judged to be unschedulable, each batch with its largest group, pauses, and
-    the apps without a version for new work (`lost`). `down`: the project is paused.
-    """
-
-    refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
-    restrictions: Restrictions = field(default_factory=dict)
-    down: bool = False
-    lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
-
-    def group_of(self, batch: Batch) -> RefusedByAll | None:
-        """Return the largest group of a batch that no host can run, None if there is none."""
-        lost = self.lost.get(batch.app_id)
-        if lost is not None and batch.ended_at is None and batch.counts.unsent:
-            return _without_version(batch, lost)
-        return self.refused.get(batch.batch_id)
-
-    def state_of(self, batch: Batch) -> ForecastState | None:
-        """Return why no end of an active batch is forecast, None if nothing stops it.
-
-        A pause does not hide that no host can run the jobs: they would not be sent without it either. It does not stop
-        a batch whose instances have all been sent.
-        """
-        if self.group_of(batch) is not None:
-            return ForecastState.UNSCHEDULABLE
-        is_paused = self.down or pause_of(self.restrictions, batch) is not None
-        return ForecastState.PAUSED if is_paused and batch.counts.unsent else None
-
-
-NOTHING_STOPPED = Stopped()
-
-
-async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
-    """Return what stops batches now."""
-    now = clock.now()
-    restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
-    is_down = await store.settings.project_pause() is not None
-    judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
-    batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
-    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await _lost_apps(store, clock))

@@ -67,6 +67,7 @@ class Api:
         self.thresholds = Thresholds(store, clock)
         self.subscriptions = Subscriptions(store.notifications, store.access, keys, settings, clock)
         self.hub = ProgressHub(store.views, store.listings, clock, lambda: settings().access.event_streams)
+        attention = AttentionViews(store, settings, clock)
         self.table = Table(
             operations_of(
                 BatchesApi(store, batches, ForecastViews(store, clock), clock),
@@ -76,8 +77,8 @@ class Api:
                 files,
                 PlanClassesApi(store.applications),
                 HostsApi(store, clock),
-                ExplainingApi(Explain(store, clock, array)),
-                ArrayApi(store, AttentionViews(store, settings, clock), clock),
+                ExplainingApi(Explain(store, clock, array, attention=attention)),
+                ArrayApi(store, attention, clock),
                 SettingsApi(store, self.thresholds, clock),
                 SimulationsApi(store, runs, clock),
                 OrderingApi(store, clock),

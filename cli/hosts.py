@@ -112,14 +112,9 @@ async def list_instances(run: Run, host_id: int) -> None:
 @command
 async def unschedulable(run: Run) -> None:
     """Show work that no active host can run, and work that hosts refused so far, with the reasons."""
-    async with run.client() as client:
-        rows, restrictions = await client.unschedulable(), await client.restrictions(limit=None)
-    lines = [
-        f"{one['kind']} {one['name']}: paused by {one['set_by']}: {one['why']}"
-        for one in restrictions
-        if one["kind"] in ("app", "queue", "batch")
-    ]
-    for one in rows:
+    found = await run.ask(lambda client: client.unschedulable())
+    lines = [f"{one['kind']} {one['name']}: paused by {one['set_by']}: {one['why']}" for one in found["paused"]]
+    for one in found["refused"]:
         since = datetime.fromtimestamp(one["since_at"], UTC).strftime("%Y-%m-%d %H:%M UTC")
         refused = f"refused by {one['hosts']} hosts since {since} ({as_text(one['codes'])})"
         lines.append(
@@ -132,7 +127,9 @@ async def unschedulable(run: Run) -> None:
             soon = "being judged with the active hosts"
             lines.append(f"  not certain yet: {'judged ' + more if one['more_hosts'] and one['more_s'] else soon}")
         lines += [f"  {one['advice']}"] if one["advice"] else []
-    run.show(rows, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot offered to them.")
+    if found["left_out"]:
+        lines.append(f"{found['left_out']} further batches are of an app without a version")
+    run.show(found, "\n".join(lines) or "No unschedulable work: hosts take every kind of slot offered to them.")
 
 
 @click.command()

@@ -116,6 +116,8 @@ class AppPages(Pages[PageServices]):
             for number, one in catalogue.versions.items()
             if one.app_id == app.app_id
         ]
+        restrictions = await restrictions_of(store)
+        failing = await self._attention.failing_versions(restrictions)
         rows.sort(key=lambda row: (not row.current, row.version.platform, -row.version.version_num))
         values: dict[str, object] = {
             "app": app,
@@ -124,7 +126,8 @@ class AppPages(Pages[PageServices]):
             "most_copies": MOST_COPIES,
             "lost": (await lost_versions(store.access, catalogue, [app.app_id])).get(app.app_id),
             **await self._open_work(app),
-            "restricted": (await restrictions_of(store)).get((Restricted.APP, str(app.app_id))),
+            "restricted": restrictions.get((Restricted.APP, str(app.app_id))),
+            "fails": {one.app_version_id: one for one in failing if one.app_version_id in current},
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
         }
         return RenderedPage("app.html", app.user_friendly_name or app.name, "apps", (Crumb("apps", "Apps"),), values)

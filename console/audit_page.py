@@ -18,11 +18,11 @@ from administration.access.who import admit
 from administration.batch_lists import list_page
 from administration.names import checked_text
 from administration.ordering.history import day_of
-from domain.access import ActChoice, Role
+from domain.access import ACTIONS, ActChoice, Role
+from domain.apps import VersionState
 from domain.errors import InvalidInputError
 from domain.host_lists import HostChoice
 from domain.hosts import host_in_words
-from domain.restrictions import Restricted
 from domain.settings import Settings
 from domain.units import BatchId, HostId, Instant
 from domain.views import BatchChoice, BatchSort
@@ -47,7 +47,7 @@ BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter"
 SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
 SETTINGS = tuple(Settings().as_mapping())  # their keys
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
-ACTIONS = {"restrict": "ban, limit or pause", "lift_restriction": "lift or resume"}  # others by their own name
+ACTION_WORDS = {"set_app_version": "set version state"}  # others by their own name
 
 
 def asked_of(query: Mapping[str, str]) -> ActChoice:
@@ -89,20 +89,13 @@ def address_of(subject: str) -> str:
     return f"{BY_NAME[kind]}?{urlencode({'name': name})}" if kind in BY_NAME else ""
 
 
-def action_of(what: str, target: str = "", detail: Mapping[str, object] | None = None) -> str:
-    """Return an action in words; with its subject and values, what kind of restriction it was.
+def in_words(action: str) -> str:
+    """Return an action in the words of the console.
 
-    >>> action_of("set_deadline"), action_of("restrict"), action_of("restrict", "host 7", {"max_jobs": 0})
-    ('set deadline', 'ban, limit or pause', 'ban')
-    >>> action_of("restrict", "batch 7", {"max_jobs": 0}), action_of("lift_restriction", "host 7", {})
-    ('pause', 'lift')
+    >>> in_words("set_deadline"), in_words("set_app_version")
+    ('set deadline', 'set version state')
     """
-    if what not in ACTIONS or detail is None:
-        return ACTIONS.get(what, what.replace("_", " "))
-    is_work = target.partition(" ")[0] in [kind for kind in Restricted if kind.is_work]
-    if what == "lift_restriction":
-        return "resume" if is_work else "lift"
-    return "pause" if is_work else "limit" if detail.get("max_jobs") else "ban"
+    return ACTION_WORDS.get(action, action.replace("_", " "))
 
 
 def numbers_of(kind: str, subjects: Iterable[str]) -> list[int]:
@@ -121,8 +114,12 @@ def written(value: object, name: str = "") -> str:
 
     >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0), written(False)
     ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5', 'no')
+    >>> written("aborted", "state")
+    'withdrawn, instances aborted'
     """
     match value:
+        case str() if name == "state" and value in list(VersionState):
+            return VersionState(value).words
         case float() if name.endswith("_at"):
             return stamp(value)
         case None:
@@ -194,12 +191,12 @@ class AuditPage(Pages[PageServices]):
         subjects = {one for act in found.acts for one in act.target.split(", ")}
         known = self._known()
         labels = {one: f"{one} {name}" for one, (name, _) in known.items()} | await self._labels(subjects)
-        actions = await store.latest_actions(RECENT)
+        offered = [name for what in await store.latest_actions(RECENT) for name in ACTIONS.get(what, (what,))]
         values: dict[str, object] = {
             "acts": found.acts,
-            "actions": sorted({*actions, *([choice.what] if choice.what else [])}),
+            "actions": sorted({*offered, *([choice.what] if choice.what else [])}, key=in_words),
             "label_of": lambda subject: labels.get(subject, subject),
-            "action_of": action_of,
+            "in_words": in_words,
             "query": kept,
             "clock": lambda at: clock(at, self._services.clock.now()),
             "looked_at": LOOKED_AT,

@@ -15,7 +15,7 @@ from administration.apps import failing_versions, lost_versions
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
-from administration.ordering.importance import ImportanceBody
+from administration.ordering.importance import ImportanceBody, choices_for
 from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from console.batch_list import BatchListPage, kept_of
@@ -28,6 +28,7 @@ from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import DAY_S, HOUR_S, BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
+from priority.charging import queues
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import plural, stamp
 from web.rendering import Crumb, RenderedPage
@@ -86,7 +87,6 @@ class BatchForms(Pages[PageServices]):
         self, request: web.Request, fields: Fields, wrong: MusterError | None, forecast: Mapping[str, object] | None
     ) -> RenderedPage:
         person = admit(request, Role.SUBMITTER)
-        submitters = await self._services.store.people.submitters() if person.may(Role.OPERATOR) else []
         values: dict[str, object] = {
             "fields": fields,
             "key": shown_key(fields, wrong),
@@ -95,7 +95,7 @@ class BatchForms(Pages[PageServices]):
             "texts": preview_parts(forecast) if forecast else {},
             **await apps_shown(self._services),
             "promises": [qos.value for qos in QoS],
-            "submitters": sorted(one.name for one in submitters),
+            **await importance_shown(self._services, person),
         }
         status = 422 if wrong is not None else 200
         return RenderedPage("batch_new.html", "Submit a batch", "batches", (BATCHES,), values, status=status)
@@ -163,6 +163,18 @@ async def apps_shown(services: PageServices) -> dict[str, object]:
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words for one in lost.values()}
     return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
+
+
+async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
+    """Return what a form for a new batch offers the user: levels and priorities, queues, and operators submitters."""
+    ordering = services.catalogue.settings.ordering
+    submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
+    return {
+        "choices": await choices_for(services.store, person, ordering),
+        "queues": sorted(queues(ordering.queues)),
+        "submitters": sorted(one.name for one in submitters),
+        "submitter": await submitter_of(services, person, {}) if submitters else "",
+    }
 
 
 async def retry_facts(services: PageServices, batches: Sequence[Batch]) -> dict[str, object]:
@@ -273,10 +285,23 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
         "app": fields.get("app", ""),
         "name": fields.get("name", "").strip(),
         "qos": fields.get("qos", ""),
+        **ordered_by(fields),
         "jobs": jobs,
     }
     if values["qos"] == QoS.SHORT_DEADLINE:
         values["deadline_s"] = deadline_of(fields, now) - now
+    return values
+
+
+def ordered_by(fields: Fields) -> dict[str, object]:
+    """Return the given fields about a batch's place in the order. Raises InvalidInputError.
+
+    >>> ordered_by({"level": "standby", "user_priority": "-5", "app": "pi"})
+    {'level': 'standby', 'user_priority': -5}
+    """
+    values: dict[str, object] = {name: fields[name] for name in ("level", "queue") if fields.get(name)}
+    if priority := fields.get("user_priority", "").strip():
+        values["user_priority"] = whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
     return values
 
 
@@ -373,19 +398,13 @@ class SelectedBatches(Pages[PageServices]):
         return [batch for batch in found if ended or batch.ended_at is None]
 
 
-def _changes(fields: Mapping[str, str]) -> ImportanceBody:
+def _changes(fields: Fields) -> ImportanceBody:
     """Return the filled fields. Raises InvalidInputError if there are none.
 
     >>> _changes({"user_priority": "-5", "level": "", "queue": "normal"}).given()
     {'user_priority': -5, 'queue': 'normal'}
     """
-    priority = fields.get("user_priority", "").strip()
-    changes = ImportanceBody(
-        whole_number(priority, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY) if priority else None,
-        fields.get("level") or None,
-        fields.get("queue") or None,
-        why=fields.get("why"),
-    )
+    changes = msgspec.convert({**ordered_by(fields), "why": fields.get("why")}, ImportanceBody)
     if not changes.given():
         raise InvalidInputError("change", "a level or another value for the selected batches", "", choose=True)
     return changes

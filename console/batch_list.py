@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -19,9 +18,9 @@ from administration.explain.batch import fails_in_words
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import is_severe, not_shown, risk_in_words, risk_tag
 from administration.names import chosen
-from administration.ordering.importance import effects_of, levels_of
+from administration.ordering.importance import choices_for
 from administration.ordering.places import sent_first
-from administration.unschedulable import Stopped
+from administration.stopped import Stopped
 from console.charts import Bar, bar_of_batch
 from console.places import PlaceShown, because, standings, when_sent
 from domain.access import Role
@@ -29,7 +28,6 @@ from domain.batches import Batch, BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.forecasts import ForecastRecord
 from domain.insight import Short
-from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
@@ -200,17 +198,20 @@ class BatchListPage(Pages[PageServices]):
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        failing = partial(self._attention.failing_versions, attention.stopped.restrictions)
-        fails = {one.batch.batch_id: await fails_in_words(one.batch, one.app, failing) for one in found}
+        restrictions = attention.stopped.restrictions
+        fails = {
+            one.batch.batch_id: await fails_in_words(one.batch, one.app, self._attention, restrictions) for one in found
+        }
         person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
+        choices = await choices_for(store, person, settings)
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
             "rows": rows_of(found, last, standing, short, attention.stopped, fails, attention.items, now),
-            "pause_of": partial(pause_of, attention.stopped.restrictions),
+            "pause_of": attention.stopped.pause_of,
             "because": lambda row: because(row.standing.breakdown, now),
             "turn": lambda row: when_sent(row.standing, row.batch, None, row.end.forecast_state),
             "may": lambda batch: (
@@ -228,9 +229,9 @@ class BatchListPage(Pages[PageServices]):
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": sorted(queues(settings.queues)),
             "own": own,
-            "levels": await levels_of(store, person),
-            "effects": effects_of(settings, ()),
-            "queue_acts": effects_of(settings, ())["queue"].acts or bool(settings.queue_hosts),
+            "levels": choices.levels,
+            "effects": choices.effects,
+            "queue_acts": choices.effects["queue"].acts or bool(settings.queue_hosts),
             "next": None if end is None else f"{number + len(found)}~{cursor_of(end)}",
             "number": number,
             "looked_at": LOOKED_AT,

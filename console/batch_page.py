@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,7 @@ from administration.access.who import is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
-from administration.explain.batch import fails_in_words
+from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.forecasts.service import ForecastViews
@@ -33,9 +32,9 @@ from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
+from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
-from administration.unschedulable import stopped_of
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
@@ -251,6 +250,7 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
 
@@ -278,7 +278,7 @@ class BatchPages(Pages[PageServices]):
         self._api = api
         self._attention = attention
         self._forecasts = ForecastViews(services.store, services.clock)
-        self._explain = Explain(services.store, services.clock)
+        self._explain = Explain(services.store, services.clock, attention=attention)
         self._priorities = Priorities(services.store, services.clock)
 
     @get("/batches/{id}", "batch", asks=ASKS)
@@ -314,10 +314,10 @@ class BatchPages(Pages[PageServices]):
         estimated = await store.forecasts.standing(batch_id)
         unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
-        holds: Sequence[Document] = last["holds"] if last else []
+        holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
-        fails = await fails_in_words(batch, shown["app"], partial(self._attention.failing_versions, restrictions))
+        fails = await fails_in_words(batch, shown["app"], self._attention, restrictions)
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
@@ -344,7 +344,7 @@ class BatchPages(Pages[PageServices]):
             "ranges": range_links(request.query, part or whole, ends_at, whole="whole batch"),
             "until_forecast": until_forecast(shown, now, look_s=estimator.look_s, timer_s=estimator.timer_s),
             "not_shown": not_shown(state),
-            "pause": paused,
+            "pause": stopped.pause_of(batch),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
@@ -383,8 +383,11 @@ class BatchPages(Pages[PageServices]):
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
                 words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+                if request.query["said"] == "deadline":
+                    words = "The deadline has been moved, and instances in progress keep their due dates"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
-                values["moved"] = f"{words}: {moves(standing.at, then, pass_s, pending=pending)}"
+                saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
+                values["moved"] = f"{saved}{words}: {moves(standing.at, then, pass_s, pending=pending)}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -409,12 +412,18 @@ class BatchPages(Pages[PageServices]):
         return self._services.catalogue.settings
 
     async def _first_instances(self, batch_id: BatchId) -> Sequence[ListedInstance]:
-        """Return the instances in progress, then the unsent ones, then those that ended; one more than is shown."""
+        """Return the instances in progress, then the unsent ones, then those that ended, newest first; one more than is
+        shown.
+        """
         found: dict[InstanceId, ListedInstance] = {}
+        listings = self._services.store.listings
         for states in ((InstanceState.IN_PROGRESS,), (InstanceState.UNSENT,), ENDED):
-            if len(found) <= FIRST_INSTANCES:
-                limit = FIRST_INSTANCES + 1 - len(found)
-                more = await self._services.store.listings.instances(batch_id, states, after=None, limit=limit)
+            if limit := max(0, FIRST_INSTANCES + 1 - len(found)):
+                more = await (
+                    listings.latest(batch_id, states, before=None, limit=limit)
+                    if states is ENDED
+                    else listings.instances(batch_id, states, after=None, limit=limit)
+                )
                 found |= {one.instance_id: one for one in more}
         return list(found.values())
 
@@ -428,7 +437,7 @@ class BatchPages(Pages[PageServices]):
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
-        order, states = shown["order"], (InstanceState.IN_PROGRESS,)
+        order = shown["order"]
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
@@ -443,8 +452,7 @@ class BatchPages(Pages[PageServices]):
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
-            "awaited": shown["awaited"]
-            and await self._services.store.listings.instances(batch_id, states, after=None, limit=ROWS),
+            "awaited": shown["awaited"] and (await in_progress(store, batch_id))[:ROWS],
         }
         hosts = await self._services.host_names(
             [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]

@@ -18,7 +18,6 @@ from web.moments import number
 
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
 RIGHT = 0.6  # further right, labels are left of their marks
-LABEL_CHARACTERS = 18  # in a line of a mark's label
 CHARACTER = 7.3  # pixels, of an average character
 EDGE = 2  # pixels above and below the stretched picture
 WIDE = 1000  # units across the stretched picture
@@ -349,33 +348,19 @@ class Plot:
 
     def _marks(self, x: Scale) -> str:
         """Return vertical lines, each from its label down. Each label is lower than the one before it, whose side faces
-        the line, so that labels cross neither each other nor the next line.
+        the line, so that labels cross neither each other nor the next line. Marks at the same place share a line.
         """
-        lines, names, y = [], [], TOP - 4
+        lines, names, y, drawn = [], [], TOP - 4, set[str]()
         placed = [(x.at(one.x), one) for one in self.marks if -0.001 <= x.at(one.x) <= 1.001]
         for part, mark in sorted(placed, key=lambda one: (one[0] > RIGHT, -one[0] if one[0] > RIGHT else one[0])):
             at = _across(part)
-            lines.append(tag("line", x1=at, x2=at, y1=y + 6, y2=TOP + self.height, class_=f"mark {mark.hue}"))
+            if at not in drawn:
+                lines.append(tag("line", x1=at, x2=at, y1=y + 6, y2=TOP + self.height, class_=f"mark {mark.hue}"))
+            drawn.add(at)
             side = {"text_anchor": "end", "dx": -4} if part > RIGHT else {"text_anchor": "start", "dx": 4}
-            for line in label_lines(mark.name):
-                y += LINE
-                names.append(tag("text", escape(line), x=at, y=y, class_=f"named {mark.hue}", **side))
+            y += LINE
+            names.append(tag("text", escape(mark.name), x=at, y=y, class_=f"named {mark.hue}", **side))
         return "".join((*lines, *names))
-
-
-def label_lines(name: str) -> list[str]:
-    """Return the lines of a label that lists names, so that it fits beside its mark on a phone.
-
-    >>> label_lines("p_afap, p_late, p_retry 0.5"), label_lines("p_tight 0.9")
-    (['p_afap, p_late,', 'p_retry 0.5'], ['p_tight 0.9'])
-    """
-    lines: list[str] = []
-    for part in name.split(", "):
-        if lines and len(lines[-1]) + len(part) + 2 <= LABEL_CHARACTERS:
-            lines[-1] += f", {part}"
-        else:
-            lines.append(part)
-    return [f"{line}," for line in lines[:-1]] + lines[-1:]
 
 
 def _is_short(run: Sequence[str]) -> bool:

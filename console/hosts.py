@@ -276,7 +276,7 @@ class HostListPage(Pages[PageServices]):
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
         """Show a list. A search for a number opens that host."""
         asked = asked_of(request.query)
-        if asked.kind is HostKind.ALL and asked.text.isascii() and asked.text.isdigit():
+        if asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
         choice = choice_of(
             asked.kind,

@@ -6,6 +6,7 @@ setting that another user has changed since is not overwritten.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from urllib.parse import urlencode
@@ -241,11 +242,17 @@ def contributions_chart(
 def instants_chart(
     breakdowns: Sequence[Breakdown], names: Mapping[int, str], now: float, first: Collection[int] = ()
 ) -> Chart | None:
-    """Return the chart of the rank values or submissions that order batches, or None if the policy gives points."""
-    timed = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
-    if not timed:
+    """Return the chart of the rank values or submissions that order batches, or None if the policy gives points.
+
+    It omits batches that are sent first and those of other tiers than most, as these precede or follow regardless.
+    """
+    every = [(one, at) for one in breakdowns if (at := instant_of(one)) is not None]
+    tiers = Counter(one.tier for one, _ in every if one.batch_id not in first)
+    if not tiers:
         return None
-    shown = [one for one, _ in timed]
+    tier = tiers.most_common(1)[0][0]
+    timed = [(one, at) for one, at in every if one.tier == tier and one.batch_id not in first]
+    shown, rest = [one for one, _ in timed], len(every) - len(timed)
     labels, what = _labels(shown, names), total_name(shown)
     is_rank = shown[0].policy == RANKED
     unit, unit_s = ("", float(HOUR_S)) if is_rank else span_unit(max(abs(at - now) for _, at in timed))
@@ -256,7 +263,8 @@ def instants_chart(
     return Chart(
         "contributions",
         what,
-        f"{_head(shown, first)}.",
+        f"{plural(len(shown), 'batch', 'batches').capitalize()}, the first on top"
+        + (f"; {rest} more {'goes' if rest == 1 else 'go'} before or after these regardless of it." if rest else "."),
         ("batch", what.lower()),
         [(label, total(one, now).striptags()) for label, (one, _) in zip(labels, timed, strict=True)],
         _rows(labels, {what.lower(): away}, Axis(axis)),
@@ -424,7 +432,8 @@ class OrderingPages(Pages[PageServices]):
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
         names = await self._names(ids)
-        before, after = (order_chart(one, names, now) for one in (found.reasons, found.would_be_reasons))
+        first = await sent_first(self._services.store, self._services.catalogue, now)
+        before, after = (order_chart(one, names, now, first) for one in (found.reasons, found.would_be_reasons))
         charts = [
             replace(chart, key=key, title=f"{chart.title}, {when}")
             for key, when, chart in (("after", "after the change", after), ("before", "as it is", before))

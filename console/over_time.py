@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from administration.samples import Sampled
 from console.charts import Chart, hue
 from console.drawing import Axis, Line, Plot
+from domain.refusals import code_in_words
 from domain.samples import LATEST_AT, RANGES_S, REFUSED, Window, window_of
 from domain.units import Instant
 from web.handlers import number_of
@@ -16,6 +17,7 @@ from web.moments import length, number, rate, stamp
 ASKS = ("range", "from_at", "to_at")  # query parameters
 ROWS = 60  # in a table
 CODES = 6  # refusals drawn one by one
+PEAKS = 3  # series whose peaks are named above a chart
 
 
 def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
@@ -61,7 +63,7 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     took_ms = [1000.0 * b / r if r and b is not None else None for r, b in zip(requests, busy, strict=True)]
     each = f"Means over {length(found.step_s)}"
     codes = found.names(REFUSED)
-    refusals = {name.removeprefix(REFUSED): found.values(name) for name in codes[:CODES]}
+    refusals = {short_reason(name.removeprefix(REFUSED)): found.values(name) for name in codes[:CODES]}
     if codes[CODES:]:
         refusals["others"] = [
             sum(one or 0.0 for one in row) for row in zip(*map(found.values, codes[CODES:]), strict=True)
@@ -72,7 +74,7 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     charts = [
         _chart(found, window, ("rates", "Requests and dispatches", f"{each}, per second."), rates, "per second"),
         _chart(found, window, ("work", "Active work", f"{each}, of active batches."), work, ""),
-        _chart(found, window, ("refusals", "Refusals", f"{each}, per minute, by code."), per_minute, "per minute"),
+        _chart(found, window, ("refusals", "Refusals", f"{each}, per minute, by reason."), per_minute, "per minute"),
         _chart(found, window, ("took", "Time per request", f"{each}, in milliseconds."), {"mean": took_ms}, "ms"),
         _chart(
             found,
@@ -83,6 +85,15 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
         ),
     ]
     return [chart for chart in charts if chart is not None]
+
+
+def short_reason(code: str) -> str:
+    """Return what a stored refusal code says about a host, without the verb.
+
+    >>> short_reason("below_gate"), short_reason("memory"), short_reason("lost_race")
+    ('below the gate', 'too little memory', 'lost the jobs to other hosts')
+    """
+    return code_in_words(code).removeprefix("is ").removeprefix("has ")
 
 
 WORK = {"open jobs": "jobs_open", "in progress": "in_progress", "unsent": "unsent"}
@@ -105,7 +116,7 @@ def _chart(
     form = number if unit in ("", "hosts") else rate
     most = ", ".join(
         f"{name} {form(max(values))}"
-        for name, row in series.items()
+        for name, row in list(series.items())[:PEAKS]
         if (values := [one for one in row if one is not None])
     )
     return Chart(

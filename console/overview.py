@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,19 +91,6 @@ def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
             for name in ("urgent", "fresh", "asked"):
                 known[name] += part[name]
     return [found[key] for key in sorted(found)]
-
-
-def idle_slots(partitions: Sequence[Document], able: Collection[str]) -> list[tuple[str, int]]:
-    """Return the apps in job arrays whose jobs are not sent, each with its slots. `able`: the other apps.
-
-    >>> idle_slots([{"app": "mesh", "kind": "CPU", "urgent": 2, "fresh": 5}], ["sieve"])
-    [('mesh', 7)]
-    """
-    found: dict[str, int] = {}
-    for one in partitions:
-        if one["app"] not in able:
-            found[one["app"]] = found.get(one["app"], 0) + one["urgent"] + one["fresh"]
-    return sorted(found.items())
 
 
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
@@ -198,8 +185,7 @@ class OverviewPage(Pages[PageServices]):
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
-            "partitions": (parts := partitions_of(workers)),
-            "idle_slots": idle_slots(parts, [one.name for app_id, one in known.apps.items() if known.is_sent(app_id)]),
+            "partitions": partitions_of(workers),
             "codes": codes_of(workers)[:12],
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),

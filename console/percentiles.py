@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
+from typing import Any
 
 from aiohttp import web
 
@@ -20,7 +21,7 @@ from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import after_in_words, population_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
-from console.drawing import Axis, Bins, MarkLine, Plot, label_lines
+from console.drawing import Axis, Bins, MarkLine, Plot
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -42,11 +43,16 @@ from web.handlers import (
 from web.moments import number
 from web.rendering import Crumb, RenderedPage
 
+Document = Mapping[str, Any]  # Any: a JSON document
+GateOfApp = tuple[Document, Document]  # the app on a processor type, one of its gates
+
 BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
 LEAST_DAYS = 0.1
+LEAST_SEEDS = 2  # one run cannot tell an effect from chance
 AT_RANKING = "ranking.min_samples"  # the threshold that also changes which hosts the next ranking counts
+GATE_HUES = {"p_afap": "c4", "p_late": "c6", "p_retry": "c7", "p_tight": "c5"}  # the colour of each gate's lines
 PERCENTILES = ("deadline.p_afap", "deadline.p_late", "deadline.p_retry", "deadline.p_tight")
 
 
@@ -69,16 +75,16 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
     edges = [low + width * place for place in range(BINS + 1)]
     hosts = _counted(scores, edges, then.n)
     present = catalogue.settings.deadline
-    sides = {"set": gates_of(present), "in force": gates_of(reachable(present, cuts))}
+    sides = {"now" if changed else "set": gates_of(present), "in force": gates_of(reachable(present, cuts))}
     if changed is not None:
         moved = changed.settings.deadline
-        sides |= {"would be set": gates_of(moved), "would be in force": gates_of(reachable(moved, then))}
+        sides |= {"after": gates_of(moved), "in force after": gates_of(reachable(moved, then))}
     lines = [(threshold, names, exp(_score_at(scores, 1.0 - threshold))) for threshold, names in named(sides)]
     marks = [
-        MarkLine(at, f"{', '.join(names)} {threshold:g}", f"c{4 + place % 4}")
-        for place, (threshold, names, at) in enumerate(lines)
+        MarkLine(at, f"{name} {threshold:g}", GATE_HUES[name.partition(" ")[0]])
+        for threshold, names, at in lines
+        for name in names
     ]
-    labels = sum(len(label_lines(mark.name)) for mark in marks)
     return Chart(
         f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
         f"{app}, {cuts.processor_type}",
@@ -92,7 +98,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
         ],
         Plot(
             Axis("turnaround relative to typical", "log", exp(low), exp(low + span), "× typical"),
-            Axis("hosts", high=(1.1 + 0.1 * labels) * max(hosts)),  # leaves space for labels above the bars
+            Axis("hosts", high=(1.1 + 0.1 * len(marks)) * max(hosts)),  # leaves space for labels above the bars
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
         ),
@@ -104,8 +110,8 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
     named after the first side with it.
 
     >>> held, moved = {Gate.LATE: 0.5, Gate.TIGHT: 0.5}, {Gate.LATE: 0.5, Gate.TIGHT: 0.7}
-    >>> named({"set": held | {Gate.TIGHT: 0.9}, "in force": held, "would be set": moved, "would be in force": held})
-    [(0.5, ['p_late', 'p_tight in force']), (0.7, ['p_tight would be set']), (0.9, ['p_tight set'])]
+    >>> named({"now": held | {Gate.TIGHT: 0.9}, "in force": held, "after": moved, "in force after": held})
+    [(0.5, ['p_late', 'p_tight in force']), (0.7, ['p_tight after']), (0.9, ['p_tight now'])]
     """
     found: dict[float, list[str]] = {}
     for gate in sorted({gate for gates in sides.values() for gate in gates}):
@@ -115,6 +121,29 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
         for threshold, side in names.items():
             found.setdefault(threshold, []).append(gate.value if len(names) == 1 else f"{gate.value} {side}")
     return sorted(found.items())
+
+
+def gate_legend() -> list[tuple[str, str, str]]:
+    """Return each gate with its colour in charts, and the hosts that pass it.
+
+    >>> gate_legend()[0]
+    ('p_afap', 'c4', 'gets jobs of AFAP batches with an early due date')
+    """
+    meanings = gate_meanings()
+    return [(gate, hue, meanings[gate].partition(" that ")[2]) for gate, hue in GATE_HUES.items()]
+
+
+def moved_first(hosts: Sequence[Document]) -> tuple[list[GateOfApp], list[GateOfApp]]:
+    """Return the gates of previewed apps that the change moves, and the others.
+
+    >>> same, old, new = ({"gate": "p_afap", "old": one, "new": two} for one, two in ((1, 1), (1, 2), (2, 2)))
+    >>> moved_first([{"app": "fold", "gates": [same, old]}, {"app": "dock", "gates": [new]}])[0][0][1] is old
+    True
+    """
+    every = [(one, gate) for one in hosts for gate in one["gates"]]
+    return [one for one in every if one[1]["old"] != one[1]["new"]], [
+        one for one in every if one[1]["old"] == one[1]["new"]
+    ]
 
 
 def _score_at(scores: tuple[float, ...], share: float) -> float:
@@ -152,7 +181,7 @@ class PercentilePages(Pages[PageServices]):
         self._thresholds = thresholds
         self._runs = runs
 
-    @get("/percentiles", "percentiles")
+    @get("/percentiles", "percentiles", asks=FORESEEN)
     async def show(self, request: web.Request) -> RenderedPage:
         catalogue = await self._catalogue()
         runs = await self._services.store.generations.runs(1)
@@ -173,7 +202,11 @@ class PercentilePages(Pages[PageServices]):
             "in_force": lowered_in_words(lowered),
             "trail": [change for change in changes if change.key in THRESHOLDS][:20],
             "percentiles": PERCENTILES,
+            "asked": {key: request.query.get(key, "") for key in FORESEEN if key in request.query},
+            "legend": gate_legend(),
+            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "small": catalogue.settings.ranking.min_rows,
+            "active_s": catalogue.settings.ranking.active_s,
         }
         return RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
 
@@ -191,11 +224,13 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
+            "gates": moved_first(shown["hosts"]),
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "after": after_in_words(shown["changes"]),
             "population": population_in_words,
             "meanings": gate_meanings(),
+            "legend": gate_legend(),
             "moved": list(changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),
@@ -223,7 +258,7 @@ class PercentilePages(Pages[PageServices]):
 
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         changes = await self._asked(fields)
-        seeds = whole_number(fields.get("seeds", ""), "seeds", 1, MOST_SEEDS)
+        seeds = whole_number(fields.get("seeds", ""), "seeds", LEAST_SEEDS, MOST_SEEDS)
         hosts = whole_number(fields.get("hosts", ""), "hosts", 1, MOST_HOSTS)
         size = SimulatedSize(seeds, hosts, number_of(fields, "days", low=LEAST_DAYS, high=MOST_DAYS) or SOME_DAYS)
         services = self._services
@@ -239,7 +274,7 @@ class PercentilePages(Pages[PageServices]):
             "fields": (  # name, label, value, bounds
                 ("hosts", f"Simulated hosts, of {number(cost.hosts_active)} active", hosts, 1, MOST_HOSTS),
                 ("days", "Simulated days", FEW_DAYS, LEAST_DAYS, MOST_DAYS),
-                ("seeds", "Runs with different seeds", FEW_SEEDS, 1, MOST_SEEDS),
+                ("seeds", f"Runs with different seeds, {LEAST_SEEDS} or more", FEW_SEEDS, LEAST_SEEDS, MOST_SEEDS),
             ),
             "takes_s": cost.seconds(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
             "is_known": cost.slower is not None,
@@ -258,7 +293,8 @@ class PercentilePages(Pages[PageServices]):
         changes = changes_of(given, FORESEEN) if given else {}
         moved = {key: value for key, value in changes.items() if value != present[key]}
         if not moved:
-            raise InvalidInputError("threshold", "a value that differs from the present ones", "the present values")
+            field, present_value = given[0] if len(given) == 1 else ("threshold", "no changed value")
+            raise InvalidInputError(field, "a value other than the present one", present_value)
         return moved
 
 

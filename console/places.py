@@ -156,7 +156,7 @@ def total(breakdown: Breakdown, now: float) -> Markup:
     """Return the value by which a batch is ordered: a rank value, the time of its submission, or points."""
     at = instant_of(breakdown)
     if breakdown.policy == RANKED and at is not None:
-        return Markup("{}").format(number(at / HOUR_S, 3))  # no time: it orders batches, and predicts nothing
+        return Markup("{}").format(number(at / HOUR_S, 1))  # no time: it orders batches, and predicts nothing
     return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
 
 

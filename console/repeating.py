@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from aiohttp import web
 
-from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of
+from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
 from administration.batch_errors import version_in_words
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from console.batch_forms import BATCHES, deadline_of, key_of, needs_of, retry_facts, shown_key
+from console.batch_forms import (
+    BATCHES,
+    deadline_of,
+    importance_shown,
+    key_of,
+    needs_of,
+    ordered_by,
+    retry_facts,
+    shown_key,
+)
 from domain.access import Role
 from domain.batches import Batch, QoS
 from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.units import BatchId, HostId
-from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from priority.charging import queues
-from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post, whole_number
+from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
 from web.moments import iso
 from web.rendering import Crumb, RenderedPage
 
@@ -72,10 +80,8 @@ class RepeatingPages(Pages[PageServices]):
 
     async def _values(self, batch: Batch, person: Person, fields: Fields) -> dict[str, object]:
         """Return the clone's table. Raises InvalidInputError."""
-        changes: dict[str, object] = {name: fields.get(name) for name in ("name", "qos", "level", "queue")}
-        changes |= _needs(fields)
-        given = fields.get("user_priority", "0").strip()
-        changes["user_priority"] = whole_number(given, "user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY)
+        changes: dict[str, object] = {name: fields.get(name) for name in ("name", "qos")}
+        changes |= _needs(fields) | ordered_by(fields)
         if person.may(Role.OPERATOR):
             changes["submitter"] = fields.get("submitter")
         if fields.get("qos") == QoS.SHORT_DEADLINE:
@@ -91,10 +97,10 @@ class RepeatingPages(Pages[PageServices]):
         wrong: MusterError | None,
         forecast: Mapping[str, object] | None,
     ) -> RenderedPage:
-        store, settings = self._services.store, self._services.catalogue.settings
-        operator = is_operator(request)
-        choices = await choices_of(store, batch, settings.ordering, by_operator=operator)
-        expedites = Permission.EXPEDITE.value not in choices.missing
+        store, ordering = self._services.store, self._services.catalogue.settings.ordering
+        choices = await choices_of(store, batch, ordering, by_operator=is_operator(request))
+        if Permission.EXPEDITE in choices.missing:  # the batch may have it, a new one may not
+            choices = replace(choices, levels=[one for one in choices.levels if one != ServiceLevel.EXPEDITE])
         values: dict[str, object] = {
             "batch": batch,
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
@@ -105,9 +111,8 @@ class RepeatingPages(Pages[PageServices]):
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
             "promises": [qos.value for qos in QoS],
-            "levels": [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or expedites],
-            "queues": sorted(queues(settings.ordering.queues)),
-            "submitters": sorted(one.name for one in await store.people.submitters()) if operator else [],
+            **await importance_shown(self._services, present(request)),
+            "choices": choices,
         }
         status = 422 if wrong is not None else 200
         return RenderedPage("batch_clone.html", "Clone a batch", "batches", _above(batch), values, status=status)

@@ -12,7 +12,7 @@ from administration.access.who import admit
 from administration.names import checked_text
 from administration.ordering.priorities import checked_setting
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
-from administration.thresholds.keys import THRESHOLDS
+from administration.thresholds.keys import FORESEEN
 from domain.access import Role
 from domain.bounds import name_of_setting, written
 from domain.errors import InvalidInputError
@@ -146,7 +146,7 @@ class SettingPages(Pages[PageServices]):
             "in_force": self._in_force(),
             "trail": [change for change in changes if change.key == key],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
-            "has_preview": key in THRESHOLDS,
+            "has_preview": key in FORESEEN,
         }
         return RenderedPage("setting.html", key, "settings", (Crumb("settings", "Settings"),), values)
 

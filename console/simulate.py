@@ -14,11 +14,11 @@ from administration.forecasts.service import end_of
 from administration.forecasts.words import not_shown, risk_in_words
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
+from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
-from administration.thresholds.sizing import left_in_words
-from administration.unschedulable import stopped_of
+from administration.thresholds.sizing import FEW_SEEDS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
 from domain.access import Role
@@ -109,9 +109,11 @@ def _hours(value: float | None) -> float | None:
 
 
 def ends_chart(result: Document) -> Chart | None:
-    """Return the chart of the completion of afap batches over time, by rule."""
+    """Return the chart of the completion of afap batches over time, by rule; None for a simulated project, whose page
+    has the end of each urgent batch.
+    """
     curves: Document = result.get("curves") or {}
-    if not curves:
+    if not curves or result.get("replayed"):
         return None
     shares = (0.5, 0.9, 1.0)
 
@@ -121,12 +123,12 @@ def ends_chart(result: Document) -> Chart | None:
     return Chart(
         "ends",
         "Completion of afap batches",
-        f"Fraction of {'open ' if result.get('replayed') else ''}jobs finished, by hours since {_start(result)}; "
-        "the last few take longest. Batches with a deadline are not included.",
+        "Fraction of jobs finished, by hours since submission; the last few take longest. Batches with a deadline are "
+        "not included.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
         [(rule, *(length(reached(rule, share)) for share in shares)) for rule in curves],
         Plot(
-            Axis(f"hours since {_start(result)}"),
+            Axis("hours since submission"),
             Axis("jobs finished", high=103.0, unit=" %"),
             [
                 Line(rule, [at for at, _ in curves[rule]], [100.0 * over for _, over in curves[rule]], hue(place))
@@ -263,6 +265,15 @@ def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     return first, [row for row in rows if row not in first]
 
 
+def more_runs(seeds: int) -> int:
+    """Return how many runs may show a difference that this number does not; 0 if there may be no more.
+
+    >>> more_runs(1), more_runs(3), more_runs(MOST_SEEDS)
+    (3, 6, 0)
+    """
+    return 0 if seeds >= MOST_SEEDS else min(MOST_SEEDS, max(FEW_SEEDS, 2 * seeds))
+
+
 class SimulatePages(Pages[PageServices]):
     """Pages that start, track and show simulations."""
 
@@ -335,12 +346,14 @@ class SimulatePages(Pages[PageServices]):
         stored = Settings.from_stored(await self._services.store.settings.settings())[0].as_mapping()
         sides = () if result is None else tuple(result["rules"].values())
         runs = () if result is None else (result.get("replayed") or {}).get("runs", ())
+        said = conclusion_of(*sides, runs) if len(sides) == 2 else None
         return {
             "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
             "preview": urlencode(changes) if changes.keys() <= {*FORESEEN} else None,
             "in_force": all(stored.get(key) == value for key, value in changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
-            "said": conclusion_of(*sides, runs) if len(sides) == 2 else None,
+            "said": said,
+            "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
             "batches": [] if result is None else await self._urgent(found.asked_at, result),
         }
 
@@ -387,6 +400,7 @@ class SimulatePages(Pages[PageServices]):
             "computers": offered.computers,
             "past": [(one, "lost" if one.is_lost(now) else one.state.value) for one in past],
             "most_seeds": MOST_SEEDS,
+            "few_seeds": FEW_SEEDS,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
         }
         status = 422 if wrong is not None else 200

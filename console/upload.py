@@ -10,7 +10,7 @@ import asyncio
 import csv
 import re
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,7 +25,7 @@ from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit, is_operator
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
-from console.batch_forms import BATCHES, apps_shown, batch_of, key_of, shown_key, submitter_of
+from console.batch_forms import BATCHES, apps_shown, batch_of, importance_shown, key_of, shown_key, submitter_of
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
@@ -47,10 +47,14 @@ Table = Mapping[str, Any]  # Any: content of a user's file
 
 @dataclass(slots=True)
 class Uploaded:
-    """What a form brought: text fields, and files by field, each with its name on the user's computer."""
+    """What a form brought: text fields, and files by field, each with its name on the user's computer.
+
+    `instead`: that the table has another name than in the batch file, in words; or empty.
+    """
 
     fields: dict[str, str] = field(default_factory=dict)
     files: dict[str, list[tuple[str, Path]]] = field(default_factory=dict)
+    instead: str = ""
 
     def one(self, kind: str) -> tuple[str, Path] | None:
         """Return the only file of a field, None if there is none. Raises InvalidInputError for several."""
@@ -69,8 +73,7 @@ class UploadPages(Pages[PageServices]):
 
     @get(UPLOAD_PATH, "batch_upload")
     async def ask(self, request: web.Request) -> RenderedPage:
-        admit(request, Role.SUBMITTER)
-        return await self._page({})
+        return await self._page(admit(request, Role.SUBMITTER), {})
 
     @post(UPLOAD_PATH, "batch_upload_post")
     async def check(self, request: web.Request) -> RenderedPage:
@@ -89,7 +92,15 @@ class UploadPages(Pages[PageServices]):
                 place, line = await asyncio.to_thread(place_of, error, uploaded)
                 again = [name for found in uploaded.files.values() for name, _ in found]
                 missing = table_missing(error, uploaded)
-                return await self._page(uploaded.fields, wrong=missing, place=place, line=line, again=again)
+                return await self._page(
+                    person,
+                    uploaded.fields,
+                    wrong=missing,
+                    place=place,
+                    line=line,
+                    again=again,
+                    instead=uploaded.instead,
+                )
         review = {
             "checked": checked,
             "first": first,
@@ -100,7 +111,7 @@ class UploadPages(Pages[PageServices]):
             "batch": batch,
             "key": shown_key({}, None),
         }
-        return await self._page({}, review=review)
+        return await self._page(person, {}, review=review, instead=uploaded.instead)
 
     @post(f"{UPLOAD_PATH}/submit", "batch_upload_submit")
     async def submit(self, request: web.Request) -> RenderedPage | web.Response:
@@ -115,7 +126,7 @@ class UploadPages(Pages[PageServices]):
         except NotAllowedError:
             raise
         except MusterError as error:
-            return await self._page({}, wrong=error)
+            return await self._page(person, {}, wrong=error)
         if is_new:
             told = await self._batches.submitted(BatchId(done["batch_id"]))
             await self._services.authenticator.note(request, "submit_batch", f"batch {done['batch_id']}", **told)
@@ -130,33 +141,40 @@ class UploadPages(Pages[PageServices]):
             values = await asyncio.to_thread(_read, batch[1])
         else:
             values = batch_of(uploaded.fields, self._services.clock.now(), counted=False)
+            values["submitter"] = uploaded.fields.get("submitter")
         inputs = {name: await self._batches.keep_file(path, name) for name, path in uploaded.files.get("inputs", [])}
         if inputs:
             values = named(values, inputs)
         if table is not None:
-            values["jobs_csv"] = await self._batches.keep_file(table[1], table[0])
+            given, values["jobs_csv"] = values.get("jobs_csv"), await self._batches.keep_file(table[1], table[0])
+            if batch is not None and is_other(given, table[0], str(values["jobs_csv"])):
+                uploaded.instead = (
+                    f"{batch[0]} names {given} as jobs_csv; the uploaded table {table[0]} takes its place"
+                )
         values["submitter"] = await submitter_of(self._services, person, values)
         return values
 
     async def _page(
         self,
+        person: Person,
         form: Fields,
         *,
         wrong: MusterError | None = None,
-        place: str = "",
-        line: str = "",
-        again: Sequence[str] = (),
         review: Mapping[str, object] | None = None,
+        **shown: object,
     ) -> RenderedPage:
         values: dict[str, object] = {
             "form": form,
             "wrong": wrong,
-            "place": place,
-            "line": line,
-            "again": again,
+            "place": "",
+            "line": "",
+            "again": (),
+            "instead": "",
+            **shown,
             "review": review,
-            "column": ", column " in place,
+            "column": ", column " in str(shown.get("place")),
             **await apps_shown(self._services),
+            **await importance_shown(self._services, person),
             "promises": [qos.value for qos in QoS],
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
@@ -164,6 +182,15 @@ class UploadPages(Pages[PageServices]):
         status = 200 if wrong is None else 422
         title = "Check and submit" if review else "Submit a batch from files"
         return RenderedPage("batch_upload.html", title, "batches", (BATCHES,), values, status=status)
+
+
+def is_other(named: object, table: str, stored: str) -> bool:
+    """Return whether a batch file names another table than the uploaded one, which was stored under another name.
+
+    >>> [is_other(one, "jobs.csv", "jobs_0d.csv") for one in (None, "data/Jobs.CSV", "jobs_0d.csv", "old.csv")]
+    [False, False, False, True]
+    """
+    return isinstance(named, str) and PurePosixPath(named).name.casefold() not in (table.casefold(), stored.casefold())
 
 
 def _read(path: Path) -> dict[str, object]:

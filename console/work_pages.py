@@ -153,6 +153,7 @@ PER_PAGE = 50
 PER_READ = 1000  # rows of a CSV file that are read at once
 ALL = "all"
 STATES = (ALL, *(state.value for state in InstanceState))
+LISTED_BY_RETRIES = {InstanceState.UNSENT, InstanceState.IN_PROGRESS}
 
 
 def states_of(text: str) -> tuple[InstanceState, ...]:
@@ -178,7 +179,13 @@ class InstancesPage(Pages[PageServices]):
         if is_csv(request.query):
             columns = [*shapes.ListedInstanceShown.__annotations__]
             return await send_csv(request, f"batch-{batch_id}-instances", columns, self._pages(batch_id, states))
-        found = await self._services.store.listings.instances(batch_id, states, after=after, limit=PER_PAGE + 1)
+        listings, most = self._services.store.listings, PER_PAGE + 1
+        has_ended = not LISTED_BY_RETRIES.intersection(states)
+        if has_ended:
+            before = None if after is None else after.instance_id
+            found = await listings.latest(batch_id, states, before=before, limit=most)
+        else:
+            found = await listings.instances(batch_id, states, after=after, limit=most)
         page = found[:PER_PAGE]
         last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
         values: dict[str, object] = {
@@ -186,6 +193,7 @@ class InstancesPage(Pages[PageServices]):
             "extras": await self._services.store.listings.extras(batch_id),
             "instances": page,
             "state": state,
+            "has_ended": has_ended,
             "tabs": [
                 (one, {"unsent": batch.counts.unsent, "in_progress": batch.counts.in_progress}.get(one))
                 for one in STATES

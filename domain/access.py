@@ -8,6 +8,7 @@ from enum import StrEnum
 from math import inf
 
 from domain.bounds import knob
+from domain.restrictions import Restricted
 from domain.units import DAY_S, HOUR_S, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import VolunteerRecord
 
@@ -140,12 +141,35 @@ class Act:
     address: str = ""
     act_id: int = 0
 
+    @property
+    def action(self) -> str:
+        """Return `what`, or the kind of restriction that was set or lifted.
+
+        >>> [Act(Instant(0.0), "ada", "restrict", *of).action for of in (("host 7",), ("host 7", {"max_jobs": 2}))]
+        ['ban', 'limit']
+        >>> [Act(Instant(0.0), "ada", what, "app pi").action for what in ("restrict", "lift_restriction", "set_app")]
+        ['pause', 'resume', 'set_app']
+        """
+        if self.what not in ACTIONS:
+            return self.what
+        kind = self.target.partition(" ")[0]
+        is_work = kind in list(Restricted) and Restricted(kind).is_work
+        if self.what == "lift_restriction":
+            return "resume" if is_work else "lift"
+        return "pause" if is_work else "limit" if self.detail.get("max_jobs") else "ban"
+
+
+ACTIONS = {
+    "restrict": ("ban", "limit", "pause"),
+    "lift_restriction": ("lift", "resume"),
+}  # `what` -> values of `action`
+
 
 @dataclass(frozen=True, slots=True)
 class ActChoice:
     """Which entries of the audit trail to return; empty fields match all. `since` is included, `until` is not.
 
-    `also`: further subjects, one of which matches as well.
+    `what` matches an entry's `what` or its `action`. `also`: further subjects, one of which matches as well.
     """
 
     who: str = ""

@@ -111,7 +111,7 @@ def told(sentence: str, *terms: Any) -> str:  # Any: values for the placeholders
 def _placed(kind: str, seconds: float, words: Callable[[float], str]) -> str:
     if kind == "length":
         return words(seconds)
-    return f"in {words(seconds)}" if seconds >= 0.0 else f"{words(-seconds)} ago"
+    return f"in {words(seconds)}" if seconds >= 0.0 else f"{age_in_words(-seconds)} ago"
 
 
 @cache

@@ -286,8 +286,8 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.QUEUE: RefusalTraits(
         meaning="The available jobs are for other computers.",
         of_hosts="do not meet the conditions of the queue",
-        advice="Hosts do not meet the conditions of the batch's queue. Move the batch with "
-        "`muster batch set ID --queue`, or change ordering.queue_hosts.",
+        advice="Label hosts, on their pages or with `muster host set ID --label`, move the batch, on its page or with "
+        "`muster batch set ID --queue`, or change `ordering.queue_hosts`.",
     ),
     RefusalCode.MEMORY: RefusalTraits(
         meaning="The available jobs need more memory than your client is allowed to use.",

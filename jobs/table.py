@@ -106,8 +106,8 @@ def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) 
     unused = spare - used
     for name in sorted(unused - placeholders(table)) if unused else ():
         expected = (
-            f"a column named like a field of a job ({', '.join(sorted(JOB_FIELDS))}), input.OPEN_NAME or output.NAME, "
-            f"or {{{name}}} in a text such as the command line"
+            f"a column that jobs use: named as {{{name}}} in a text such as the command line, input.OPEN_NAME, "
+            f"output.NAME, or a field of a job ({', '.join(sorted(JOB_FIELDS))})"
         )
         raise InvalidInputError(_column(where, name), expected, name)
     return Fields(filled(table, cells), known=JOB_FIELDS, where=where, from_text=True)

@@ -53,6 +53,7 @@ from store.rows import mapper, or_empty
 LAST_ID = 2**63 - 1
 LAST_HOST_ID = 2**31 - 1
 MOST_RETRIES = 2**15
+MOST_ID = 2**63 - 1
 
 
 _active_counts = mapper(ActiveCounts)
@@ -163,6 +164,16 @@ class PostgresListings(OnDatabase):
         moved = await self._database.fetch("finished_instances_of_batch", *asked)
         by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
         return sorted(by_id.values(), key=lambda one: (-one.retries, one.instance_id))[:limit]
+
+    async def latest(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, before: InstanceId | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """Return instances that were sent, newest first. As in `instances`, the history is read last."""
+        asked = (batch_id, sorted(states), MOST_ID if before is None else before, limit)
+        found = await self._database.fetch("latest_instances_of_batch", *asked)
+        moved = await self._database.fetch("latest_finished_instances", *asked)
+        by_id = {row["instance_id"]: _instance(row) for row in (*moved, *found)}
+        return [by_id[one] for one in sorted(by_id, reverse=True)[:limit]]
 
     async def extras(self, batch_id: BatchId) -> UnsentExtras:
         return _extras(await self._database.fetch_first("unsent_extras", batch_id, MOST_EXTRAS))

@@ -137,6 +137,12 @@ class Listings(Protocol):
         """Return the batch's instances in these states, including the history, by retries (descending) and id."""
         ...
 
+    async def latest(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, before: InstanceId | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        """Return the batch's instances in these states, none of them unsent, including the history, newest first."""
+        ...
+
     async def extras(self, batch_id: BatchId) -> UnsentExtras:
         """Count a batch's unsent copies and retries."""
         ...

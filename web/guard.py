@@ -152,7 +152,8 @@ def _of_error(error: MusterError) -> tuple[int, str, str, list[str]]:
         case ForgedError():
             return 403, "Invalid form token", str(error), ["Reload the form's page and submit the form again."]
         case NotAllowedError():
-            return 403, "Permission denied", str(error), ["Ask an operator, or sign in with another account."]
+            steps, words = ["Ask an operator, or sign in with another account."], str(error)
+            return 403, "Permission denied", words[:1].upper() + words[1:], steps
         case _:
             return 400, "Request refused", str(error), ["Go back and change the request."]
 

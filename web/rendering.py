@@ -125,7 +125,7 @@ SAID = {  # messages by result code of the last form
     "aborted": "The batch has been aborted. Its unsent instances are cancelled; hosts drop theirs at their next "
     "request.",
     "ended": "The selected batches have been ended. Hosts drop their instances at their next request.",
-    "importance": "Saved. The next ordering applies it, within about a minute.",
+    "importance": "",  # the page of the batch says where it moves
     "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted.",
@@ -146,9 +146,9 @@ SAID = {  # messages by result code of the last form
     "deleted": "Deleted.",
     "revoked": "The token has been revoked. Programs that use it are refused from now on.",
     "usage": "The recorded usage has been reset. The next ordering starts from 0.",
-    "paused": "Paused. Within seconds, no more of its jobs are sent. Jobs in progress continue.",
+    "paused": "Paused. It takes effect within seconds. Jobs in progress continue.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
-    "resumed": "Resumed. Hosts get the work again within seconds.",
+    "resumed": "Resumed. Within seconds, its jobs are sent again, in their order.",
     "lifted": "Lifted. It applies to the next requests, within seconds.",
     "version_offered": "Offered. Within seconds, hosts get jobs with it if it is the highest version of its kind.",
     "version_deprecated": "Deprecated. Within seconds, no more jobs are sent with it. Those in progress continue.",

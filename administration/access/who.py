@@ -40,7 +40,8 @@ class RoleNeededError(NotAllowedError):
 
     def __init__(self, role: Role, name: str) -> None:
         self.role = role
-        super().__init__(f"this requires the role {role.value} or higher; {name} does not have it")
+        enough = " or ".join(one.value for one in Role if role.rights <= one.rights)
+        super().__init__(f"this requires the role {enough}; {name} does not have it")
 
 
 class PasswordToChangeError(NotAllowedError):

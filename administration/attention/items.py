@@ -12,7 +12,8 @@ from administration.apps import LostVersion
 from administration.explain.verdict import counted
 from administration.forecasts.words import is_severe, risk_in_words
 from administration.show import shown
-from administration.unschedulable import RefusedByAll, Stopped
+from administration.stopped import Stopped
+from administration.unschedulable import RefusedByAll
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts

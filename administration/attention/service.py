@@ -21,7 +21,8 @@ from administration.attention.items import (
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import urgent_of
-from administration.unschedulable import Stopped, by_batch, refused_lately
+from administration.stopped import Stopped
+from administration.unschedulable import by_batch, refused_lately
 from domain.attention import FailingHost, FailingVersion, HostContacts
 from domain.batches import BatchState
 from domain.catalogue import Catalogue

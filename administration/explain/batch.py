@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
-from administration.apps import failing_versions
+from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import (
     all_answers,
@@ -31,21 +30,20 @@ from administration.forecasts.words import cause_in_words, risk_parts
 from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
-from administration.unschedulable import stopped_of
-from domain.attention import FailingVersion
-from domain.batches import Batch, BatchState, complete_at
+from administration.stopped import stopped_of
+from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.forecasts import ForecastState
-from domain.formatting import in_words, roughly
+from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
-from domain.restrictions import pause_of
+from domain.restrictions import Restrictions, pause_of
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
-from domain.views import ListedInstance
+from domain.views import InstancePlace, ListedInstance
 from feeder.supply import feed_mode
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -80,7 +78,7 @@ def lease_in_words(lease: Document | None) -> Iterator[str]:
     what = f"host {lease['host_id']}"
     if lease["holds"]:
         starts_s = lease["starts_in_s"]
-        since = f"starting in {in_words(starts_s)}" if starts_s > 0 else f"started {in_words(-starts_s)} ago"
+        since = f"starting in {in_words(starts_s)}" if starts_s > 0 else f"started {age_in_words(-starts_s)} ago"
         processors = f"{lease['cores']:g} of its processors ({lease['processor_type']})"
         held = "would be leased" if lease["supposed"] else "is leased"
         yield f"{what} {held} to batch {lease['batch_id']}: {processors}, {since}"
@@ -100,7 +98,9 @@ PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
 
-async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *, hosts: int) -> shapes.BatchExplained:
+async def explain_batch(
+    store: PostgresStore, clock: Clock, attention: AttentionViews, batch_id: BatchId, *, hosts: int
+) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
     `complete_at` is C for its strictest class. `slots`, out of `slots_total`, is the number a single worker would give
@@ -134,7 +134,7 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
-    fails = await fails_in_words(batch, app_name, partial(failing_versions, store.attention, now))
+    fails = await fails_in_words(batch, app_name, attention, stopped.restrictions)
     if sample is None:
         said = _nothing_waits(batch, awaited, end, now)
         verdict = " ".join(filter(None, (late_in_words(risk, "", state), fails, *said)))
@@ -192,13 +192,13 @@ async def explain_batch(store: PostgresStore, clock: Clock, batch_id: BatchId, *
     )
 
 
-async def fails_in_words(batch: Batch, app: str, failing: Callable[[], Awaitable[Sequence[FailingVersion]]]) -> str:
+async def fails_in_words(batch: Batch, app: str, attention: AttentionViews, restrictions: Restrictions) -> str:
     """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
-    valid results and no failures.
+    valid results and no failures. `restrictions`: those in force.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    found = [one for one in await failing() if one.app == app]
+    found = [one for one in await attention.failing_versions(restrictions) if one.app == app]
     worst = max(found, key=lambda one: one.failures, default=None)
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
@@ -216,11 +216,22 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
     """Return what a batch waits for whose instances have all been sent."""
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
-    read = await store.listings.instances(batch.batch_id, (InstanceState.IN_PROGRESS,), after=None, limit=MOST_AWAITED)
-    found = awaited_of(read, batch.counts.in_progress, clock.now())
+    found = awaited_of(await in_progress(store, batch.batch_id), batch.counts, clock.now())
     if found is None or found.hosts > NAMED_HOSTS:
         return found
     return replace(found, names=await store.host_lists.names(found.host_ids))
+
+
+async def in_progress(store: PostgresStore, batch_id: BatchId) -> Sequence[ListedInstance]:
+    """Return a batch's instances in progress, sent longest ago first. Of very many, the oldest first instances and the
+    most retried ones.
+    """
+    states, first = (InstanceState.IN_PROGRESS,), InstancePlace(0, InstanceId(0))
+    found = await store.listings.instances(batch_id, states, after=None, limit=MOST_AWAITED)
+    more = len(found) == MOST_AWAITED
+    oldest = await store.listings.instances(batch_id, states, after=first, limit=MOST_AWAITED) if more else ()
+    by_id = {one.instance_id: one for one in (*found, *oldest)}
+    return sorted(by_id.values(), key=lambda one: (one.sent_at or 0.0, one.instance_id))
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
@@ -292,10 +303,16 @@ NAMED_HOSTS = 3  # hosts in a sentence
 class Awaited:
     """The instances in progress of a batch whose instances have all been sent, and the hosts that have them.
 
-    `overdue` of them are past their due dates, the first since `first_due_at`. `is_part`: more exist than were read.
+    `jobs_open` of the batch's `jobs` have no valid result yet. `copies` of the instances are copies; `copied_because`
+    is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `is_part`: more
+    exist than were read.
     """
 
+    jobs: int
+    jobs_open: int
     instances: int
+    copies: int
+    copied_because: str
     host_ids: tuple[HostId, ...]
     oldest_sent_at: Instant
     first_due_at: Instant
@@ -309,34 +326,50 @@ class Awaited:
         return len(self.host_ids)
 
 
-def awaited_of(read: Sequence[ListedInstance], in_progress: int, now: Instant) -> Awaited | None:
-    """Return what a batch with `in_progress` instances in progress waits for, from those that were read, or None."""
+def awaited_of(read: Sequence[ListedInstance], counts: BatchCounts, now: Instant) -> Awaited | None:
+    """Return what a batch waits for, from its instances in progress that were read, sent longest ago first; or None."""
     sent = [one.sent_at for one in read if one.sent_at is not None]
     due = [one.due_at for one in read if one.due_at is not None]
     if not sent or not due:
         return None
     hosts = tuple(sorted({one.host_id for one in read if one.host_id is not None}))
-    overdue, is_part = sum(at < now for at in due), len(read) < in_progress
-    return Awaited(max(len(read), in_progress), hosts, min(sent), min(due), max(due), overdue, is_part)
+    copied = [one.copied_because for one in read if one.copied_because is not None]
+    return Awaited(
+        counts.jobs_total,
+        counts.jobs_open,
+        max(len(read), counts.in_progress),
+        len(copied),
+        copied[0] if copied else "",
+        hosts,
+        min(sent),
+        min(due),
+        max(due),
+        sum(at < now for at in due),
+        is_part=len(read) < counts.in_progress,
+    )
 
 
 def awaited_in_words(awaited: Awaited, now: Instant) -> str:
-    """Return which instances a batch waits for: how many, on which hosts, the oldest since when, and when due.
+    """Return what a batch waits for: how many jobs, their instances on which hosts, the oldest since when, when due.
 
-    >>> one = Awaited(1, (7,), Instant(0.0), Instant(3000.0), Instant(3000.0), 1, False, {7: "basil"})
-    >>> awaited_in_words(one, Instant(3600.0))
-    'It waits for 1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
+    >>> at = Instant(0.0), Instant(3000.0), Instant(3000.0)
+    >>> one = Awaited(20, 1, 1, 0, "", (7,), *at, 1, False, {7: "basil"})
+    >>> awaited_in_words(one, Instant(3600.0)).partition(": ")[2]
+    '1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
     """
-    many, oldest = awaited.instances > 1, roughly(max(0.0, now - awaited.oldest_sent_at))
-    what = f"It waits for {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
+    many, oldest = awaited.instances > 1, age_in_words(now - awaited.oldest_sent_at)
+    verb = "waits" if awaited.jobs_open == 1 else "wait"
+    sent = f"All its jobs are sent; {awaited.jobs_open} of {counted(awaited.jobs, 'job')} {verb} for a valid result"
+    what = f"{sent}: {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
     last, late = f"due in {roughly(awaited.last_due_at - now)}", roughly(now - awaited.first_due_at)
     if not many:
         return f"{what}, sent {oldest} ago and {f'overdue for {late}' if awaited.overdue else last}."
     least, longest = "at least " if awaited.is_part else "", ", the longest" if awaited.overdue > 1 else ""
-    dues = [f"{least}{awaited.overdue} overdue{longest} for {late}"] if awaited.overdue else []
+    parts = [f"{least}{counted(awaited.copies, 'copy', 'copies')}: {awaited.copied_because}"] if awaited.copies else []
+    parts += [f"{least}{awaited.overdue} overdue{longest} for {late}"] if awaited.overdue else []
     if awaited.last_due_at >= now and not awaited.is_part:
-        dues.append(f"the last is {last}")
-    return "; ".join((f"{what}, the oldest sent {oldest} ago", *dues)) + "."
+        parts.append(f"the last is {last}")
+    return "; ".join((f"{what}, the oldest sent {oldest} ago", *parts)) + "."
 
 
 def _hosts(awaited: Awaited) -> str:

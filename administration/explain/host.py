@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
-from administration.explain.verdict import HostAnswer, class_conditions, counted, host_conclusion
+from administration.explain.verdict import ClassCondition, HostAnswer, class_conditions, counted, host_conclusion
 from administration.show import shown
-from administration.unschedulable import stopped_of
+from administration.stopped import stopped_of
 from domain.apps import ProcessorType
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
@@ -19,9 +20,10 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.formatting import in_words
 from domain.hosts import host_in_words
-from domain.refusals import Refusal
+from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
-from domain.units import AppId, BatchId, HostId, Instant
+from domain.settings import SchedulerSettings
+from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobClassId
 from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from scheduler.assignment import choice_of, is_to_search
@@ -34,6 +36,7 @@ from scheduler.versions import Best
 from store.postgres import PostgresStore
 
 MOST_GROUPS = 1000  # maximum number of groups in the JSON
+ClassKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 MOST_BATCHES = 200  # active batches, in order, of which those without a slot are listed
 
 
@@ -66,13 +69,14 @@ async def explain_host(
     await choice_of(context, array, decide)
     found, slots = runs[-1]  # the second run, if the array had nothing and the database was searched
     refused, live = refusal_of_all(view, catalogue), worker is not None
-    chosen, conditions = found.choice.chosen, class_conditions(_refused_classes(found))
+    chosen, classes = found.choice.chosen, _refused_classes(found)
+    conditions = [_helped(one, classes, view, catalogue, now) for one in class_conditions(classes.values())]
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
     return {
         "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
-        "conditions": [shown(shapes.HostCondition, one) for one in conditions],
+        "conditions": [shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes)) for one in conditions],
         "computed_at": now,
         "host": _host(view, caller.calls_per_hour(now), now),
         "array": "worker" if live else "filled",
@@ -115,7 +119,7 @@ async def _left_out(
         if (hold := hold_of(batch, catalogue)) is not None:
             why = f"Blocked: {hold}."
         elif (group := stopped.group_of(batch)) is not None:
-            why = group.reason
+            why = f"{group.lost}." if group.lost else group.reason
         elif batch.batch_id in in_back_off:
             why = (
                 f"In back-off: {counted(rules.refusals_to_rotate, 'host')} refused its instances and none took one, so "
@@ -127,11 +131,50 @@ async def _left_out(
     return found
 
 
-def _refused_classes(found: DecisionTrace) -> Mapping[Hashable, Sequence[Refusal]]:
+def _batches_of(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[Refusal]]) -> list[int]:
+    """Return the batches whose jobs a condition refuses, in the sequence of the request."""
+    return list(dict.fromkeys(key[0] for key, whys in classes.items() if condition.code in {one.code for one in whys}))
+
+
+def _helped(
+    condition: ClassCondition,
+    classes: Mapping[ClassKey, Sequence[Refusal]],
+    view: RequestView,
+    catalogue: Catalogue,
+    now: Instant,
+) -> ClassCondition:
+    """Return the condition; for a used quota, with what limits this host."""
+    if condition.code is not RefusalCode.DAILY_QUOTA:
+        return condition
+    refusal = next(one for whys in classes.values() for one in whys if one.code is condition.code)
+    return replace(condition, help=quota_help(refusal, view, catalogue.settings.scheduler, now))
+
+
+def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings, now: Instant) -> str:
+    """Return when a used quota starts again, why it is low, and the setting of its start."""
+    if is_shared := bool(refusal.terms):
+        key, start, is_low = "shared_quota_start", settings.shared_quota_start, any(q.earned < 0 for q in view.quotas)
+    else:
+        key, start = "daily_quota_start", settings.daily_quota_start
+        is_low = any(0 < one.quota_per_day < start for one in view.havs.values())
+    failed = sum(one.n_error + one.n_timeout for one in view.havs.values())
+    results = failed + sum(one.n_valid for one in view.havs.values())
+    whose = ", those of the account's other hosts included" if is_shared else ""
+    low = f" It is low because results failed{whose}; of this host, {failed} of {results} did." if is_low else ""
+    match refusal.terms:
+        case (_, sent, quota, _) if sent < quota and is_shared:
+            idle = "The host gets a job once a processor is idle. "
+        case _:
+            idle = ""
+    resets = f"{idle}The quota starts again at midnight UTC, in {in_words(DAY_S - now % DAY_S)}."
+    return f"{resets}{low} Valid results raise it; a new host starts with `scheduler.{key}` ({start})."
+
+
+def _refused_classes(found: DecisionTrace) -> Mapping[ClassKey, Sequence[Refusal]]:
     """Return the refusals of each group that gave nothing. A refusal of an app applies to all its groups."""
     given = {step.place for step in found.steps if step.given}
     empty = [group for place, group in enumerate(found.groups) if place not in given]
-    refused: dict[Hashable, list[Refusal]] = {_key(group): [] for group in empty}
+    refused: dict[ClassKey, list[Refusal]] = {_key(group): [] for group in empty}
     for group, _, why in found.choice.not_given:
         refused.get(_key(group), []).append(why)
     for one in found.choice.refused_at_large:
@@ -141,7 +184,7 @@ def _refused_classes(found: DecisionTrace) -> Mapping[Hashable, Sequence[Refusal
     return refused
 
 
-def _key(group: SlotGroup) -> Hashable:
+def _key(group: SlotGroup) -> ClassKey:
     return group.batch.batch_id, group.job_class.job_class_id, group.urgent
 
 

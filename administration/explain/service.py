@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from administration.attention.service import AttentionViews
 from administration.explain.batch import explain_batch
 from administration.explain.dry_run import SAMPLE_HOSTS
 from administration.explain.host import explain_host
@@ -16,13 +17,22 @@ from store.postgres import PostgresStore
 class Explain:
     """Makes scheduling decisions as dry runs. Changes neither the database nor a worker's array.
 
-    In a worker, `live` is its job array, which dry runs for hosts use. All methods raise NotFoundError.
+    In a worker, `live` is its job array, which dry runs for hosts use. All methods raise NotFoundError. `attention`
+    keeps which versions fail, which explanations of batches say.
     """
 
-    def __init__(self, store: PostgresStore, clock: Clock, live: JobArray | None = None) -> None:
+    def __init__(
+        self,
+        store: PostgresStore,
+        clock: Clock,
+        live: JobArray | None = None,
+        *,
+        attention: AttentionViews | None = None,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._live = live
+        self._attention = attention
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
         """Return which jobs the host would get if it contacted the server now, and why not more."""
@@ -30,7 +40,8 @@ class Explain:
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """Return what delays the batch, using dry runs for the `hosts` hosts with the latest requests."""
-        return await explain_batch(self._store, self._clock, batch_id, hosts=hosts)
+        assert self._attention is not None
+        return await explain_batch(self._store, self._clock, self._attention, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Return why the job's unsent instances wait."""

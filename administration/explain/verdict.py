@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -246,10 +246,10 @@ class ClassCondition:
     help: str
 
 
-def class_conditions(refused: Mapping[Hashable, Sequence[Refusal]]) -> tuple[ClassCondition, ...]:
+def class_conditions(refused: Iterable[Sequence[Refusal]]) -> tuple[ClassCondition, ...]:
     """Return the conditions of a host, most frequent first. `refused` has the refusals of each group."""
     by_code: dict[RefusalCode, list[Refusal]] = {}
-    for ours in refused.values():
+    for ours in refused:
         for code, why in {one.code: one for one in ours}.items():
             by_code.setdefault(code, []).append(why)
     rows = []
@@ -466,6 +466,8 @@ def conclusion(
         return "No host has contacted the scheduler yet."
     if not sample.takers and not sample.waiting:
         return f"None of {counted(sample.hosts, 'host')} can run its jobs: {reasons_of(sample.held_back)}."
+    if not sample.takers and sample.free_s is None:
+        return f"None of {counted(sample.hosts, 'host')} can run its jobs now: {reasons_of(sample.held_back)}."
     able, first = sample.takers or sample.waiting, "" if sample.free_s is None else in_words(sample.free_s)
     fast = "are fast enough" if _are_some_slow(sample) else "could run its jobs"
     start = f"{able} of {counted(sample.hosts, 'host')} {fast if able < sample.hosts else 'could run its jobs'}"

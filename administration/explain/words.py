@@ -86,9 +86,9 @@ def marks_of(group: Document) -> list[str]:
     """Return what decides about a group's place.
 
     >>> marks_of({"urgent": True, "stages": ["prompt", "all"]})
-    ['retries, copies, or other instances of jobs with a result', 'sent first']
+    ['retries and copies', 'sent first']
     """
-    first = ["retries, copies, or other instances of jobs with a result"] if group["urgent"] else []
+    first = ["retries and copies"] if group["urgent"] else []
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from administration.show import forecast_as_json, quantiles_as_json, shown
-from administration.unschedulable import Stopped, stopped_of
+from administration.stopped import Stopped, stopped_of
 from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.clock import Clock

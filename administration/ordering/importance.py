@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -74,14 +74,15 @@ BY_LEVEL = (
     "expedite goes before all other batches, standby after them; most requests take batches that are sent first before "
     "both"
 )
+STANDBY_ONLY = "standby goes after all other batches, unless it is sent first"
 
 
 def effects_of(
     ordering: OrderingSettings, permissions: Collection[str], level: ServiceLevel = ServiceLevel.NORMAL
 ) -> Mapping[str, FieldEffect]:
-    """Return the effect of each field on a batch of this level. `permissions` are those of its submitter.
+    """Return the effect of each field on a batch of this level. `permissions`: of its submitter, or of an operator.
 
-    >>> found = effects_of(OrderingSettings(), ())
+    >>> found = effects_of(OrderingSettings(), [Permission.EXPEDITE])
     >>> [name for name, one in found.items() if one.acts] == ["level"] and found["level"].words == BY_LEVEL
     True
     """
@@ -98,7 +99,8 @@ def effects_of(
     by_deadline = "DEADLINE" in weighed
     dated = by_deadline and Permission.DEADLINE in permissions
     needs = f"changes the position only with the permission {Permission.DEADLINE}"
-    by_level = BY_LEVEL if policy.by_level else points
+    expedites = Permission.EXPEDITE in permissions or level is ServiceLevel.EXPEDITE
+    by_level = (BY_LEVEL if expedites else STANDBY_ONLY) if policy.by_level else points
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {
         "level": FieldEffect(True, by_level),
@@ -106,6 +108,9 @@ def effects_of(
         "user_priority": FieldEffect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
         "deadline": FieldEffect(dated, points if dated else needs if by_deadline else none),
     }
+
+
+BY_OPERATORS: Set[str] = frozenset({Permission.EXPEDITE, Permission.RAISE})  # operators need no permission for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,29 +129,44 @@ async def choices_of(
     """Return the choices for a batch, present values included."""
     submitters = {one.submitter_id: one for one in await store.people.submitters()}
     accounts = await store.people.accounts()
-    permissions = permissions_of(submitters[batch.submitter_id], batch.account_id, accounts)
-    effects = effects_of(ordering, permissions, batch.level)
-    dated = batch.deadline_at is not None and effects_of(ordering, list(Permission))["deadline"].acts
-    wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
-    granted = {*permissions, Permission.EXPEDITE, Permission.RAISE} if by_operator else permissions
-    refused = {ServiceLevel.EXPEDITE} - {batch.level} if Permission.EXPEDITE not in granted else set()
-    return ImportanceChoices(
-        [level.value for level in ServiceLevel if level not in refused],
-        HIGHEST_PRIORITY if Permission.RAISE in granted else max(0, batch.user_priority),
-        [one.value for one in Permission if wanted.get(one, True) and one not in granted],
-        effects,
+    granted = set(permissions_of(submitters[batch.submitter_id], batch.account_id, accounts))
+    return _choices(
+        ordering,
+        granted | BY_OPERATORS if by_operator else granted,
+        level=batch.level,
+        user_priority=batch.user_priority,
+        dated=batch.deadline_at is not None,
     )
 
 
-async def levels_of(store: PostgresStore, person: Person) -> Sequence[str]:
-    """Return the levels that a user may give: operators all, submitters those permitted in their own account."""
-    granted = {Permission.EXPEDITE.value} if person.may(Role.OPERATOR) else set[str]()
-    if person.submitter_id is not None and not granted:
-        own = [one for one in await store.people.submitters() if one.submitter_id == person.submitter_id]
-        accounts = await store.people.accounts()
-        granted = {name for one in own for name in permissions_of(one, one.account_id, accounts)}
-    every = Permission.EXPEDITE in granted
-    return [level.value for level in ServiceLevel if level is not ServiceLevel.EXPEDITE or every]
+async def choices_for(store: PostgresStore, person: Person, ordering: OrderingSettings) -> ImportanceChoices:
+    """Return the choices for new batches of a user: operators' own, or those of the submitter's own account."""
+    if person.may(Role.OPERATOR):
+        return _choices(ordering, BY_OPERATORS)
+    own = [one for one in await store.people.submitters() if one.submitter_id == person.submitter_id]
+    accounts = await store.people.accounts()
+    return _choices(ordering, {name for one in own for name in permissions_of(one, one.account_id, accounts)})
+
+
+def _choices(
+    ordering: OrderingSettings,
+    granted: Collection[str],
+    *,
+    level: ServiceLevel = ServiceLevel.NORMAL,
+    user_priority: int = 0,
+    dated: bool = False,
+) -> ImportanceChoices:
+    """Return the choices for a batch with these present values."""
+    effects = effects_of(ordering, granted, level)
+    dated = dated and effects_of(ordering, list(Permission))["deadline"].acts
+    wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
+    refused = {ServiceLevel.EXPEDITE} - {level} if Permission.EXPEDITE not in granted else set()
+    return ImportanceChoices(
+        [one.value for one in ServiceLevel if one not in refused],
+        HIGHEST_PRIORITY if Permission.RAISE in granted else max(0, user_priority),
+        [one.value for one in Permission if wanted.get(one, True) and one not in granted],
+        effects,
+    )
 
 
 async def set_importance(

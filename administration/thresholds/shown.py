@@ -171,13 +171,18 @@ class Finding:
 
     @property
     def words(self) -> str:
-        verb = self.verb if self.gain else CHANCE if self.change else "no difference"
+        if self.gain:
+            verb = self.verb
+        elif abs(self.change) < self.least:
+            verb = "hardly any difference" if self.change else "no difference"
+        else:
+            verb = f"{self.verb}, which may be chance"
         return f"{self.subject}: {verb} ({self.numbers})"
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The verdict, "better", "worse", "mixed" or "same", its sentence, and what was compared."""
+    """The verdict, "better", "worse", "mixed", "same" or "unclear" (one run), its sentence, and what was compared."""
 
     verdict: str
     words: str
@@ -223,8 +228,10 @@ def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers,
         return Conclusion("worse", f"Worse with the change: {losses}.{rest}", findings)
     if not any(one.change for one in findings):
         return Conclusion("same", "No difference: all compared figures are equal with both values.", findings)
-    few = " A single run cannot show more; simulate at least three." if len(runs) == 1 else ""
-    return Conclusion("same", f"{CHANCE.capitalize()} between the present and the changed values.{few}", findings)
+    if len(runs) == 1:
+        words = "One run cannot tell an effect of the change from chance. Simulate three or more before you decide."
+        return Conclusion("unclear", words, findings)
+    return Conclusion("same", f"{CHANCE.capitalize()} between the present and the changed values.", findings)
 
 
 def _judged(found: Finding, every: Sequence[Mapping[str, float]]) -> Finding:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from administration.catalogue import fresh_catalogue
 from administration.thresholds.recent import LEARN_S, MOST_BATCHES, MOST_TO_LEARN, SCENARIO
 from domain.clock import Clock
-from domain.formatting import roughly
+from domain.formatting import age_in_words, roughly
 from domain.units import DAY_S, Instant
 from domain.views import Simulation, SimulationState
 from store.postgres import PostgresStore
@@ -109,11 +109,11 @@ def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: 
 
     >>> left_in_words({"estimated_s": 59.0}, 62.0, 0.39)
     'About 97 s left: it takes 2 min 39 s instead of the estimated 59 s.'
-    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 9.0, 0.96)
-    ('About 30 s left.', '', 'About 1 s left.')
+    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 40.0, 0.955)
+    ('About 30 s left.', '', 'About 2 s left.')
     """
     rest_s, estimated_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s")
-    left = "" if rest_s is None else f"About {roughly(max(1.0, rest_s))} left"
+    left = "" if rest_s is None else f"About {age_in_words(max(1.0, rest_s))} left"
     if not isinstance(estimated_s, (int, float)):
         return left and f"{left}."
     if rest_s is None:

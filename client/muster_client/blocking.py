@@ -232,8 +232,8 @@ class SyncClient(LoopThread):
         """Return what needs an operator's attention, worst first."""
         return self._run(self._client.attention())
 
-    def unschedulable(self) -> list[shapes.RefusedShown]:
-        """Return work that all recently active hosts refused, with the reasons."""
+    def unschedulable(self) -> shapes.UnschedulableShown:
+        """Return work that all recently active hosts refused, with the reasons, and paused work."""
         return self._run(self._client.unschedulable())
 
     def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:

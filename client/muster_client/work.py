@@ -262,9 +262,9 @@ class Work(Transport):
         found: shapes.AttentionShown = await self._call("GET", "attention")
         return found
 
-    async def unschedulable(self) -> list[shapes.RefusedShown]:
-        """Return work that all recently active hosts refused, with the reasons."""
-        found: list[shapes.RefusedShown] = (await self._call("GET", "unschedulable"))["refused"]
+    async def unschedulable(self) -> shapes.UnschedulableShown:
+        """Return work that all recently active hosts refused, with the reasons, and paused work."""
+        found: shapes.UnschedulableShown = await self._call("GET", "unschedulable")
         return found
 
     async def processes(self, *, limit: int | None = 1000) -> list[shapes.ProcessShown]:

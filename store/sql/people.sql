@@ -396,12 +396,17 @@ LIMIT 1;
 
 -- name: list_acts
 -- Purpose: return a part of the audit trail.
--- Arguments: $1 limit, $2 act_id before which to continue, $3 lowest act_id to read, $4 what or '' for all, $5 targets or
---   null for all.
+-- Arguments: $1 limit, $2 act_id before which to continue, $3 lowest act_id to read, $4 what or action
+--   (domain.access.Act) or '' for all, $5 targets or null for all.
 -- Result: acts, newest first.
 SELECT * FROM act
 WHERE act_id < $2 AND act_id >= $3
-    AND ($4::text = '' OR what = $4)
+    AND ($4::text IN ('', what) OR $4 = CASE
+        WHEN what IN ('restrict', 'lift_restriction') AND split_part(target, ' ', 1) IN ('app', 'queue', 'batch')
+            THEN CASE what WHEN 'restrict' THEN 'pause' ELSE 'resume' END
+        WHEN what = 'lift_restriction' THEN 'lift'
+        WHEN what = 'restrict' THEN CASE WHEN coalesce(detail ->> 'max_jobs', '0') = '0' THEN 'ban' ELSE 'limit' END
+    END)
     AND ($5::text[] IS NULL OR target = ANY($5) OR string_to_array(target, ', ') && $5)
 ORDER BY act_id DESC LIMIT $1;
 
@@ -412,7 +417,12 @@ ORDER BY act_id DESC LIMIT $1;
 -- Result: acts, newest first.
 SELECT * FROM act
 WHERE (who, act_id) >= ($6::text, $3::bigint) AND (who, act_id) < ($6::text, $2::bigint)  -- as act_before
-    AND ($4::text = '' OR what = $4)
+    AND ($4::text IN ('', what) OR $4 = CASE
+        WHEN what IN ('restrict', 'lift_restriction') AND split_part(target, ' ', 1) IN ('app', 'queue', 'batch')
+            THEN CASE what WHEN 'restrict' THEN 'pause' ELSE 'resume' END
+        WHEN what = 'lift_restriction' THEN 'lift'
+        WHEN what = 'restrict' THEN CASE WHEN coalesce(detail ->> 'max_jobs', '0') = '0' THEN 'ban' ELSE 'limit' END
+    END)
     AND ($5::text[] IS NULL OR target = ANY($5) OR string_to_array(target, ', ') && $5)
 ORDER BY who DESC, act_id DESC LIMIT $1;
 

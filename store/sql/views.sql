@@ -490,6 +490,89 @@ FROM (
 JOIN instance ON instance.instance_id = chosen.instance_id
 ORDER BY -instance.retries, instance.instance_id;
 
+
+-- name: latest_instances_of_batch
+-- Purpose: return a batch's ended instances, newest first. Those of the history are in latest_finished_instances.
+-- Arguments: $1 batch_id, $2 states, without unsent, $3 instance_id before which to continue, $4 limit.
+-- Result: instances by id, descending. The index has them by retries, of which few values exist.
+WITH RECURSIVE kinds (state, least) AS (
+    SELECT wanted.state, 1
+    FROM unnest($2::text[]) AS wanted (state)
+    UNION ALL
+    SELECT kinds.state, following.least
+    FROM kinds
+    CROSS JOIN LATERAL (
+        SELECT -listed.retries AS least
+        FROM instance AS listed
+        WHERE listed.batch_id = $1
+            AND listed.state = kinds.state
+            AND (listed.state <> 'unsent' OR listed.urgent)
+            AND listed.retries >= 0
+            AND -listed.retries < kinds.least
+        ORDER BY -listed.retries DESC, listed.instance_id DESC
+        LIMIT 1
+    ) AS following
+)
+SELECT
+    one.instance_id, one.job_id, one.state, one.retries, false AS urgent, one.tight, one.created_at, one.host_id, one.sent_at,
+    one.due_at, one.reported_at, one.reason, one.copied_because
+FROM kinds
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM instance AS listed
+    WHERE listed.batch_id = $1
+            AND listed.state = kinds.state
+            AND (listed.state <> 'unsent' OR listed.urgent)
+            AND listed.retries >= 0
+        AND (-listed.retries, listed.instance_id) < (kinds.least, $3::bigint)
+        AND -listed.retries >= kinds.least
+    ORDER BY -listed.retries DESC, listed.instance_id DESC
+    LIMIT $4
+) AS one
+ORDER BY one.instance_id DESC
+LIMIT $4;
+
+
+-- name: latest_finished_instances
+-- Purpose: return a batch's instances of the history, newest first.
+-- Arguments: $1 batch_id, $2 states, without unsent, $3 instance_id before which to continue, $4 limit.
+-- Result: instances by id, descending. The index has them by retries, of which few values exist.
+WITH RECURSIVE kinds (state, least) AS (
+    SELECT wanted.state, 1
+    FROM unnest($2::text[]) AS wanted (state)
+    UNION ALL
+    SELECT kinds.state, following.least
+    FROM kinds
+    CROSS JOIN LATERAL (
+        SELECT -listed.retries AS least
+        FROM finished_instance AS listed
+        WHERE listed.batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $1)
+            AND listed.batch_id = $1
+            AND listed.state = kinds.state
+            AND -listed.retries < kinds.least
+        ORDER BY -listed.retries DESC, listed.instance_id DESC
+        LIMIT 1
+    ) AS following
+)
+SELECT
+    one.instance_id, one.job_id, one.state, one.retries, false AS urgent, one.tight, one.created_at, one.host_id, one.sent_at,
+    one.due_at, one.reported_at, one.reason, one.copied_because
+FROM kinds
+CROSS JOIN LATERAL (
+    SELECT *
+    FROM finished_instance AS listed
+    WHERE listed.batch_ended_at = (SELECT ended_at FROM batch WHERE batch_id = $1)
+            AND listed.batch_id = $1
+            AND listed.state = kinds.state
+        AND (-listed.retries, listed.instance_id) < (kinds.least, $3::bigint)
+        AND -listed.retries >= kinds.least
+    ORDER BY -listed.retries DESC, listed.instance_id DESC
+    LIMIT $4
+) AS one
+ORDER BY one.instance_id DESC
+LIMIT $4;
+
+
 -- name: failing_hosts
 -- Purpose: return hosts with recent failures, highest share of failures since they joined first. The history is left out.
 -- Arguments: $1 since when, $2 number of latest failures to read, $3 to $5 rate, failures and host_id behind which to

@@ -70,10 +70,14 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     hosts = [await a_registered_host(server.store) for _ in range(FAILING_HOSTS)]
     async with a_browser(server, OPERATOR) as grace:
         _, before = await grace.get("/apps")
+        _, app_before = await grace.get("/apps/pi")
         for number in range(FAILURES):
             await a_failure(server.store, hosts[number % FAILING_HOSTS], batch_id, InstanceState.FAILED, 10.0)
         server.clock.forward(KEPT_S)
         _, after = await grace.get("/apps")
+        _, app_after = await grace.get("/apps/pi")
 
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
+    assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
+    assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]
     assert f">{FAILING_HOSTS} of {FAILING_HOSTS}<" in after

@@ -17,7 +17,7 @@ from tests.browser.scene import OPERATOR, add_operator, work_off
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
 MOVED = {"deadline.p_tight": "0.8"}
-SIZE = {"hosts": "6", "days": "3", "seeds": "1"}
+SIZE = {"hosts": "6", "days": "3", "seeds": "2"}
 WEIGHTS = {"ordering.policy": "multifactor", "ordering.wait_weight": "7"}
 
 REFUSED = (  # address, fields, page of the form, field at which the error is shown, input that is kept
@@ -26,6 +26,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
     ("/percentiles", {**MOVED, "why": ""}, TRIED, "why", ("0.8",)),
     ("/percentiles", {"deadline.p_tight": "7", "why": "x"}, TRIED, "deadline.p_tight", ("7",)),
     ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "99"}, TRIED, "seeds", ("99", "6", "0.8")),
+    ("/percentiles/simulate", {**MOVED, **SIZE, "seeds": "1"}, TRIED, "seeds", ("1", "0.8")),
     ("/percentiles/simulate", {**MOVED, **SIZE, "days": "x"}, TRIED, "days", ("x",)),
     ("/batches/1/importance", {"user_priority": "9999", "level": "standby"}, "/batches/1", "user_priority", ("9999",)),
     ("/batches/1/importance", {"level": "standby", "why": "x" * 201}, "/batches/1", "why", ("x",)),
@@ -39,6 +40,7 @@ REFUSED = (  # address, fields, page of the form, field at which the error is sh
 )
 REFUSED_ADDRESSES = (
     ("/percentiles/preview?deadline.p_tight=7", "deadline.p_tight", "7"),
+    ("/percentiles/preview?deadline.p_tight=0.9", "deadline.p_tight", "0.9"),  # the present value
     ("/ordering/preview?ordering.wait_weight=much", "ordering.wait_weight", "much"),
     ("/ordering/usage?first_day=x", "first_day", "x"),
 )
@@ -67,6 +69,9 @@ async def test_refused_input_is_kept_with_its_error(grace_server: LiveServer) ->
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, fields, page[:4000])
             assert [text for text in kept if not re.search(rf'(value="|<option selected>){text}', page)] == [], path
             assert 'role="alert"' in page
+            linked = re.findall(r'href="#flaw-([^"]+)"', page)
+            assert linked == [field] or (linked == [] and "/batches/" not in path), path
+            assert page.count(" autofocus") == 1, path
         for path, field, text in REFUSED_ADDRESSES:
             status, page = await grace.get(path)
             assert (status, flaws_of(page)) == (422, ([field], [field])), (path, page[:4000])
@@ -104,7 +109,26 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
         for path in ("/percentiles", "/ordering"):
             assert ["only operators" in (await one.get(path))[1] for one in (grace, vera)] == [False, True], path
-        assert '/percentiles#h-move"' in (await grace.get("/settings/deadline.p_tight"))[1]
+        for one in (grace, vera):
+            page = (await one.get("/settings/deadline.p_tight"))[1]
+            assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
+        assert ["only operators" in (await one.get(TRIED))[1] for one in (grace, vera)] == [False, True]
+        assert 'value="0.8"' in (await vera.get(f"{TRIED.replace('/preview', '')}"))[1]
+
+
+async def test_actions_of_a_batch_stand_once_at_its_top(grace_server: LiveServer) -> None:
+    await add_person(grace_server, "vera", Role.VIEWER)
+    active = ("#restrict", "#h-act", "/clone", "/abort")
+    async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
+        _, page = await grace.get("/batches/1")
+        top, _, rest = page.partition('aria-label="Actions"')[2].partition("</div>")
+        assert [one for one in active if f'{one}"' not in top or f'{one}"' in rest] == []
+        assert all(f' id="{one}"' in rest for one in ("restrict", "h-act"))
+        assert "/retry" not in page and 'aria-label="Actions"' not in (await vera.get("/batches/1"))[1]
+        await grace.post("/batches/1/abort", {})
+        _, page = await grace.get("/batches/1")
+        top = page.partition('aria-label="Actions"')[2].partition("</div>")[0]
+        assert [one for one in active if f'{one}"' in top] == ["/clone"]
 
 
 async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer) -> None:
@@ -123,6 +147,8 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        undecided = 'class="note  verdict"' in page
+        assert ('name="seeds" value="4"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
         assert list(await grace_server.store.settings.settings()) == ["project.url"]
         _, where, _ = await grace.post("/percentiles", {**MOVED, "why": "simulated"}, form="/simulate/1")
@@ -179,6 +205,7 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert "<option>expedite" in page
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
+        assert page.count('class="note good"') == 1
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=unchanged" in where
         _, page = await grace.get("/ordering?batch=3")

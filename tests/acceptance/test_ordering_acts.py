@@ -322,7 +322,7 @@ async def test_refusals_so_far_are_shown_before_work_is_unschedulable(pi: LiveSe
         await worker.parts.heartbeat.write_once()
     rotate = FeederSettings().refusals_to_rotate
 
-    [found] = await json_of(pi, "unschedulable")
+    [found] = (await json_of(pi, "unschedulable"))["refused"]
     assert (found["batch_id"], found["hosts"], found["codes"], found["rotated_out"]) == (
         batch_id,
         1,

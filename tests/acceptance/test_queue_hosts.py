@@ -75,6 +75,30 @@ async def test_queue_of_labelled_hosts_keeps_its_limit(pi: LiveServer) -> None:
     assert act.what == "set_host_labels" and act.detail["labels"] == ["lab"]
 
 
+async def test_dry_run_links_to_the_labels_and_to_the_batch(pi: LiveServer) -> None:
+    await bind(pi, "lab=0/2/1 big=0/2/1 normal=1/1/1", "lab:label=lab big:ncpus>=64")
+    labs, big = [await pi.submit(submitter="ada", queue=queue, jobs={"count": 5}) for queue in ("lab", "big")]
+    host = await pi.add_host("first")
+    await host.call()
+    await order(pi)
+    await add_operator(pi)
+    pages = []
+    async with a_browser(pi, OPERATOR) as browser:
+        for _ in range(2):
+            await pi.feed()
+            status, page = await browser.get(f"/hosts/{host.host_id}/why")
+            assert status == 200
+            pages.append(page.partition('id="h-conditions"')[2].partition("</section>")[0])
+            await json_of(pi, "host", "set", str(host.host_id), "--label", "lab")
+        own = (await browser.get(f"/batches/{big}/why"))[1]
+
+    before, after = pages
+    for link in (f"/hosts/{host.host_id}#h-labels", f"/batches/{labs}#h-act", f"/batches/{big}#h-act"):
+        assert f'{link}"' in before, link
+    assert "#h-labels" not in after and f"/batches/{labs}#" not in after
+    assert f'/batches/{big}#h-act"' in own
+
+
 async def test_labels_are_set_on_the_hosts_page(pi: LiveServer) -> None:
     host = await pi.add_host("first")
     await host.call()
@@ -98,7 +122,7 @@ async def test_hosts_that_no_queue_wants_make_work_unschedulable(pi: LiveServer)
     for worker in pi.workers:
         await worker.parts.heartbeat.write_once()
 
-    [found] = await json_of(pi, "unschedulable")
+    [found] = (await json_of(pi, "unschedulable"))["refused"]
     assert (found["batch_id"], found["codes"]) == (big, {"queue": 1})
 
 

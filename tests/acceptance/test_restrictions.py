@@ -146,7 +146,7 @@ async def test_form_tells_a_ban_from_a_limit(server: LiveServer) -> None:
         await grace.post("/restrictions/lift", fields)
         _, page = await grace.get(f"/hosts/{host.host_id}")
         kept = re.findall(r'name="(effect|abort|max_jobs)"', page)
-        assert (kept, "checked" in page) == (["effect", "effect", "abort", "max_jobs"], False)
+        assert (kept, "checked" in page) == (["effect", "effect", "max_jobs", "abort"], False)
         _, page = await grace.get(f"/hosts/{host.host_id}?effect=ban")
         assert re.findall(r'value="(\w+)"(?: required)? checked', page) == ["ban"]
 
@@ -216,9 +216,14 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
         for kind, name in (("app", "pi"), ("volunteer", email)):
             await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x", "effect": "ban"})
             await grace.post("/restrictions/lift", {"kind": kind, "name": name})
-    for path in ("host/1", f"volunteer/{email}"):
-        await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})
-        await server.create("DELETE", f"/restrictions/{path}")
+        for path in ("host/1", f"volunteer/{email}"):
+            await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})
+            await server.create("DELETE", f"/restrictions/{path}")
+        for action in ("ban", "pause", "lift", "resume"):
+            _, page = await grace.get(f"/audit?what={action}")
+            rows = re.findall(r'title="Only this action">([^<]*)<', page)
+            offered = re.findall(r'<option value="[a-z_]*"( selected)?>([^<]*)<', page)
+            assert set(rows) == {action} and (" selected", action) in offered
 
     acts = [one for one in await server.store.access.acts(limit=9) if "restrict" in one.what]
     assert [(one.what, one.target) for one in reversed(acts)] == [
@@ -350,10 +355,10 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
                 assert "no end while paused" in page or place.endswith("why"), place
             [shown] = (await server.create("GET", "/batches"))["batches"]
             assert (shown["forecast_state"], shown["completion_q50_at"]) == ("paused", None)
-            if fields["kind"] == "batch":
-                for place in ("/batches/1", "/batches"):
-                    _, page = await grace.get(place)
-                    assert 'class="tag accent">active' not in page and '">paused</span>' in page, place
+            tag = {"batch": '">paused</span>', "project": '">project paused</span>'}[fields["kind"]]
+            for place in ("/batches/1", "/batches"):
+                _, page = await grace.get(place)
+                assert 'class="tag accent">active' not in page and tag in page, place
             _, where, _ = await grace.post("/restrictions/lift", fields)
             assert "said=resumed" in where
             await server.feed()
@@ -402,7 +407,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         await grace.post(path, {"state": VersionState.OFFERED.value, "why": "mended"})
         assert (await grace.get("/apps/pi/versions/9"))[0] == 404
         _, page = await grace.get("/audit?subject=pi+1.00")
-        assert f'href="/console{path}"' in page and missing(page, "offered → aborted", "aborted → offered") == []
+        assert f'href="/console{path}"' in page and missing(page, "offered → withdrawn", "aborted → offered") == []
         await server.feed()
         assert "it crashes" not in (await grace.get("/batches/1"))[1]
     await server.feed()

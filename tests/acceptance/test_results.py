@@ -96,7 +96,7 @@ async def test_result_files_need_permission(server: LiveServer, tmp_path: Path) 
         shown = await vic.job_outputs(valid)
         assert await vic.fetch_output(valid, "out", tmp_path / "fetched") == len(RIGHT)
         waiting = await vic.job_outputs(unfinished)
-        assert not missing(waiting["because"] or "", "open", "instances are: 1")
+        assert not missing(waiting["because"] or "", "open", "1 unsent")
         why = await not_there(vic.fetch_output(unfinished, "out", tmp_path / "none"))
         assert why == f"no result of job {unfinished}: {waiting['because']}"
         why = await not_there(vic.fetch_output(valid, "err", tmp_path / "none"))

@@ -59,7 +59,7 @@ async def judge(pi: LiveServer) -> None:
 async def told(pi: LiveServer) -> dict[int, dict[str, int]]:
     """Return the unschedulable batches with their refusal codes; all faces must agree."""
     assert pi.background is not None
-    rows = {one["batch_id"]: one for one in await json_of(pi, "unschedulable") if one["is_certain"]}
+    rows = {one["batch_id"]: one for one in (await json_of(pi, "unschedulable"))["refused"] if one["is_certain"]}
     found = await pi.create("GET", "/attention")
     items = {one["batch_id"] for one in found["items"] if one["kind"] == "unschedulable"}
     batches = (await pi.create("GET", "/batches"))["batches"]
@@ -111,7 +111,7 @@ async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> Non
     await refuse(pi, hosts[0])
 
     assert await told(pi) == {batch_id: {"disk": 3}}
-    [row] = await json_of(pi, "unschedulable")
+    [row] = (await json_of(pi, "unschedulable"))["refused"]
     assert (row["hosts"], row["active_hosts"], row["waiting"]) == (3, 3, 5)
     await add_operator(pi)
     async with a_browser(pi, OPERATOR) as browser:
@@ -149,13 +149,13 @@ async def test_ban_is_in_the_next_verdict(pi: LiveServer) -> None:
     await order(pi)
     await pi.feed()
     await refuse(pi, hosts[0])
-    [before] = await json_of(pi, "unschedulable")
+    [before] = (await json_of(pi, "unschedulable"))["refused"]
 
     await pi.create("PUT", f"/restrictions/host/{hosts[1].host_id}", json={"why": "errors"})
     await judge(pi)
 
     assert await told(pi) == {batch_id: {"disk": 2, "banned": 1}}
-    [after] = await json_of(pi, "unschedulable")
+    [after] = (await json_of(pi, "unschedulable"))["refused"]
     assert pi.clock.now() >= after["judged_at"] > before["judged_at"]
 
 
@@ -234,7 +234,8 @@ async def test_more_batches_without_version_than_are_listed(pi: LiveServer) -> N
     await pi.store.applications.set_version_state(AppVersionId(1), VersionState.DEPRECATED)
 
     last = await pi.create("GET", f"/batches/{ids[-1]}")
-    listed = await pi.create("GET", "/unschedulable")
+    listed = await json_of(pi, "unschedulable")
+    assert not missing((await command(pi, "unschedulable")).stdout, "1 further")
     attention = await pi.create("GET", "/attention")
 
     assert (last["forecast_state"], bool(last["waits_because"])) == ("unschedulable", True)
@@ -422,7 +423,7 @@ async def test_waiting_batch_is_judged_right_after_a_restart(pi: LiveServer) -> 
     await judge(pi)
 
     assert await told(pi) == {huge: {"memory": 3}}
-    [row] = await json_of(pi, "unschedulable")
+    [row] = (await json_of(pi, "unschedulable"))["refused"]
     assert (row["waiting"], row["active_hosts"]) == (5, 3)
     assert abs(row["since_at"] - submitted_at) < COOL_OFF_S
 
@@ -454,7 +455,7 @@ async def test_withdrawn_version_is_the_verdict(pi: LiveServer) -> None:
     await refuse(pi, host)
 
     assert set(await told(pi)) == {batch_id}
-    [row] = await json_of(pi, "unschedulable")
+    [row] = (await json_of(pi, "unschedulable"))["refused"]
     assert "withdr" in row["verdict"] and "processor" not in row["verdict"]
     await add_operator(pi)
     async with a_browser(pi, OPERATOR) as browser:

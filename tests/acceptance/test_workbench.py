@@ -75,7 +75,21 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
     async with a_browser(server, "ben") as ben:
         status, page = await bring(ben, {"batch": ("b.toml", TOML), "table": ("t.csv", CSV)})
         assert status == 200 and "3 jobs of pi" in page, page
-        assert missing(page, "as fast as possible", "ben, account default", "--n 1", "b.toml, t.csv") == []
+        assert (
+            missing(
+                page,
+                "as fast as possible",
+                "ben, account default",
+                "--n 1",
+                "b.toml, t.csv",
+                "b.toml names anything.csv",
+            )
+            == []
+        )
+        assert (
+            "names anything.csv"
+            not in (await bring(ben, {"batch": ("b.toml", TOML), "table": ("anything.csv", CSV)}))[1]
+        )
         assert await batches_of(server.store, limit=9) == []
         _, where, page = await submit_checked(ben, page)
         assert "/batches/1?said=submitted" in where, page
@@ -95,6 +109,31 @@ async def test_table_alone_takes_its_batch_from_the_form(server: LiveServer) -> 
         await submit_checked(grace, page)
     assert [job.command_line for job in await server.jobs(BatchId(1))] == ["--n 1", "--own"]
     assert (await server.batch(BatchId(1)))["qos"] == "throughput"
+
+
+async def test_forms_for_new_batches_have_level_queue_and_submitter(server: LiveServer) -> None:
+    await furnished(server)
+    await server.feed()
+    places = {"level": "standby", "queue": "bonus", "user_priority": "-5"}
+    new = {"app": "pi", "qos": "afap", "count": "3", "gflop": "1", **places}
+    async with a_browser(server, "ben") as ben, a_browser(server, OPERATOR) as grace:
+        for path in ("/batches/new", UPLOAD):
+            pages = [(await one.get(path))[1] for one in (ben, grace)]
+            assert [all(f'name="{name}"' in page for name in places) for page in pages] == [True, True], path
+            assert [('value="expedite"' in page, 'name="submitter"' in page) for page in pages] == [
+                (False, False),
+                (True, True),
+            ]
+        await ben.post("/batches/new", {**new, "what": "submit"})
+        assert (await ben.post("/batches/new", {**new, "level": "expedite", "what": "submit"}))[0] == 422
+        await grace.post("/batches/new", {**new, "level": "expedite", "submitter": "ben", "what": "submit"})
+        _, page = await bring(grace, {"table": ("t.csv", "fpops_est\n1e9\n")}, {**new, "submitter": "ben"})
+        await submit_checked(grace, page)
+    found = [await server.batch(BatchId(number)) for number in (1, 2, 3)]
+    assert [(one["level"], one["submitter"]) for one in found] == [
+        (one, "ben") for one in ("standby", "expedite", "standby")
+    ]
+    assert {(one["queue"], one["user_priority"]) for one in found} == {("bonus", -5)}
 
 
 async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
@@ -122,7 +161,10 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
             {"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)},
             ("b.toml, line 2", "qos", '"soon"'),
         ),
-        ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")}, ("t.csv, line 5", "fpops_est", "many")),
+        (
+            {"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n")},
+            ("t.csv, line 5", "fpops_est", "many", "anything.csv"),
+        ),
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "fpops_est,site\n1e9,x1\n")},
@@ -259,7 +301,7 @@ async def test_clone_changes_the_needs_of_its_jobs(server: LiveServer) -> None:
     status, again = await server.api("POST", f"/batches/{batch_id}/clone", json={"disk_bytes": 5e6})
 
     assert refused == {field: (422, [field]) for field in ("memory_mb", "disk_mb", "delay_bound_h")}
-    assert (refused_too, problem["field"], status) == (422, "jobs.delay_bound_s", 201)
+    assert (refused_too, problem["field"], status) == (422, "delay_bound_s", 201)
     by_api, by_form = [one.detail for one in await server.store.access.acts(limit=9) if one.what == "clone_batch"]
     assert (by_form["memory_bytes"], by_form["delay_bound_s"], by_api["disk_bytes"]) == (64e6, 2 * HOUR_S, 5e6)
     assert "disk_bytes" not in by_form

@@ -276,6 +276,30 @@ async def test_acts_are_chosen_by_who_what_subject_and_time(store: Store) -> Non
     assert await store.access.person_names([PersonId(99)]) == {}
 
 
+async def test_acts_are_chosen_by_the_kind_of_restriction(store: Store) -> None:
+    for what, target, detail in (
+        ("restrict", "host 1", {"max_jobs": 0}),
+        ("restrict", "volunteer 2", {"max_jobs": 3}),
+        ("restrict", "app pi", {"why": "slow"}),
+        ("lift_restriction", "host 1", {}),
+        ("lift_restriction", "queue bonus", {}),
+        ("restrict", "host 4", {"why": "wrong"}),
+    ):
+        await store.access.note_act(Act(NOW, "ada", what, target, detail))
+    for action, targets in {
+        "ban": ["host 4", "host 1"],
+        "limit": ["volunteer 2"],
+        "pause": ["app pi"],
+        "lift": ["host 1"],
+        "resume": ["queue bonus"],
+        "lift_restriction": ["queue bonus", "host 1"],
+    }.items():
+        for who in ("", "ada"):
+            found = await store.access.acts(ActChoice(who=who, what=action), limit=9)
+            assert [one.target for one in found] == targets
+            assert all(action in (one.what, one.action) for one in found)
+
+
 async def test_the_trail_of_a_user_is_searched_by_its_own_entries(store: Store) -> None:
     for number in range(30):
         act = Act(NOW, "ada" if number % 10 == 0 else "bob", "abort" if number else "submit", f"batch {number}")

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from administration.attention.service import AttentionViews
+from administration.explain.batch import in_progress
 from administration.explain.dry_run import private_feeder
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -25,8 +27,9 @@ from domain.jobs import InstanceState
 from domain.quotas import QuotaRequest
 from domain.ranking import CutPoints, Gate
 from domain.restrictions import Restricted, Restriction
+from domain.settings import Settings
 from domain.settlement import ExtraCopy, JobSettlement
-from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, JobId, Seconds, later
+from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, JobId, Seconds, later
 from feeder.array import JobArray
 from jobs.submission import UNNUMBERED
 from tests.builders import NOW, a_job_class, some_due_terms
@@ -51,7 +54,12 @@ GIVEN = some_due_terms(
 
 
 def explain(store: Store) -> Explain:
-    return Explain(as_postgres(store), HandClock(NOW))
+    return explain_at(store, NOW)
+
+
+def explain_at(store: Store, now: Instant) -> Explain:
+    known, clock = as_postgres(store), HandClock(now)
+    return Explain(known, clock, attention=AttentionViews(known, Settings, clock))
 
 
 async def a_calling_host(store: Store, **changes: Any) -> RegisteredHost:
@@ -124,6 +132,8 @@ async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> No
     assert listed(shown, "would_get") == []
     [refused] = listed(shown, "refused_at_large")
     assert (refused["code"], missing(refused["why"], "100 jobs", "quota of 100")) == ("daily_quota", [])
+    [condition] = listed(shown, "conditions")
+    assert condition["batch_ids"] == [batch.batch_id] and "scheduler.shared_quota_start" in condition["help"]
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
 
@@ -233,6 +243,17 @@ async def test_explain_host_lists_batches_without_a_slot(store: Store) -> None:
     [left] = listed(shown, "left_out")
     assert (left["batch_id"], left["unsent"]) == (blocked.batch_id, 2) and not missing(left["why"], "wrong input")
     assert not missing(host_in_words(shown), f"batch {blocked.batch_id}", "wrong input")
+
+
+async def test_explain_host_leaves_out_apps_without_a_version(store: Store) -> None:
+    await a_registered_version(store, state=VersionState.DEPRECATED)
+    batch, host = await a_submitted_batch(store, jobs=3), await a_calling_host(store)
+
+    shown = await explain(store).host(host.host_id)
+
+    assert shown["groups"] == [] and shown["conditions"] == []
+    [left] = listed(shown, "left_out")
+    assert left["batch_id"] == batch.batch_id and not missing(left["why"], "no version of pi gets jobs")
 
 
 async def test_batches_without_an_offered_version_are_found(store: Store) -> None:
@@ -380,6 +401,24 @@ async def test_a_batch_waits_for_its_instances_in_progress(store: Store) -> None
     assert not missing(shown["verdict"], "missed", "14 min", f"2 instances on hosts {names}")
 
 
+async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> None:
+    """Copies and retries come first in other lists."""
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    hosts = [await a_calling_host(store) for _ in range(3)]
+    sent = [await a_sent_instance(store, batch.batch_id, host) for host in hosts[:2]]
+    copy = ExtraCopy(sent[1].job_id, 1, 0, 1, because="no result after 5.0 times the usual turnaround")
+    assert await store.tails.add_copies([copy], now=NOW)
+    [waiting] = await store.waiting.urgent([batch.batch_id], 9)
+    await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
+
+    found = await in_progress(as_postgres(store), batch.batch_id)
+
+    assert [one.copied_because for one in found] == [None, None, copy.because]
+    shown = (await explain(store).batch(batch.batch_id))["awaited"]
+    assert shown is not None and (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
+
+
 async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
     await a_registered_version(store)
     batch = await a_submitted_batch(store, jobs=2, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 3600.0))
@@ -519,7 +558,7 @@ async def test_cut_points_too_old_to_judge_by_are_left_out_and_named(store: Stor
     waiting = sent.instance_id + 1
     told = []
     for hours in (2.0, 60.0):
-        answer = Explain(as_postgres(store), HandClock(later(NOW, hours * 3600.0)))
+        answer = explain_at(store, later(NOW, hours * 3600.0))
         shown_host, shown = await answer.host(host.host_id), await answer.instance(sent.instance_id)
         shown_batch, shown_waiting = await answer.batch(batch.batch_id), await answer.instance(InstanceId(waiting))
         assert isinstance(shown["today"], dict)

@@ -230,6 +230,41 @@ async def test_instances_of_batch_are_listed_by_state_retries_first(store: Store
     assert await instances(store, BatchId(99)) == []
 
 
+async def latest(store: Store, batch_id: BatchId, *states: InstanceState) -> list[ListedInstance]:
+    """Return a batch's latest instances, read two at a time."""
+    found: list[ListedInstance] = []
+    while page := await store.listings.latest(
+        batch_id, states, before=found[-1].instance_id if found else None, limit=2
+    ):
+        found += page
+    return found
+
+
+async def test_ended_instances_of_batch_are_listed_newest_first(store: Store) -> None:
+    """Retried ones are among the others."""
+    batch = await a_submitted_batch(store, jobs=5)
+    await a_submitted_batch(store, jobs=1)
+    for number in range(7):
+        urgent = await store.waiting.urgent([batch.batch_id], 9)
+        host = await a_registered_host(store)
+        sent = await a_sent_instance(store, batch.batch_id, host, urgent[0] if urgent else None)
+        await report(store, host, a_report(sent, to_state=S.FAILED if number < 2 else S.REPORTED))
+        [facts] = await store.unsettled.unsettled(9, now=NOW)
+        again = JobSettlement(facts.job_id, facts.serial, JobState.OPEN, NOW, new_instances=1, retries=1)
+        await store.unsettled.settle([again if number < 2 else valid(facts)])
+
+    every = await instances(store, batch.batch_id)
+    found = await latest(store, batch.batch_id, S.FAILED, S.REPORTED, S.VALID)
+
+    assert {one.retries for one in found} == {0, 1}
+    assert found == sorted(every, key=lambda one: -one.instance_id) and len(found) == 7
+    await store.overdue.count_due(now=later(NOW, 2e6))
+    await store.history.move_ended(before=later(NOW, 2e6), after=START, limit=2)
+    assert await latest(store, batch.batch_id, S.FAILED, S.REPORTED, S.VALID) == found
+    failures = [one for one in found if one.state is S.FAILED]
+    assert len(failures) == 2 and await latest(store, batch.batch_id, S.FAILED) == failures
+
+
 async def test_instances_of_the_history_are_listed_like_the_others(store: Store) -> None:
     host = await a_registered_host(store)
     batch = await a_submitted_batch(store, jobs=3)

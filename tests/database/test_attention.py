@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from administration.attention.service import KEPT_S, AttentionViews
 from administration.explain.batch import fails_in_words
 from administration.restrictions import restrict
@@ -51,10 +49,10 @@ async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresS
     assert await views.failing_versions({}) == []
     await clock.sleep(KEPT_S)
     [found] = await views.failing_versions({})
-    said = await fails_in_words(batch, found.app, partial(views.failing_versions, {}))
+    said = await fails_in_words(batch, found.app, views, {})
 
     assert (found.app, found.failures) == ("pi", FAILURES)
-    assert found.title in said and not await fails_in_words(batch, "sieve", partial(views.failing_versions, {}))
+    assert found.title in said and not await fails_in_words(batch, "sieve", views, {})
 
     await store.applications.set_version_state(found.app_version_id, VersionState.DEPRECATED)
     assert await views.failing_versions({}) == []

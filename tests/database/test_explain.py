@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import asyncpg
 
+from administration.attention.service import AttentionViews
 from administration.explain.service import Explain
 from administration.thresholds.keys import changes_of
 from administration.thresholds.service import Thresholds
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
+from domain.settings import Settings
 from domain.units import HostId, InstanceId, JobId, later
 from store.postgres import open_store
 from tests.builders import NOW
@@ -42,7 +44,8 @@ async def test_no_row_is_written(dsn: str) -> None:
     before = await every_row(dsn)
     assert len(before["host"]) == 3 and len(before["instance"]) == 5
 
-    explain = Explain(store, HandClock(later(NOW, 120.0)))
+    clock = HandClock(later(NOW, 120.0))
+    explain = Explain(store, clock, attention=AttentionViews(store, Settings, clock))
     await explain.host(HostId(1))
     await explain.batch(batch.batch_id)
     await explain.job(JobId(4))

@@ -292,6 +292,8 @@ BY_KEY = {  # query -> the indexes it must use
     "reopen_jobs": {"job_pkey", "instance_job_volunteer"},
     "reopen_batch": {"batch_pkey", "forecast_pkey"},
     "finished_instances_of_batch": {"finished_instance_2027_01_batch_id_state_expr_instance_id_idx"},
+    "latest_instances_of_batch": {"instance_of_batch"},
+    "latest_finished_instances": {"finished_instance_2027_01_batch_id_state_expr_instance_id_idx"},
     "held_instances": {"instance_on_host", "batch_pkey"},
     "hosts_of_volunteer": {"host_by_volunteer", "instance_on_host"},
     "host_of_volunteer": {"host_pkey", "instance_on_host"},

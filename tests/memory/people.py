@@ -43,7 +43,7 @@ def _chosen(act: Act, choice: ActChoice) -> bool:
     targets = choice.targets
     return (
         choice.who in ("", act.who)
-        and choice.what in ("", act.what)
+        and choice.what in ("", act.what, act.action)
         and (targets is None or act.target in targets or not {*act.target.split(", ")}.isdisjoint(targets))
     )
 

@@ -201,6 +201,13 @@ class MemoryListings:
         start = None if after is None else (-after.retries, after.instance_id)
         return [_instance(row) for row in found if start is None or _by_retries(row) > start][:limit]
 
+    async def latest(
+        self, batch_id: BatchId, states: Collection[InstanceState], *, before: InstanceId | None, limit: int
+    ) -> Sequence[ListedInstance]:
+        found = await self.instances(batch_id, states, after=None, limit=10**9)
+        ids = [one for one in found if before is None or one.instance_id < before]
+        return sorted(ids, key=lambda one: -one.instance_id)[:limit]
+
     async def extras(self, batch_id: BatchId) -> UnsentExtras:
         found = await self.instances(batch_id, [InstanceState.UNSENT], after=None, limit=MOST_EXTRAS)
         extra = [one for one in found if one.retries > 0]

@@ -103,7 +103,7 @@ def test_larger_host_passes_the_promised_classes(found: list[Host], key: str, as
     if not refused:
         return
 
-    [condition] = class_conditions({place: [why] for place, why in refused.items()})
+    [condition] = class_conditions([[why] for why in refused.values()])
 
     assert condition.groups == len(refused) and condition.suggestion is not None
     of_host = {"memory_bytes": "ram_bytes", "disk_bytes": "disk_free_bytes", "ncpus": "ncpus"}[key]

@@ -153,10 +153,13 @@ class GroupShown(TypedDict):
 
 
 class HostCondition(TypedDict):
-    """How many groups of jobs one check refuses this host, and why most of them. `help`: what would help, or empty."""
+    """How many groups of jobs one check refuses this host, of which batches, and why most of them. `help`: what would
+    help, or empty.
+    """
 
     code: str
     groups: int
+    batch_ids: list[int]
     why: str
     suggestion: SuggestionShown | None
     help: str
@@ -289,11 +292,16 @@ class OrderShown(TypedDict):
 
 
 class AwaitedShown(TypedDict):
-    """The instances in progress of a batch whose instances have all been sent. `overdue` of them are past their due
-    dates. `hosts` and `overdue` are lower bounds if `is_part`: the batch has more than were read.
+    """The instances in progress of a batch whose instances have all been sent. `jobs_open` of its `jobs` have no valid
+    result yet. `copies` of the instances are copies, the first `copied_because`. `overdue` are past their due dates.
+    `hosts`, `copies` and `overdue` are lower bounds if `is_part`: the batch has more than were read.
     """
 
+    jobs: int
+    jobs_open: int
     instances: int
+    copies: int
+    copied_because: str
     hosts: int
     host_ids: list[int]
     oldest_sent_at: float

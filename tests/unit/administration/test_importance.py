@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from administration.ordering.importance import ImportanceBody, choices_of, effects_of, set_importance
+from administration.access.who import Person
+from administration.ordering.importance import ImportanceBody, choices_for, choices_of, effects_of, set_importance
+from domain.access import Role
 from domain.apps import CPU
 from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
@@ -244,3 +246,15 @@ async def test_operators_need_no_permission_for_what_they_give(store: MemoryStor
     ]
     assert [one.highest_priority for one in offered] == [9, HIGHEST_PRIORITY]
     assert [Permission.EXPEDITE.value in one.missing for one in offered] == [True, False]
+
+
+async def test_new_batches_are_offered_only_permitted_levels(store: MemoryStore) -> None:
+    submitter_id = (await store.views.batch(await submitted(store))).submitter_id
+    ada = Person("ada", Role.SUBMITTER, Role.SUBMITTER.rights, submitter_id=submitter_id)
+    olga = Person("olga", Role.OPERATOR, Role.OPERATOR.rights)
+
+    offered = [await choices_for(as_postgres(store), one, OrderingSettings()) for one in (ada, olga)]
+
+    assert ["expedite" in one.levels for one in offered] == [False, True]
+    assert ["expedite" in one.effects["level"].words for one in offered] == [False, True]
+    assert [one.highest_priority for one in offered] == [0, HIGHEST_PRIORITY]

@@ -6,7 +6,7 @@ import msgspec
 
 from administration.batches import batch_as_json
 from administration.show import account_as_json, app_as_json, job_as_json, submitter_as_json
-from administration.unschedulable import NOTHING_STOPPED
+from administration.stopped import NOTHING_STOPPED
 from domain.batches import Account, BatchCounts, Submitter
 from domain.catalogue import Catalogue
 from domain.dispatch import Upload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from xml.etree.ElementTree import Element, fromstring
 
@@ -177,9 +176,9 @@ def test_instants_are_few_and_inside(low: float, span: float) -> None:
     assert all(low <= at <= low + span for at, _ in ticks)
 
 
-def test_long_label_of_a_mark_has_several_lines() -> None:
-    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=[MarkLine(5.0, "p_afap, p_late, p_retry 0.5", "c1")])
+def test_marks_at_the_same_place_share_a_line() -> None:
+    marks = [MarkLine(5.0, "p_afap 0.5", "c4"), MarkLine(5.0, "p_late 0.5", "c2"), MarkLine(7.0, "p_tight 0.9", "c5")]
+    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=marks)
 
-    labels = re.findall(r">([^<>]+)</text>", plot.markup())
-
-    assert [one for one in labels if "p_" in one] == ["p_afap, p_late,", "p_retry 0.5"]
+    assert [one.text for one in of_class(plot, "named")] == ["p_afap 0.5", "p_late 0.5", "p_tight 0.9"]
+    assert len(of_class(plot, "mark")) == 2

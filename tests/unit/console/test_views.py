@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from console.batch_list import asked_of, where_on
 from console.charts import bar_of
 from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
+from console.over_time import short_reason
 from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
@@ -23,6 +25,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.ranking import CutPoints, Gate, RelaxedGate
+from domain.refusals import RefusalCode
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
@@ -100,6 +103,12 @@ def test_a_bar_shows_valid_jobs_and_the_end_only_when_reached() -> None:
     assert bar_of(0, 0, 0, 0).percent == "0 %"
 
 
+def test_legends_of_refusals_tell_all_codes_apart() -> None:
+    legends = [short_reason(code) for code in RefusalCode]
+
+    assert len(set(legends)) == len(RefusalCode) and not any("_" in one for one in legends)
+
+
 @pytest.mark.parametrize(("valid", "in_progress", "is_said"), [(0, 50, False), (5, 50, True), (5, 35, False)])
 def test_bar_tells_of_ended_jobs_only_if_some_ended(valid: int, in_progress: int, is_said: bool) -> None:
     words = bar_of(40, valid, 0, in_progress).words
@@ -172,6 +181,20 @@ def test_lowered_gate_is_drawn_where_it_is_in_force() -> None:
     assert (rows["p_tight in force"], rows["p_tight set"], rows["p_afap, p_late, p_retry"]) == ("0.6", "0.9", "0.5")
 
 
+def test_threshold_keeps_its_colour_in_the_preview() -> None:
+    app = an_app()
+    cuts = CutPoints(app.app_id, CPU, NOW, 1000, tuple((place - 500) / 500 for place in range(1000)), (0,) * 11)
+    catalogue = Catalogue(apps={app.app_id: app})
+    changed = replace(catalogue, settings=catalogue.settings.changed("deadline.p_tight", 0.45))
+
+    hues = []
+    for chart in (distribution(cuts, catalogue), distribution(cuts, catalogue, changed)):
+        assert chart is not None and isinstance(chart.drawing, Plot)
+        hues.append({one.name.partition(" ")[0]: one.hue for one in chart.drawing.marks})
+
+    assert hues[0] == hues[1] and len(set(hues[0].values())) == len(hues[0]) == 4
+
+
 def points(name: str, of: float) -> Contribution:
     return Contribution(name, "own", of, "", of, None, 1.0, of)
 
@@ -200,14 +223,15 @@ def test_points_are_stacked_by_term() -> None:
 
 
 def test_rank_values_are_no_times() -> None:
-    found = [ending(1, 3 * 3600.0, tier=-1), ending(2, -3600.0)]
+    """Batches of another tier, and those that are sent first, have no bar: they are out of the sequence of values."""
+    found = [ending(3, 9e4), ending(4, 8e4, tier=-1), ending(2, -3600.0), ending(1, 3 * 3600.0)]
 
-    chart = instants_chart(found, {1: "rush"}, NOW)
+    chart = instants_chart(found, {1: "rush"}, NOW, {3})
 
     assert chart is not None
-    assert chart.rows == [("rush", "500 003.000"), ("#2", "499 999.000")]
+    assert chart.rows == [("#2", "499 999.0"), ("rush", "500 003.0")]
     assert isinstance(chart.drawing, RowPlot)
-    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([4.0, 0.0], "")
+    assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([0.0, 4.0], "")
     assert contributions_chart(found, {}) is None
     assert total_name(found) == "Rank value"
 
@@ -241,7 +265,7 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_names_its_neighbours() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.750", "Tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.8", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
 
 

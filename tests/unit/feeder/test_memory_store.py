@@ -27,6 +27,7 @@ class StoredCatalogue:
 
 
 async def a_feeder(store: MemoryStore, clock: StillClock) -> Feeder:
+    await the_version(store)
     catalogue = StoredCatalogue(await store.applications.load_catalogue())
     return build_feeder(store.waiting, AllShards(), catalogue, clock)
 

@@ -12,7 +12,18 @@ from domain.errors import NotFoundError
 from domain.jobs import JobClass
 from domain.refusals import RefusalCode
 from domain.settings import FeederSettings
-from domain.units import HOUR_S, AccountId, BatchId, HostId, Instant, JobClassId, SubmitterId, VolunteerId, shard_of
+from domain.units import (
+    HOUR_S,
+    AccountId,
+    AppId,
+    BatchId,
+    HostId,
+    Instant,
+    JobClassId,
+    SubmitterId,
+    VolunteerId,
+    shard_of,
+)
 from feeder.in_flight import IN_FLIGHT_S
 from feeder.refill import URGENT_PER_BATCH
 from tests.builders import NOW
@@ -399,13 +410,18 @@ async def test_a_host_that_takes_a_job_breaks_the_row_of_refusals() -> None:
     assert done.rotated_out == 0
 
 
-async def test_work_of_an_app_without_a_version_is_fed() -> None:
+async def test_work_of_an_app_without_a_version_is_not_fed() -> None:
+    """No host could take it. A slot that it had goes with the version, and comes back with the next."""
     rig = Rig()
-    rig.catalogue.types = {1: ()}
-    rig.database.add_batch(1)
-    rig.database.add_jobs(1, 5)
-    await rig.refill()
-    assert len(rig.ids()) == 5
+    for number, app in ((1, 1), (2, 2)):
+        rig.database.add_batch(number, app_id=AppId(app))
+        rig.database.add_jobs(number, 5)
+    found = []
+    for first in ((CPU,), (), (CPU,)):
+        rig.catalogue.types = {1: first, 2: (CPU,)}
+        await rig.refill()
+        found.append(rig.per_batch())
+    assert found == [{1: 5, 2: 5}, {2: 5}, {1: 5, 2: 5}]
 
 
 async def test_fewer_slots_in_the_settings_shrink_the_array() -> None:

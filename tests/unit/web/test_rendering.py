@@ -83,7 +83,7 @@ def tags(
     fails: str = "",
     unschedulable: str = "",
 ) -> str:
-    call = """{{ batch_tags(batch, none, tag, "", severe, unschedulable, "", failing, fails, "") }}"""
+    call = """{{ batch_tags(batch, ("", ""), tag, "", severe, unschedulable, "", failing, fails, "") }}"""
     page = environment().from_string("""{% from "parts.html" import batch_tags %}""" + call)
     return page.render(batch=batch, tag=tag, severe=severe, failing=failing, fails=fails, unschedulable=unschedulable)
 

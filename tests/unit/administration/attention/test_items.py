@@ -10,7 +10,8 @@ import pytest
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
-from administration.unschedulable import RefusedByAll, Stopped, by_batch
+from administration.stopped import Stopped
+from administration.unschedulable import RefusedByAll, by_batch
 from domain.access import Act, Role
 from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from administration.explain.batch import awaited_in_words, awaited_of, expected_in_words, quiet_in_words
 from administration.forecasts.service import BatchEnd
+from domain.batches import BatchCounts
 from domain.forecasts import ForecastState
 from domain.jobs import InstanceState
 from domain.units import HOUR_S, HostId, InstanceId, JobId, later
@@ -12,14 +15,18 @@ from tests.builders import NOW, a_batch
 from tests.facts import missing
 
 
-def sent(number: int, ago_s: float, due_in_s: float, host: int) -> ListedInstance:
+def sent(number: int, ago_s: float, due_in_s: float, host: int, copied: str | None = None) -> ListedInstance:
     times = (later(NOW, -ago_s), later(NOW, due_in_s), None)
     of = (InstanceId(number), JobId(number), InstanceState.IN_PROGRESS)
-    return ListedInstance(*of, 0, False, False, later(NOW, -ago_s), HostId(host), *times, "")
+    return ListedInstance(*of, int(bool(copied)), False, False, later(NOW, -ago_s), HostId(host), *times, "", copied)
+
+
+def counts(in_progress: int, *, over: int = 0) -> BatchCounts:
+    return BatchCounts(jobs_total=in_progress + over, jobs_validated=over, in_progress=in_progress)
 
 
 def words(*read: ListedInstance, in_progress: int = 0) -> str:
-    found = awaited_of(read, in_progress or len(read), NOW)
+    found = awaited_of(read, counts(in_progress or len(read), over=2), NOW)
     assert found is not None
     return awaited_in_words(found, NOW)
 
@@ -38,8 +45,21 @@ def test_many_hosts_are_counted() -> None:
     assert not missing(words(*read, in_progress=900), "900 instances", "at least 5 hosts", "at least 5 overdue")
 
 
+def test_jobs_are_counted_before_their_instances_and_copies() -> None:
+    """The reason is that of the copy sent first."""
+    originals = [sent(number, 210.0, 900.0, 7) for number in (1, 2)]
+    copies = [sent(number, 7.0, 900.0, 8, f"no result after {number} times") for number in (3, 4)]
+
+    found = awaited_of([*originals, *copies], replace(counts(4), jobs_total=20, jobs_validated=18), NOW)
+
+    assert found is not None and (found.jobs, found.jobs_open, found.copies) == (20, 2, 2)
+    said = awaited_in_words(found, NOW)
+    assert not missing(said, "2 of 20 jobs", "4 instances", "3 min", "2 copies", "no result after 3 times")
+    assert "cop" not in words(*originals)
+
+
 def test_nothing_in_progress_is_not_awaited() -> None:
-    assert awaited_of([], 0, NOW) is None
+    assert awaited_of([], counts(0), NOW) is None
 
 
 def test_forecast_end_is_told_until_it_has_passed() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import replace
 
 from administration.explain.verdict import (
@@ -62,6 +61,14 @@ def test_hosts_that_finish_their_work_in_time_are_busy() -> None:
 
     assert (found.waiting, found.takers, found.free_s) == (47, 0, 0.5 * HOUR_S)
     assert not missing(conclusion(found, WorkAhead()), "47 of 60 hosts", "are fast enough", "busy", "30 min")
+
+
+def test_hosts_that_used_up_their_quota_are_not_busy() -> None:
+    quota = Refusal(RefusalCode.DAILY_QUOTA, "50 jobs sent today, the daily quota is 50")
+
+    said = conclusion(calling_hosts([refused(quota), *(refused(memory(8e9)) for _ in range(3))]), WorkAhead())
+
+    assert not missing(said, "None of 4 hosts", "1 has used up") and "busy" not in said
 
 
 def test_takers_without_an_idle_processor_are_busy() -> None:
@@ -167,10 +174,7 @@ def test_change_that_adds_few_requests_is_not_offered() -> None:
 
 
 def test_host_headline_has_the_reason_of_most_groups() -> None:
-    groups: dict[Hashable, list[Refusal]] = {
-        "huge": [memory(67e6)],
-        **{f"small {n}": [memory(67e6, 1e8)] for n in range(7)},
-    }
+    groups = [[memory(67e6)], *([memory(67e6, 1e8)] for _ in range(7))]
 
     found = class_conditions(groups)
     said = host_conclusion("220", refused(), found, batches=0, groups=9)
@@ -182,10 +186,10 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
 
 def test_groups_of_other_apps_are_no_other_numbers() -> None:
     sentence = "app {0} has versions for {1}; the client reported {2}"
-    apps: dict[Hashable, list[Refusal]] = {
-        app: [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64", ("windows_x86_64",)))]
+    apps = [
+        [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64", ("windows_x86_64",)))]
         for app in ("pi", "sieve")
-    }
+    ]
 
     [found] = class_conditions(apps)
     said = host_conclusion("7", refused(), [found], batches=0, groups=2)

@@ -22,7 +22,8 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.show import forecast_as_json
-from administration.unschedulable import NOTHING_STOPPED, RefusedByAll, Stopped
+from administration.stopped import NOTHING_STOPPED, Stopped
+from administration.unschedulable import RefusedByAll
 from domain.batches import BatchCounts, BatchState, QoS
 from domain.forecasts import (
     Accuracy,

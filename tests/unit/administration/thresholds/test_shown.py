@@ -42,7 +42,7 @@ WORSE = NOW | {"instances_per_job": 1.3}
         ([(NOW, WORSE), (NOW, WORSE)], "worse"),
         ([(NOW, WORSE), (NOW, NOW)], "same"),  # not in every run
         ([(NOW, WORSE), (WORSE, NOW)], "same"),
-        ([(NOW, WORSE)], "same"),  # a single run
+        ([(NOW, WORSE)], "unclear"),  # a single run
         ([], "worse"),  # a result stored without its runs
     ],
 )

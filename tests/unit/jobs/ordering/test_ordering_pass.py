@@ -202,7 +202,7 @@ async def test_breakdowns_sum_to_the_total_and_say_by_which_weights(project: Pro
     parts = {term["name"]: (term["raw"], term["weight"]) for term in record["components"]}
     assert parts["wait"] == (3600.0, 7.0)
     assert parts["user"][0] == -512
-    assert (record["queue"], record["hold"]) == ("normal, charged 1", None)
+    assert (record["queue"], record["hold"]) == ("normal", None)
 
 
 async def test_every_new_batch_is_explained_at_once(project: Project) -> None:

@@ -1,0 +1,79 @@
+"""Says why nothing of a batch is sent: no host can run its jobs, its app has no version, or it is paused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from administration.apps import LostVersion
+from administration.heartbeats import SILENT_S
+from administration.unschedulable import (
+    RefusedByAll,
+    about,
+    by_batch,
+    lost_apps,
+    unschedulable_of,
+    without_version,
+)
+from domain.batches import Batch
+from domain.clock import Clock
+from domain.forecasts import ForecastState
+from domain.restrictions import Restricted, Restrictions, pause_of
+from domain.units import AppId, BatchId, later
+from store.postgres import PostgresStore
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Why nothing of batches is sent: work judged to be unschedulable, each batch with its largest group, pauses, and
+    the apps without a version for new work (`lost`). `down`: the project is paused.
+    """
+
+    refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
+    restrictions: Restrictions = field(default_factory=dict)
+    down: bool = False
+    lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
+
+    def group_of(self, batch: Batch) -> RefusedByAll | None:
+        """Return the largest group of a batch that no host can run, None if there is none."""
+        lost = self.lost.get(batch.app_id)
+        if lost is not None and batch.ended_at is None and batch.counts.unsent:
+            return without_version(batch, lost)
+        return self.refused.get(batch.batch_id)
+
+    def pause_of(self, batch: Batch) -> tuple[str, str]:
+        """Return what is paused about an active batch, and the reason; ("", "") if nothing is.
+
+        >>> from domain.units import Instant
+        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0))
+        >>> Stopped(down=True).pause_of(one)[0], Stopped().pause_of(one)[0]
+        ('project paused', '')
+        """
+        found = None if batch.ended_at is not None else pause_of(self.restrictions, batch)
+        if found is not None:
+            return "paused" if found.kind is Restricted.BATCH else f"{found.kind} paused", found.why
+        return ("project paused", "No host gets work.") if self.down and batch.ended_at is None else ("", "")
+
+    def state_of(self, batch: Batch) -> ForecastState | None:
+        """Return why no end of an active batch is forecast, None if nothing stops it.
+
+        A pause does not hide that no host can run the jobs: they would not be sent without it either. It does not stop
+        a batch whose instances have all been sent.
+        """
+        if self.group_of(batch) is not None:
+            return ForecastState.UNSCHEDULABLE
+        is_paused = self.down or pause_of(self.restrictions, batch) is not None
+        return ForecastState.PAUSED if is_paused and batch.counts.unsent else None
+
+
+NOTHING_STOPPED = Stopped()
+
+
+async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
+    """Return what stops batches now."""
+    now = clock.now()
+    restrictions = {(one.kind, one.name): one for one in await store.restrictions.restrictions()}
+    is_down = await store.settings.project_pause() is not None
+    judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
+    batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
+    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await lost_apps(store, clock))

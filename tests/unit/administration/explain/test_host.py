@@ -1,0 +1,39 @@
+"""What would help a host that has used up a quota."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from administration.explain.host import quota_help
+from domain.dispatch import RequestView
+from domain.hosts import HostAppVersion
+from domain.quotas import SharedQuota
+from domain.refusals import Refusal, RefusalCode
+from domain.settings import SchedulerSettings
+from domain.units import DAY_S, HOUR_S, AppVersionId, HostId, Instant
+from tests.facts import missing
+
+SHARED = Refusal(RefusalCode.DAILY_QUOTA, "{0} got {1} of {2}, {3}", ("account", 635, 1710, 427))
+OWN = Refusal(RefusalCode.DAILY_QUOTA, "version 100: 50 jobs sent today, the daily quota is 50")
+SETTINGS = SchedulerSettings(daily_quota_start=50, shared_quota_start=4000)
+AT = Instant(9.0 * DAY_S - 6.0 * HOUR_S)
+HAV = HostAppVersion(HostId(1), AppVersionId(1), quota_per_day=60, n_valid=32, n_error=60, n_timeout=8)
+VIEW = RequestView(havs={HAV.app_version_id: HAV}, quotas=(SharedQuota("volunteer 1", 10, 8, 50),))
+
+
+def test_used_quota_names_its_setting_and_its_reset() -> None:
+    own, shared = (quota_help(one, VIEW, SETTINGS, AT) for one in (OWN, SHARED))
+
+    assert not missing(own, "in 6 h", "scheduler.daily_quota_start", "(50)") and "68" not in own
+    assert not missing(shared, "in 6 h", "scheduler.shared_quota_start", "(4000)") and "68" not in shared
+    assert "idle" in shared and "idle" not in own
+    assert "idle" not in quota_help(replace(SHARED, terms=("account", 1710, 1710, 427)), VIEW, SETTINGS, AT)
+
+
+def test_low_quota_is_due_to_failed_results() -> None:
+    low = replace(VIEW, havs={HAV.app_version_id: replace(HAV, quota_per_day=5)})
+    used = replace(VIEW, quotas=(SharedQuota("volunteer 1", -2290, 8, 635),))
+
+    assert not missing(quota_help(OWN, low, SETTINGS, AT), "68 of 100")
+    assert not missing(quota_help(SHARED, used, SETTINGS, AT), "68 of 100", "account")
+    assert "68" not in quota_help(SHARED, low, SETTINGS, AT) and "68" not in quota_help(OWN, used, SETTINGS, AT)
