@@ -46,7 +46,13 @@ class OutDoubts:
 
 
 def holds_of(
-    out: OutDoubts, *, retries: int, retry_doubt: float, first_unsent: int, first_doubt: float
+    out: OutDoubts,
+    *,
+    retries: int,
+    retry_doubt: float,
+    first_unsent: int,
+    first_doubt: float,
+    retry_wait_s: float = 0.0,
 ) -> list[ForecastHold]:
     """Return the causes of delay that apply to at least one slot, largest doubt first.
 
@@ -64,7 +70,7 @@ def holds_of(
         because = f"{first_unsent} first {_plural('instance', first_unsent)} not sent yet"
         holds.append(ForecastHold(HoldKind.NOT_SENT, first_unsent, _part(first_doubt, total), (), because))
     if retries:
-        because = f"{retries} {_plural('retry', retries)} not sent yet"
+        because = f"{retries} {_plural('retry', retries)} not sent yet, expected to wait {in_words(retry_wait_s)}"
         holds.append(ForecastHold(HoldKind.RETRIES, retries, _part(retry_doubt, total), (), because))
     for kind, chosen in (
         (HoldKind.OVERDUE, out.overdue),
@@ -203,7 +209,7 @@ def estimate(snapshot: BatchSnapshot, *, spread: float = 1.0) -> Forecast:
         method,
         _because(method, has_results=bool(open_.jobs_with_success) or not snapshot.jobs.is_open.all()),
         _terms(snapshot, fit, open_, sending=sending, work=work, rules=rules),
-        tuple(_holds(snapshot, open_, work, parts, int(np.searchsorted(x, q90_at - now)))),
+        tuple(_holds(snapshot, open_, work, parts, int(np.searchsorted(x, q90_at - now)), retry_wait_s=rules.wait_s)),
         copied=snapshot.tail is not None and _in_tail(snapshot.tail, open_),
     )
 
@@ -265,7 +271,9 @@ def _retries_expected(work: OpenWork, rules: RetryRules) -> float:
     return float(np.bincount(work.classes.of) @ failing(work.classes.mean, rules))
 
 
-def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int) -> list[ForecastHold]:
+def _holds(
+    snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[LogServed], at: int, *, retry_wait_s: float
+) -> list[ForecastHold]:
     """Return the causes of delay at grid point `at`, with the shared quantities at their means."""
     middle = parts[1]
     at = min(at, middle.retries.shape[0] - 1)
@@ -280,6 +288,7 @@ def _holds(snapshot: BatchSnapshot, open_: Open, work: OpenWork, parts: list[Log
         retry_doubt=-float(middle.retries[at]),
         first_unsent=open_.first_unsent,
         first_doubt=-float(middle.first[1][at]),
+        retry_wait_s=retry_wait_s,
     )
 
 

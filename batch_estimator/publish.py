@@ -115,6 +115,11 @@ def floor_of(
     return Instant(last_first_dispatch_at + delay_bound_s)
 
 
+def tolerance_s(remaining_s: float, delay_bound_s: Seconds) -> Seconds:
+    """Return the largest change of a forecast for which C(B) is kept, `remaining_s` before C(B)."""
+    return Seconds(max(HELD_REMAINING_FRACTION * remaining_s, HELD_BOUND_FRACTION * delay_bound_s))
+
+
 def publication(
     forecast: Forecast,
     *,
@@ -153,7 +158,7 @@ def publication(
         return Publication(new_at, Change.FIRST, f"first estimate: {basis}")
     if previous_at <= forecast.now:
         return Publication(new_at, Change.PASSED, f"the old estimate has passed: {basis}")
-    held_s = max(HELD_REMAINING_FRACTION * (previous_at - forecast.now), HELD_BOUND_FRACTION * delay_bound_s)
+    held_s = tolerance_s(previous_at - forecast.now, delay_bound_s)
     moved_s = abs(new_at - previous_at)
     way = f"{in_words(moved_s)} {'later' if new_at > previous_at else 'earlier'}"
     if moved_s <= held_s and previous_at >= floor_at:

@@ -41,7 +41,7 @@ def is_waiting(snapshot: BatchSnapshot) -> bool:
 
 
 def is_urgent(snapshot: BatchSnapshot) -> Bools:
-    """Return which instances are retries or copies. They are sent before others at any place in the order."""
+    """Return which instances are retries or copies. They go before the other instances of their batch."""
     urgent: Bools = snapshot.instances.created_at > snapshot.submitted_at + URGENT_AFTER_S
     return urgent
 
@@ -126,7 +126,7 @@ URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retr
 class SendingRate:
     """First instances are sent from `starts_s` on: `room` of them within FILL_S, the rest at `rate_per_s`.
 
-    `log_sd` is the standard deviation of ln of both times. Retries and copies wait `retry_wait_s`.
+    `log_sd` is the standard deviation of ln of both times. Retries and copies wait `retry_wait_s` from now.
     """
 
     rate_per_s: float
@@ -158,6 +158,9 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     sent = rows.standing != InstanceStanding.UNSENT
     wait = (rows.sent_at - rows.created_at)[urgent & sent]
     wait_s = float(np.mean(np.maximum(wait, 0.0))) if len(wait) >= LEAST_RETRIES else USUAL_RETRY_WAIT_S
+    waiting_s = (snapshot.now - np.maximum(rows.created_at, snapshot.moved_at))[urgent & ~sent]
+    if len(waiting_s):  # work of other batches may come first: they wait about as long again as they have waited
+        wait_s = max(wait_s, min(float(np.mean(waiting_s)), snapshot.queue.first_s))
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)

@@ -38,7 +38,7 @@ from administration.thresholds.keys import gate_meanings
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import beside, moves, sentence, standings, when_sent
+from console.places import beside, moves, sentence, standings, target_in_words, when_sent
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
@@ -446,6 +446,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),
+            "target": await self._target(batch, shown["complete_at"], now),
             "clone": CLONE_HELPS if may_change(request, batch) else (),
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
@@ -457,6 +458,13 @@ class BatchPages(Pages[PageServices]):
             [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]
         )
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values, hosts=hosts)
+
+    async def _target(self, batch: Batch, target_at: Instant | None, now: Instant) -> str:
+        """Return where C comes from, "" without C."""
+        if target_at is None:
+            return ""
+        classes = await self._services.store.views.classes_of_batch(batch.batch_id)
+        return target_in_words(batch, target_at, max(one.delay_bound_s for one in classes), now)
 
     @get("/batches/{id}/jobs", "batch_jobs", asks=("state", "after", "as"))
     async def jobs(self, request: web.Request) -> RenderedPage | web.StreamResponse:

@@ -10,13 +10,15 @@ from markupsafe import Markup
 from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, position
 from administration.ordering.priorities import breakdown_of
+from batch_estimator.publish import tolerance_s
 from domain.batches import FIRST_PLACE, Batch, QoS, place_of
 from domain.deadline_rules import traits_of
 from domain.forecasts import ForecastState
+from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
-from domain.units import HOUR_S, BatchId, Instant
+from domain.units import HOUR_S, BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
@@ -240,6 +242,32 @@ def when_sent(
     why = f"sent first, because {standing.because}" if standing.because else ""
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (why, before)))
+
+
+def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:
+    """Return where a batch's completion target C comes from, and what moves it. `bound_s` is its longest delay bound.
+
+    >>> from dataclasses import replace
+    >>> one = Batch(1, 7, 1, 1, "", QoS.LONG_DEADLINE, "active", Instant(0.0), 0, 0.0, Instant(0.0))
+    >>> target_in_words(replace(one, deadline_at=Instant(9.0)), Instant(9.0), Seconds(60.0), Instant(0.0))
+    'its deadline'
+    >>> target_in_words(one, Instant(86400.0), Seconds(86400.0), Instant(0.0))
+    'its delay bound, 1 d, after its submission; moves with each first dispatch, and when a forecast ends later'
+    >>> sent = replace(one, last_first_dispatch_at=Instant(3600.0), completion_at=Instant(180000.0))
+    >>> target_in_words(sent, Instant(90000.0), Seconds(86400.0), Instant(0.0)).partition(";")[0]
+    'its delay bound, 1 d, after its last first dispatch'
+    >>> target_in_words(sent, Instant(180000.0), Seconds(86400.0), Instant(0.0))
+    'the latest end of a forecast; moves when a new one differs by more than 7 h 30 min'
+    """
+    if batch.deadline_at is not None:
+        return "its deadline"
+    sent_at = batch.created_at if batch.last_first_dispatch_at is None else batch.last_first_dispatch_at
+    if batch.qos is QoS.LONG_DEADLINE and target_at <= later(sent_at, bound_s):
+        since = "submission" if batch.last_first_dispatch_at is None else "last first dispatch"
+        why = "moves with each first dispatch, and when a forecast ends later"
+        return f"its delay bound, {in_words(bound_s)}, after its {since}; {why}"
+    held_s = tolerance_s(target_at - now, bound_s)
+    return f"the latest end of a forecast; moves when a new one differs by more than {in_words(held_s)}"
 
 
 def tier_of(tier: int) -> str:

@@ -253,7 +253,8 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
 class ForecastAge:
     """When an active batch was last forecast, if ever, and how many jobs have finished since.
 
-    `completion_at` is the published C(B). The batch got its place at `moved_at`, None if it was never moved.
+    `completion_at` is the published C(B), `q50_at` the expected end, None if it is not shown. The batch got its place
+    at `moved_at`, None if it was never moved.
     """
 
     batch_id: BatchId
@@ -263,6 +264,7 @@ class ForecastAge:
     jobs_over: int  # validated or failed
     jobs_total: int
     moved_at: Instant | None = None
+    q50_at: Instant | None = None
 
     @property
     def dirty(self) -> bool:
@@ -295,8 +297,9 @@ class ForecastAge:
     def due_at(self, now: Instant, settings: EstimatorSettings) -> Instant:
         """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
 
-        After a move, the next one is due `MOVED_S` after it took effect, and none before. No batch waits longer than
-        `timer_s`, 15 minutes, however often it is moved.
+        After a move, the next one is due `MOVED_S` after it took effect, and none before. A batch that has not ended
+        when expected is due at once, but not within `pause_s`. No batch waits longer than `timer_s`, 15 minutes,
+        however often it is moved.
 
         >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), 4, jobs_over=5, jobs_total=150)
         >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
@@ -313,7 +316,9 @@ class ForecastAge:
         by_at = later(self.made_at, settings.timer_s)
         if self.moved_at is not None and is_moving(self.moved_at, self.made_at):
             return min(by_at, later(self.moved_at, MOVED_S))
-        return later(self.made_at, self.wait_s(settings)) if self.dirty else by_at
+        if self.q50_at is not None:
+            by_at = min(by_at, max(self.q50_at, later(self.made_at, settings.pause_s)))
+        return min(by_at, later(self.made_at, self.wait_s(settings))) if self.dirty else by_at
 
 
 @dataclass(frozen=True, slots=True)

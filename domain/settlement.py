@@ -78,8 +78,9 @@ class JobSettlement:
     They are applied only if the job's `serial` is unchanged; otherwise the job is read again. `failure` is the reason
     why the job fails now, empty if it had already ended. `new_instances` unsent instances are created with `retries`,
     the number of finished unusable instances after the steps; they are urgent if `retries` > 0 or a sibling was
-    returned. `hasten` marks the job's unsent instances urgent for the same reason. When the last open job of a batch
-    ends, the batch is complete.
+    returned. `hasten` marks the job's unsent instances urgent for the same reason. `copies_needed`: unsent copies are
+    no longer extra, because the instances that they were to help have ended; they become retries. When the last open
+    job of a batch ends, the batch is complete.
     """
 
     job_id: JobId
@@ -92,6 +93,7 @@ class JobSettlement:
     new_instances: int = 0
     retries: int = 0
     hasten: bool = False
+    copies_needed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

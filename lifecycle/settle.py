@@ -170,7 +170,8 @@ class _Settling:
         events.update((id_, Event.NOT_NEEDED) for id_ in unsent[kept:])
         new_instances = max(0, shortage.missing)
         hasten = bool(shortage.readable) and kept + new_instances > 0
-        return self._settled(JobState.OPEN, events, new_instances=new_instances, hasten=hasten)
+        needed = job.tail_copies > 0 and kept > 0 and shortage.missing >= 0
+        return self._settled(JobState.OPEN, events, new_instances=new_instances, hasten=hasten, copies_needed=needed)
 
     def _settled(
         self,
@@ -181,6 +182,7 @@ class _Settling:
         failure: str = "",
         new_instances: int = 0,
         hasten: bool = False,
+        copies_needed: bool = False,
     ) -> JobSettlement:
         job, steps = self._job, self._steps(events)
         after = [one.state for one in job.instances if one.instance_id not in events]
@@ -196,6 +198,7 @@ class _Settling:
             new_instances=new_instances,
             retries=len([one for one in after if one in RETRY_CAUSES]),
             hasten=hasten,
+            copies_needed=copies_needed,
         )
 
     def _steps(self, events: Mapping[InstanceId, Event]) -> tuple[InstanceStep, ...]:

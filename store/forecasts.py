@@ -187,6 +187,7 @@ def _standing(row: rows.Row) -> ForecastStanding:
         over,
         batch.counts.jobs_total,
         row["moved_at"],
+        batch.completion_q50_at,
     )
     spread = 1.0 if row["spread"] is None else row["spread"]
     return ForecastStanding(

@@ -96,6 +96,9 @@ async def _settle(connection: Connection, settlements: Sequence[JobSettlement], 
     hastened = [s.job_id for s in current if s.hasten]
     if hastened:
         await connection.execute(load("hasten_instances"), hastened)
+    needed = [s.job_id for s in current if s.copies_needed]
+    if needed:
+        await connection.execute(load("keep_copies"), needed)
     await connection.execute(load("unmark_jobs"), [s.job_id for s in current])
     ended = _count_jobs(current, jobs, counts)
     await counts.write(connection, ended=ended)

@@ -55,7 +55,14 @@ class MemoryForecasts(OnTables):
         made_at, over_then = self._last.get(batch.batch_id, (None, 0))
         over = batch.counts.jobs_validated + batch.counts.jobs_failed
         return ForecastAge(
-            batch.batch_id, made_at, batch.completion_at, over_then, over, batch.counts.jobs_total, batch.moved_at
+            batch.batch_id,
+            made_at,
+            batch.completion_at,
+            over_then,
+            over,
+            batch.counts.jobs_total,
+            batch.moved_at,
+            batch.completion_q50_at,
         )
 
     @asynccontextmanager

@@ -12,7 +12,7 @@ from domain.batches import Batch, BatchCounts, BatchState
 from domain.dispatch import InstanceStep
 from domain.havs import HavEvent
 from domain.hosts import HostAppVersion
-from domain.jobs import JobState, ValidatorKind
+from domain.jobs import InstanceState, JobState, ValidatorKind
 from domain.ranking import SHRINKAGE
 from domain.settlement import (
     ALL_JOBS,
@@ -83,6 +83,10 @@ class MemoryUnsettled(OnTables):
         if settlement.hasten:
             for row in job.instances:
                 self._work.hasten(row)
+        if settlement.copies_needed:
+            for row in job.instances:
+                if row.state is InstanceState.UNSENT:
+                    row.copied_because = None
         if settlement.new_instances:
             self._add_instances(job, settlement)
         if settlement.state is not job.state:

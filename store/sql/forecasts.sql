@@ -54,16 +54,16 @@ ORDER BY batch_with_counts.batch_id;
 
 
 -- name: forecast_ages
--- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, oldest
---   forecast first. A batch that moves waits until its move counts, at most timer_s.
+-- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, or if they have
+--   not ended when expected, oldest forecast first. A batch that moves waits until its move counts, at most timer_s.
 -- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time, or of the batch's jobs, for which
 --   validations are collected, $5 the number of ended jobs up to which each doubling is due at once, $6 the seconds after
 --   a move in which dispatches are counted.
 -- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over, jobs_total, moved_at (null when
---   never).
+--   never), q50_at (null when not shown).
 SELECT
     batch.batch_id, last.made_at, batch.completion_at, coalesce(last.jobs_over, 0) AS jobs_over_then,
-    total.jobs_over, batch.jobs_total, batch.moved_at
+    total.jobs_over, batch.jobs_total, batch.moved_at, batch.completion_q50_at AS q50_at
 FROM batch
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch.batch_id
 CROSS JOIN LATERAL (
@@ -86,6 +86,7 @@ WHERE batch.state = 'active' AND (
                 AND total.jobs_over - last.jobs_over >= $4::double precision * batch.jobs_total
             )
             OR last.made_at < batch.moved_at + $6::double precision
+            OR (batch.completion_q50_at <= $1 AND last.made_at <= $1::double precision - $2::double precision)
         )
     )
 )

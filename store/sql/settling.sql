@@ -78,6 +78,14 @@ UPDATE instance SET urgent = true
 WHERE job_id = ANY($1::bigint[]) AND state = 'unsent' AND urgent IS NOT TRUE;  -- not "NOT urgent": by job, not by way of instance_fresh
 
 
+-- name: keep_copies
+-- Purpose: make the unsent copies of jobs retries, because the instances that they were to help have ended.
+-- Arguments: $1 job_ids.
+-- Result: none.
+UPDATE instance SET copied_because = NULL
+WHERE job_id = ANY($1::bigint[]) AND state = 'unsent' AND copied_because IS NOT NULL;
+
+
 -- name: insert_instances
 -- Purpose: insert unsent instances of jobs; urgent for a retry, or if another instance has returned.
 -- Arguments: $1 job_ids, $2 batch_ids, $3 job_class_ids, $4 shards, $5 how many, $6 retries, $7 created_at (arrays, one entry per

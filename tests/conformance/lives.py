@@ -206,7 +206,8 @@ class Life(Twins):
             return replace(settlement, state=JobState.FAILED, failure="too many errors", steps=cancels)
         steps = tuple(InstanceStep(instance_id, S.REPORTED, S.INCONCLUSIVE) for instance_id in back)
         wanted = choice % 3 if retries or facts.job_class.quorum > 1 else 0
-        return replace(settlement, steps=steps, new_instances=wanted, retries=retries, hasten=bool(back))
+        made = replace(settlement, steps=steps, new_instances=wanted, retries=retries, hasten=bool(back))
+        return replace(made, copies_needed=choice % 2 == 0)
 
     def _valid(self, facts: JobFacts, instance_id: int) -> HavEvent:
         one = next(one for one in facts.instances if one.instance_id == instance_id)

@@ -243,6 +243,17 @@ async def test_one_percent_of_the_jobs_is_due_after_the_pause(store: Store) -> N
     assert (await due_after(store, 59.0), await due_after(store, 60.0)) == ([], [batch.batch_id])
 
 
+async def test_batch_is_due_when_its_expected_end_passes(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    ends = {"q10_at": later(NOW, 100.0), "q50_at": later(NOW, 200.0), "completion_at": later(NOW, DAY_S)}
+    await store.forecasts.publish(a_record(batch, **ends))
+
+    found = [await store.forecasts.ages(now=later(NOW, at_s), settings=EstimatorSettings()) for at_s in (199.0, 200.0)]
+    assert [[age.q50_at for age in ages] for ages in found] == [[], [NOW + 200.0]]
+    standing = await store.forecasts.standing(batch.batch_id)
+    assert standing is not None and standing.age.q50_at == NOW + 200.0
+
+
 async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S)))

@@ -110,6 +110,22 @@ async def test_a_copy_remembers_why_it_was_made_into_the_history(store: Store) -
     assert await copied_because(store, copy.ready.instance_id) == because
 
 
+async def test_copy_of_a_failed_instance_counts_as_a_retry(store: Store) -> None:
+    host = await a_registered_host(store)
+    batch = await a_submitted_batch(store, jobs=1, qos=QoS.AFAP)
+    first = await a_sent_instance(store, batch.batch_id, host)
+    await a_copier(store, lifecycle__tail_overhead_fraction=1.0).run_once()
+    [copy] = await store.waiting.urgent([batch.batch_id], 9)
+
+    await report(store, host, a_report(first, to_state=S.FAILED))
+    [facts] = await store.unsettled.unsettled(9, now=LATER)
+    assert await store.unsettled.settle([settle(facts, {}, now=LATER, max_lost=9)]) == 1
+
+    assert await copied_because(store, copy.ready.instance_id) is None
+    assert await store.listings.extras(batch.batch_id) == UnsentExtras(copies=0, retries=1)
+    assert [one.ready for one in await store.waiting.urgent([batch.batch_id], 9)] == [copy.ready]
+
+
 async def test_a_job_is_copied_again_only_once_its_copy_is_late_too(store: Store) -> None:
     batch = await a_tail(store, jobs=3)
     copier = a_copier(store, lifecycle__tail_overhead_fraction=10.0)

@@ -205,6 +205,7 @@ BY_KEY = {  # query -> the indexes it must use
     "step_instances": {"instance_pkey"},
     "settle_jobs": {"job_pkey"},
     "hasten_instances": {"instance_job_volunteer"},
+    "keep_copies": {"instance_job_volunteer"},
     "insert_instances": {"instance_job_volunteer"},
     "unmark_jobs": {"job_todo_pkey"},
     "complete_batches": {"batch_count_pkey"},

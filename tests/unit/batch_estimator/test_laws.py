@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from batch_estimator.estimate import estimate
 from batch_estimator.loss import bound_of, loss_fraction, silence_law
 from batch_estimator.outstanding import Outstanding, merged, served_by
 from batch_estimator.sending import is_waiting, rate_of, sending_of
-from batch_estimator.snapshot import BatchSnapshot, InstanceStanding
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
 from batch_estimator.survival import SurvivalData, thinned
 from batch_estimator.turnaround import censored_normal, posterior, whole_levels
 from domain.forecasting import NEVER_MOVED
@@ -193,7 +194,7 @@ def test_moved_batch_is_sent_at_its_rate_since_the_move() -> None:
 
 
 def test_moved_batch_waits_until_a_first_instance_is_sent() -> None:
-    """A retry is sent first at any place, and shows nothing about the new one."""
+    """A retry goes before the batch's other instances, and shows nothing about their rate."""
     moved = a_moved_batch(since_move=0, moved_at=later(NOW, -MOVED_S))
     retry = Sent(0, InstanceStanding.IN_PROGRESS, 9, sent_h=0.01, created_h=0.5)
     rows = [Sent(0, InstanceStanding.ERROR, 1, sent_h=1.0, back_h=0.6, created_h=2.0), retry]
@@ -207,6 +208,22 @@ def test_moved_batch_waits_until_a_first_instance_is_sent() -> None:
     assert estimate(moved).q50_at <= estimate(replace(moved, moved_at=NEVER_MOVED)).q50_at
     terms = estimate(moved).terms
     assert terms is not None and terms.assumed_rate
+
+
+def test_retry_that_waits_long_is_expected_to_wait_as_long_again() -> None:
+    """Earlier retries waited a minute each. This one is behind the work of other batches."""
+    failed, running, unsent = InstanceStanding.ERROR, InstanceStanding.IN_PROGRESS, InstanceStanding.UNSENT
+    rows = [Sent(job, failed, job + 1, sent_h=5.0, back_h=1.1, created_h=9.0) for job in range(6)]
+    rows += [Sent(job, running, job + 11, sent_h=1.0 - 1 / 60, created_h=1.0) for job in range(5)]
+
+    def waits_s(created_h: float, **changes: Any) -> float:
+        last = Sent(5, unsent, created_h=created_h)
+        snapshot = replace(a_snapshot([*rows, last], submitted_at=later(NOW, -9 * HOUR_S)), **changes)
+        return sending_of(snapshot, 0.0, HOUR_S, 2 * HOUR_S).retry_wait_s
+
+    assert [waits_s(at_h) for at_h in (0.01, 0.5, 3.0)] == pytest.approx([MINUTE_S, 0.5 * HOUR_S, 3 * HOUR_S])
+    assert waits_s(3.0, moved_at=later(NOW, -0.5 * HOUR_S)) == pytest.approx(0.5 * HOUR_S)
+    assert waits_s(3.0, queue=AppQueue(first_s=0.25 * HOUR_S)) == pytest.approx(0.25 * HOUR_S)
 
 
 def test_thinning_keeps_the_same_instances_in_any_order() -> None:

@@ -530,6 +530,14 @@ def test_moved_batch_is_forecast_once_at_its_new_place() -> None:
     assert replace(before, made_at=later(moved_at, MOVED_S)).due_at(NOW, SETTINGS) == moved_at + MOVED_S + 15 * MINUTE_S
 
 
+def test_batch_that_has_not_ended_as_expected_is_due() -> None:
+    expected = replace(an_age(dirty=False), q50_at=later(NOW, 200.0))
+
+    assert expected.due_at(NOW, SETTINGS) == NOW + 200.0
+    assert replace(expected, q50_at=later(NOW, 20.0)).due_at(NOW, SETTINGS) == NOW + MINUTE_S
+    assert replace(expected, q50_at=later(NOW, HOUR_S)).due_at(NOW, SETTINGS) == NOW + 15 * MINUTE_S
+
+
 def test_no_batch_waits_longer_than_a_quarter_of_an_hour() -> None:
     assert due_s(left_s=30 * DAY_S, dirty=True) == 15 * MINUTE_S
     assert due_s(left_s=HOUR_S, dirty=False) == 15 * MINUTE_S

@@ -186,6 +186,13 @@ def test_an_unsent_replacement_is_not_made_twice() -> None:
     assert (settlement.new_instances, changes(settlement)) == (0, ())
 
 
+def test_copy_is_a_retry_once_what_it_was_to_help_has_ended() -> None:
+    assert settled(a_job(S.FAILED, S.UNSENT, tail_copies=1)).copies_needed
+    assert settled(a_job(S.FAILED, S.IN_PROGRESS, S.UNSENT, quorum=2, tail_copies=1)).copies_needed
+    assert not settled(a_job(S.FAILED, S.IN_PROGRESS, S.UNSENT, tail_copies=1)).copies_needed
+    assert not settled(a_job(S.FAILED, S.UNSENT)).copies_needed
+
+
 def test_a_late_result_takes_back_the_unsent_retry() -> None:
     job = a_job(S.REPORTED, S.IN_PROGRESS, S.UNSENT, quorum=2)  # 1 timed out, 3 replaced it
     settlement = settled(job)
