@@ -19,6 +19,7 @@ from administration.forecasts.words import (
     forecasts_in_words,
     next_forecast,
     over_at,
+    preview_in_words,
     terms_in_words,
 )
 from administration.show import forecast_as_json
@@ -331,3 +332,15 @@ def test_rate_before_the_first_dispatch_is_assumed() -> None:
 
     assert not missing(cause(UNSENT, sending_s=sending_s, assumed_rate=True), "assumed", "turn", "usual rate")
     assert "were sent" in cause(UNSENT, sending_s=sending_s)
+
+
+def test_preview_of_jobs_for_no_host_begins_with_that() -> None:
+    late = {"late_by_s": HOUR_S, "probability": 0.9, "missed": False}
+    ends = {"q50_at": later(NOW, HOUR_S), "q90_at": later(NOW, 2 * HOUR_S)}
+    said = {"method_because": "by the app's batches", "start": "at once", "unable": "None of 20 hosts can"}
+    preview = {"computed_at": NOW, "forecast_state": ForecastState.SHOWN, "at_risk": late, **ends, **said}
+
+    first, end, *rest = preview_in_words(preview).splitlines()
+
+    assert "None of 20 hosts" in first and end.startswith("if hosts") and "AT RISK" not in " ".join(rest)
+    assert "AT RISK" in preview_in_words({**preview, "unable": ""})
