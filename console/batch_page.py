@@ -14,7 +14,7 @@ from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
-from administration.explain.verdict import examples
+from administration.explain.verdict import GATED_SHARE, examples
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
     flag_of,
@@ -441,6 +441,7 @@ class BatchPages(Pages[PageServices]):
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
+            "gated_share": GATED_SHARE,
             "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
             "standing": standing,

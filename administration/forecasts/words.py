@@ -386,17 +386,19 @@ def _hold(hold: Document) -> str:
 
 
 def cause_in_words(last: Document, *, left_s: float) -> str:
-    """Return what delays a batch most by its latest forecast, "" if that does not say. `left_s`: until its deadline."""
+    """Return what delays a batch's results most by its latest forecast, "" if that does not say, or if sending its
+    instances delays it more. `left_s`: until its deadline.
+    """
     terms, holds = last["terms"], last["holds"]
     if terms is None or not holds:
         return ""
     first, sending_s = holds[0], terms["sending_s"]
     if 0.0 < left_s < sending_s:
-        return _sending(last)
+        return ""
     if first["kind"] != HoldKind.NOT_SENT:
         return _hold(first)
     if sending_s >= terms["median_turnaround_s"]:
-        return _sending(last)
+        return ""
     return f"{_hold(first)}, and of the results, {_turnarounds(terms)}"
 
 
