@@ -518,7 +518,7 @@ def _preview(preview: Document) -> Iterator[str]:
 def preview_parts(preview: Document) -> Mapping[str, str]:
     """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty.
 
-    No risk is told of jobs that none of the latest hosts can run: the forecast supposes that hosts can.
+    No risk is shown for jobs that none of the latest hosts can run: the forecast supposes that hosts can.
     """
     risk, start = None if preview["unable"] else preview["at_risk"], preview["start"]
     begin = f"{start[:1].upper()}{start[1:]}"
