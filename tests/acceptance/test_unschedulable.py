@@ -98,7 +98,7 @@ async def test_all_unsent_instances_count_not_those_in_the_array(pi: LiveServer)
 
     await refuse(pi, host)
 
-    [row] = await json_of(pi, "unschedulable")
+    [row] = (await json_of(pi, "unschedulable"))["refused"]
     assert (row["waiting"], row["is_certain"]) == (count, True)
 
 
