@@ -158,7 +158,7 @@ class FleetJudge:
         the length of a back-off.
         """
         before_at = later(now, -catalogue.settings.feeder.cool_off_s)
-        ready = await self._store.waiting.ready_batches(MOST_BATCHES)
+        ready = await self._store.waiting.ready_batches(MOST_BATCHES, catalogue.sent_apps())
         halted = await self._store.waiting.paused_or_blocked(MOST_BATCHES)
         return {
             one.batch_id: one
