@@ -35,6 +35,7 @@ from domain.forecasts import ForecastRecord
 from domain.formatting import in_words
 from domain.insight import Short
 from domain.jobs import Input
+from domain.queue_hosts import queue_hosts
 from domain.settings import Settings
 from domain.submission import NewBatch, SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
@@ -57,6 +58,7 @@ from store.postgres import PostgresStore
 from transfer.files import content_of
 from transfer.project_files import ProjectFiles
 
+MOST_QUEUE_HOSTS = 1000  # of the active hosts, checked against the conditions of a queue
 UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 
 
@@ -413,10 +415,23 @@ class Batches:
         unable = ""
         if batch_id == UNNUMBERED:  # a submission does not wait for the hosts' dry runs
             start += f"; the ordering, every {in_words(settings.ordering.interval_s)}, may then move it"
+            start += await self._hosts_of(placed, settings, now)
             if not blocked:
                 classes = batch.size.classes
                 unable = await unable_in_words(self._store, self._clock, placed, classes, catalogue)
         return preview_as_json(preview, planned, ahead, start, unable)
+
+    async def _hosts_of(self, batch: Batch, settings: Settings, now: Instant) -> str:
+        """Return a clause on how many active hosts meet the conditions of a batch's queue, "" without conditions."""
+        conditions = queue_hosts(settings.ordering.queue_hosts).get(batch.queue)
+        if conditions is None:
+            return ""
+        since = Instant(now - settings.ranking.active_s)
+        sample = await self._store.insight.sampled_hosts(MOST_QUEUE_HOSTS, active_since=since)
+        met = sum(all(one.unmet(found.host) is None for one in conditions) for found in sample.hosts)
+        some = "a sample of " if len(sample.hosts) < sample.active else ""
+        hosts, words = f"{met} of {some}{len(sample.hosts)} active hosts", ", ".join(one.words for one in conditions)
+        return f"; {hosts} meet the conditions of queue {batch.queue}: {words}"
 
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""

@@ -15,7 +15,7 @@ from administration.apps import failing_versions, lost_versions
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
-from administration.ordering.importance import ImportanceBody, choices_for
+from administration.ordering.importance import ImportanceBody, choices_for, queue_choices
 from administration.ordering.places import sent_first
 from administration.ordering.priorities import Priorities
 from console.batch_list import BatchListPage, kept_of
@@ -28,7 +28,6 @@ from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import DAY_S, HOUR_S, BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
-from priority.charging import queues
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import plural, stamp
 from web.rendering import Crumb, RenderedPage
@@ -171,7 +170,7 @@ async def importance_shown(services: PageServices, person: Person) -> dict[str, 
     submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
     return {
         "choices": await choices_for(services.store, person, ordering),
-        "queues": sorted(queues(ordering.queues)),
+        "queues": queue_choices(ordering),
         "submitters": sorted(one.name for one in submitters),
         "submitter": await submitter_of(services, person, {}) if submitters else "",
     }

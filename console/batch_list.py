@@ -18,7 +18,7 @@ from administration.explain.batch import fails_in_words
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import is_severe, not_shown, risk_in_words, risk_tag
 from administration.names import chosen
-from administration.ordering.importance import choices_for
+from administration.ordering.importance import choices_for, queue_choices
 from administration.ordering.places import sent_first
 from administration.stopped import Stopped
 from console.charts import Bar, bar_of_batch
@@ -31,7 +31,6 @@ from domain.insight import Short
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
-from priority.charging import queues
 from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
 from web.handlers import Pages, PageServices, get, whole_number
@@ -227,7 +226,7 @@ class BatchListPage(Pages[PageServices]):
             "promises": [qos.value for qos in QoS],
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "submitters": sorted(one.name for one in await store.people.submitters()),
-            "queues": sorted(queues(settings.queues)),
+            "queues": queue_choices(settings),
             "own": own,
             "levels": choices.levels,
             "effects": choices.effects,

@@ -14,7 +14,7 @@ from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
-from administration.explain.verdict import examples
+from administration.explain.verdict import GATED_SHARE, examples
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
     flag_of,
@@ -26,7 +26,7 @@ from administration.forecasts.words import (
     risk_tag,
     terms_in_words,
 )
-from administration.ordering.importance import choices_of
+from administration.ordering.importance import choices_of, queue_choices
 from administration.ordering.places import sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
@@ -52,7 +52,6 @@ from domain.settings import Settings
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
 from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
-from priority.charging import queues
 from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
 from web.moments import length, number, percent, plural, relative, stamp
@@ -369,7 +368,7 @@ class BatchPages(Pages[PageServices]):
             "restricted": restricted,
             "may_pause": await may_resume(store, present(request), batch, restricted),
             "may": may_change(request, batch),
-            "queues": sorted(queues(self._settings.ordering.queues)),
+            "queues": queue_choices(self._settings.ordering),
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
@@ -441,6 +440,7 @@ class BatchPages(Pages[PageServices]):
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
         values: dict[str, Any] = {
             "shown": shown,
+            "gated_share": GATED_SHARE,
             "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
             "standing": standing,

@@ -247,14 +247,26 @@ def _paused(pause: Restriction | None) -> str:
 
 
 def _for_late(batch: Batch, pause: Restriction | None, *, is_first: bool) -> list[Remedy]:
-    """Return the remedies for a batch that is late. Its level matters only while instances are unsent in the order."""
-    link, found = f"batches/{batch.batch_id}", [Remedy("see what holds it back", f"batches/{batch.batch_id}/why")]
+    """Return the remedies for a batch that is late, or why its level is none."""
+    link, useless = f"batches/{batch.batch_id}", ""
+    if not batch.counts.unsent:
+        useless = "all its instances are sent"
+    elif is_first or batch.level is ServiceLevel.EXPEDITE:
+        useless = "it is already sent first" if is_first else "it has this level already"
+    see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
+    found = [Remedy(see, f"{link}/why")]
     if pause is not None:
         found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
-    if batch.counts.unsent and not is_first and batch.level is not ServiceLevel.EXPEDITE:
+    if not useless:
         found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
-    later = [Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)]
-    return [*found, *later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
+    return [*found, *later_or_end(batch)]
+
+
+def later_or_end(batch: Batch) -> list[Remedy]:
+    """Return the remedies for a batch that cannot meet its deadline."""
+    link = f"batches/{batch.batch_id}"
+    later = Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)
+    return [later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from administration.attention.items import Remedy, later_or_end
 from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.dry_run import (
@@ -17,24 +18,32 @@ from administration.explain.dry_run import (
     sample_of,
     without_pauses,
 )
+from administration.explain.late import (
+    SendingTime,
+    late_conclusion,
+    late_in_words,
+    requests_per_hour,
+    sent_per_request,
+)
 from administration.explain.verdict import (
+    GATED_SHARE,
     CallingHosts,
     calling_hosts,
-    conclusion,
+    conclusions,
     counted,
     reasons_of,
     sample_as_json,
 )
 from administration.forecasts.service import BatchEnd, end_of
-from administration.forecasts.words import cause_in_words, risk_parts
+from administration.forecasts.words import cause_in_words
 from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
+from administration.thresholds.preview import KeptStandings
 from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.forecasts import ForecastState
 from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
@@ -99,7 +108,13 @@ MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 
 
 async def explain_batch(
-    store: PostgresStore, clock: Clock, attention: AttentionViews, batch_id: BatchId, *, hosts: int
+    store: PostgresStore,
+    clock: Clock,
+    attention: AttentionViews,
+    standings: KeptStandings,
+    batch_id: BatchId,
+    *,
+    hosts: int,
 ) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
@@ -135,29 +150,36 @@ async def explain_batch(
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
     fails = await fails_in_words(batch, app_name, attention, stopped.restrictions)
+    late = late_in_words(risk, "", state)
+    remedies: Sequence[Remedy] = later_or_end(batch) if risk is not None and not hold else ()
     if sample is None:
-        said = _nothing_waits(batch, awaited, end, now)
-        verdict = " ".join(filter(None, (late_in_words(risk, "", state), fails, *said)))
+        said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
     else:
-        cause = ""  # if no host takes its jobs, the conclusion says why
-        if risk is not None and last is not None and sample.takers and not hold:
-            cause = cause_in_words(forecast_as_json(last), left_s=risk["deadline_at"] - now)
-        said = conclusion(
-            sample,
-            ahead,
-            blocked=hold,
-            sent_first=because,
-            quiet=quiet_in_words(batch, batch.counts.unsent - extras.copies - extras.retries, now),
-        )
+        first_unsent = batch.counts.unsent - extras.copies - extras.retries
+        quiet = quiet_in_words(batch, first_unsent, now)
+        said = conclusions(sample, ahead, blocked=hold, sent_first=because, quiet=quiet)
         lost = stopped.lost.get(batch.app_id)
         if lost is not None and not hold:
-            said = f"None of its jobs is sent, because {lost.words}."
-        verdict = " ".join(filter(None, (late_in_words(risk, cause, state), fails, said)))
+            said = [f"None of its jobs is sent, because {lost.words}."]
+        elif risk is not None and sample.takers and not hold:
+            left_s, record = risk["deadline_at"] - now, None if last is None else forecast_as_json(last)
+            time = await _sending_time(store, standings, catalogue, batch, sample, record, now)
+            cause = "" if record is None else cause_in_words(record, left_s=left_s)
+            late, remedies = late_conclusion(
+                batch, risk, state, time, sample, ahead, cause, now=now, is_first=because is not None
+            )
+            told = any(one.link.endswith(GATED_SHARE) for one in remedies)
+            said = [late, *time.in_words(left_s), fails, *(one for one in said if not told or GATED_SHARE not in one)]
+            late = ""
+        said = [*said[:1], late, fails, *said[1:]] if late else said
+    verdict, *facts = dict.fromkeys(filter(None, said))
     return shown(
         shapes.BatchExplained,
         batch,
         batch.counts,
-        verdict=verdict,
+        verdict=verdict if risk is not None else " ".join([verdict, *facts]),
+        facts=facts if risk is not None else [],
+        remedies=[shown(shapes.RemedyShown, one) for one in remedies],
         forecast_state=state.value,
         fails=fails,
         at_risk=risk,
@@ -189,6 +211,33 @@ async def explain_batch(
         slots_total=sum(slots.values()),
         stale_cut_points=stale_as_json(catalogue),
         sample=None if sample is None else sample_as_json(sample),
+    )
+
+
+async def _sending_time(
+    store: PostgresStore,
+    standings: KeptStandings,
+    catalogue: Catalogue,
+    batch: Batch,
+    sample: CallingHosts,
+    last: Document | None,
+    now: Instant,
+) -> SendingTime:
+    """Return how long sending takes. The least time supposes that a request takes as many jobs as lately, or as in the
+    dry run if these are more.
+    """
+    types = [(batch.app_id, kind) for kind in sorted(catalogue.processor_types(batch.app_id))]
+    (found, _), sent = await asyncio.gather(
+        standings.of(types, catalogue, now=now),
+        store.listings.latest(batch.batch_id, (InstanceState.IN_PROGRESS,), before=None, limit=MOST_READ),
+    )
+    terms = None if last is None else last["terms"]
+    return SendingTime(
+        batch.counts.unsent,
+        terms["sending_s"] if terms else None,
+        bool(terms and terms["assumed_rate"]),
+        requests_per_hour(found.values()),
+        max(1.0, sent_per_request(sent), sample.jobs / max(1, sample.takers)),
     )
 
 
@@ -386,20 +435,3 @@ def expected_in_words(end: BatchEnd, now: Instant) -> str:
         return ""
     when = f"in {roughly(about - now)}" if about > now else "at any moment"
     return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
-
-
-def late_in_words(risk: shapes.RiskShown | None, cause: str, state: ForecastState = ForecastState.SHOWN) -> str:
-    """Return that a batch has missed or may miss its deadline, with the cause; "" without a risk. `state` is that of
-    its forecast.
-
-    >>> risk = {"deadline_at": 0.0, "late_by_s": 840.0, "probability": 1.0, "missed": True}
-    >>> late_in_words(risk, "2 instances on 1 host are in progress")
-    'It missed its deadline by 14 min: 2 instances on 1 host are in progress.'
-    >>> late_in_words({**risk, "missed": False}, "", ForecastState.UNSCHEDULABLE)
-    'It misses its deadline unless a host can run its jobs.'
-    """
-    if risk is None:
-        return ""
-    words = risk_parts(risk, state)[0]
-    verb = "" if risk["missed"] or state is ForecastState.UNSCHEDULABLE else "is "
-    return f"It {verb}{words}{f': {cause}' if cause else ''}."

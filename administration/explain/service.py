@@ -7,6 +7,7 @@ from administration.explain.batch import explain_batch
 from administration.explain.dry_run import SAMPLE_HOSTS
 from administration.explain.host import explain_host
 from administration.explain.job import explain_instance, explain_job
+from administration.thresholds.preview import KeptStandings
 from domain.clock import Clock
 from domain.units import BatchId, HostId, InstanceId, JobId
 from feeder.array import JobArray
@@ -33,6 +34,7 @@ class Explain:
         self._clock = clock
         self._live = live
         self._attention = attention
+        self._standings = KeptStandings(store.insight)
 
     async def host(self, host_id: HostId) -> shapes.HostExplained:
         """Return which jobs the host would get if it contacted the server now, and why not more."""
@@ -41,7 +43,7 @@ class Explain:
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """Return what delays the batch, using dry runs for the `hosts` hosts with the latest requests."""
         assert self._attention is not None
-        return await explain_batch(self._store, self._clock, self._attention, batch_id, hosts=hosts)
+        return await explain_batch(self._store, self._clock, self._attention, self._standings, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
         """Return why the job's unsent instances wait."""

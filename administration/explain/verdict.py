@@ -445,45 +445,60 @@ def conclusion(
     sent_first: str | None = None,
     quiet: str = "",
 ) -> str:
-    """Return why the work waits, for work with unsent instances.
-
-    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py). `quiet`: that
-    none of its jobs was sent lately, "" if some were.
+    """Return why the work waits, for work with unsent instances, in one paragraph (`conclusions`).
 
     >>> none = CallingHosts(0, 0.0, 0, 0.0, 0, 0, 0, None, ())
     >>> conclusion(none, WorkAhead())
     'No host has contacted the scheduler yet.'
+    """
+    return " ".join(conclusions(sample, ahead, blocked=blocked, sent_first=sent_first, quiet=quiet))
+
+
+def conclusions(
+    sample: CallingHosts,
+    ahead: WorkAhead,
+    *,
+    blocked: str | None = None,
+    sent_first: str | None = None,
+    quiet: str = "",
+) -> list[str]:
+    """Return why the work waits as sentences, the most important first.
+
+    `sent_first`: why most requests take the batch before the order (administration/ordering/places.py). `quiet`: that
+    none of its jobs was sent lately, "" if some were.
+
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
-    >>> conclusion(able, WorkAhead(1, 41), quiet="No job was sent for 4 min").partition(". ")[0]
-    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs'
+    >>> conclusions(able, WorkAhead(1, 41), quiet="No job was sent for 4 min")[0]
+    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
-    >>> conclusion(busy, WorkAhead())
-    '47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.'
+    >>> conclusions(busy, WorkAhead())
+    ['47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.']
     """
     if blocked:
-        return f"None of its jobs is sent while it is blocked ({blocked})."
+        return [f"None of its jobs is sent while it is blocked ({blocked})."]
     if not sample.hosts:
-        return "No host has contacted the scheduler yet."
+        return ["No host has contacted the scheduler yet."]
     if not sample.takers and not sample.waiting:
-        return f"None of {counted(sample.hosts, 'host')} can run its jobs: {reasons_of(sample.held_back)}."
+        return [f"None of {counted(sample.hosts, 'host')} can run its jobs: {reasons_of(sample.held_back)}."]
     if not sample.takers and sample.free_s is None:
-        return f"None of {counted(sample.hosts, 'host')} can run its jobs now: {reasons_of(sample.held_back)}."
+        return [f"None of {counted(sample.hosts, 'host')} can run its jobs now: {reasons_of(sample.held_back)}."]
     able, first = sample.takers or sample.waiting, "" if sample.free_s is None else in_words(sample.free_s)
     fast = "are fast enough" if _are_some_slow(sample) else "could run its jobs"
     start = f"{able} of {counted(sample.hosts, 'host')} {fast if able < sample.hosts else 'could run its jobs'}"
     if not sample.idle:
-        return f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."
-    said = f"{start}; {sample.idle} could start one now"
+        return [f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."]
+    said = [f"{start}; {sample.idle} could start one now"]
     if ahead.unsent and quiet:
-        said = f"{quiet}, because {_before(ahead)}. {said}"
+        said.insert(0, f"{quiet}, because {ahead_in_words(ahead)}")
     elif sent_first and not ahead.unsent:
-        said = f"{said}, and it is sent first, because {sent_first}"
+        said = [f"{said[0]}, and it is sent first, because {sent_first}"]
     else:
-        said = f"{said}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"
+        said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
     if sample.gated_share < 1.0:
         limit = f"At most {100.0 * sample.gated_share:.3g} % of a host's jobs may be behind a gate, as these are"
-        said = f"{said}. {limit} ({GATED_SHARE})"
-    return f"{said}."
+        more = f"; at 1, a request may take up to {1.0 / sample.gated_share:.3g} times as many"
+        said.append(f"{limit} ({GATED_SHARE}{more if sample.gated_share else ''})")
+    return [f"{one}." for one in said]
 
 
 def start_in_words(ahead: WorkAhead) -> str:
@@ -499,12 +514,13 @@ def start_in_words(ahead: WorkAhead) -> str:
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
     if not ahead.gated:
-        return _before(ahead)
+        return ahead_in_words(ahead)
     those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
-    return f"{_before(ahead)}; {those} need a host above a gate, so other hosts get its jobs sooner"
+    return f"{ahead_in_words(ahead)}; {those} need a host above a gate, so other hosts get its jobs sooner"
 
 
-def _before(ahead: WorkAhead) -> str:
+def ahead_in_words(ahead: WorkAhead) -> str:
+    """Return how much work goes before a batch's jobs."""
     what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
     return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs"
 

@@ -126,6 +126,8 @@ def batch_in_words(shown: Document) -> str:
 def _batch(shown: Document) -> Iterator[str]:
     order = shown["order"]
     yield shown["verdict"]
+    yield from (f"  {one}" for one in shown["facts"])
+    yield from (f"  To help: {one['words']}" for one in shown["remedies"])
     yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
     yield (
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "

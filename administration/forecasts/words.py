@@ -386,17 +386,19 @@ def _hold(hold: Document) -> str:
 
 
 def cause_in_words(last: Document, *, left_s: float) -> str:
-    """Return what delays a batch most by its latest forecast, "" if that does not say. `left_s`: until its deadline."""
+    """Return what delays a batch's results most by its latest forecast, "" if that does not say, or if sending its
+    instances delays it more. `left_s`: until its deadline.
+    """
     terms, holds = last["terms"], last["holds"]
     if terms is None or not holds:
         return ""
     first, sending_s = holds[0], terms["sending_s"]
     if 0.0 < left_s < sending_s:
-        return _sending(last)
+        return ""
     if first["kind"] != HoldKind.NOT_SENT:
         return _hold(first)
     if sending_s >= terms["median_turnaround_s"]:
-        return _sending(last)
+        return ""
     return f"{_hold(first)}, and of the results, {_turnarounds(terms)}"
 
 
@@ -500,22 +502,25 @@ def preview_in_words(preview: Document) -> str:
 
 
 def _preview(preview: Document) -> Iterator[str]:
-    now, said = preview["computed_at"], preview_parts(preview)
+    now, said, unable = preview["computed_at"], preview_parts(preview), preview["unable"]
+    if unable:
+        yield f"warning: {unable}"
     if said["not_shown"]:
         yield f"{said['not_shown']}; {said['basis']}"
     else:
         about, latest = (seen_from(preview[name], now) for name in ("q50_at", "q90_at"))
-        yield f"would be done about {about}, at the latest {latest}"
-        if preview["at_risk"] is not None:
+        yield f"{'if hosts could run them: ' if unable else 'would be '}done about {about}, at the latest {latest}"
+        if said["risk"]:
             yield warning_of(preview["at_risk"])
         yield said["basis"]
-    if preview["unable"]:
-        yield f"warning: {preview['unable']}"
 
 
 def preview_parts(preview: Document) -> Mapping[str, str]:
-    """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty."""
-    risk, start = preview["at_risk"], preview["start"]
+    """Return the texts of a preview: why no end is shown, what it rests on, and the risk of the deadline; or empty.
+
+    No risk is shown for jobs that none of the latest hosts can run: the forecast supposes that hosts can.
+    """
+    risk, start = None if preview["unable"] else preview["at_risk"], preview["start"]
     begin = f"{start[:1].upper()}{start[1:]}"
     return {
         "not_shown": not_shown(ForecastState(preview["forecast_state"])),

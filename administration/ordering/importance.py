@@ -17,6 +17,7 @@ from domain.errors import InvalidInputError, NotFoundError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
+from domain.queue_hosts import hosts_of_queue
 from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant, later
 from jobs.ordering.admission import check_rights, permissions_of
@@ -108,6 +109,36 @@ def effects_of(
         "user_priority": FieldEffect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
         "deadline": FieldEffect(dated, points if dated else needs if by_deadline else none),
     }
+
+
+def queue_choices(ordering: OrderingSettings) -> Mapping[str, str]:
+    """Return the queues by name, each with what it is for: its hosts, its place under the policy, and its charge.
+
+    >>> settings = OrderingSettings(queues="fast=0/1/2 lab=1/0.5/1 normal=1/0.5/1 slow=2/0/0", policy="equal_access")
+    >>> for one in queue_choices(replace(settings, queue_hosts="lab:label=lab")).values():
+    ...     print(one)
+    fast: before normal, charged 2 times
+    lab: only hosts with label = lab
+    normal
+    slow: after all others
+    """
+    scheme, known = policy_of(ordering).schemes[ServiceLevel.NORMAL], queues(ordering.queues)
+    by_points, normal, found = bool(scheme.weights().keys() & {"queue", "CLASS"}), known.get("normal"), {}
+    for name, queue in sorted(known.items()):
+        hosts = hosts_of_queue(ordering.queue_hosts, name)
+        said = [f"only hosts with {hosts}"] if hosts else []
+        if queue.is_unpaid:
+            said.append("after all others")
+        elif normal is not None and queue != normal:
+            if scheme.with_tiers and queue.tier != normal.tier:
+                said.append(f"{'before' if queue.tier < normal.tier else 'after'} normal")
+            elif by_points and not scheme.with_tiers and queue.priority != normal.priority:
+                said.append(f"{'more' if queue.priority > normal.priority else 'fewer'} points than normal")
+            if queue.rate != normal.rate:
+                said.append(f"charged {queue.rate:g} times")
+            said = said or ["like normal"]
+        found[name] = f"{name}: {', '.join(said)}" if said else name
+    return found
 
 
 BY_OPERATORS: Set[str] = frozenset({Permission.EXPEDITE, Permission.RAISE})  # operators need no permission for them

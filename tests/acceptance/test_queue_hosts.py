@@ -44,6 +44,10 @@ async def test_queue_is_served_only_by_its_hosts(pi: LiveServer) -> None:
     assert batch["order"]["queue_hosts"] == "ncpus >= 8, ram_bytes >= 16 GB"
     assert not missing((await command(pi, "explain", "batch", str(big))).stdout, "ncpus >= 8", "queue")
 
+    table = {"app": "pi", "qos": "throughput", "queue": "big", "jobs": {"count": 5, "fpops_est": 1e12}}
+    preview = await pi.create("POST", "/batches", params={"preview": "true"}, json=table)
+    assert not missing(preview["forecast"]["start"], "1 of 3 active hosts", "queue big", "ncpus >= 8")
+
     await json_of(pi, "batch", "set", str(big), "--queue", "normal")
     await order(pi)
     await pi.feed()

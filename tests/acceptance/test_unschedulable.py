@@ -510,7 +510,7 @@ async def test_preview_warns_of_jobs_that_no_host_can_run(pi: LiveServer) -> Non
             "what": "preview",
         }
         page = (await browser.post("/batches/new", form))[2]
-    assert not missing(page, "last 4 hosts", "32 GB")
+    assert not missing(page, "<strong>None of the last 4 hosts", "32 GB") and "<strong>Expected end" not in page
 
     submitted = await pi.create("POST", "/batches", json=table)
     assert submitted["forecast"]["unable"] == ""

@@ -398,7 +398,7 @@ async def test_a_batch_waits_for_its_instances_in_progress(store: Store) -> None
     assert (awaited["instances"], awaited["hosts"], awaited["overdue"]) == (2, 2, 0)
     assert awaited["last_due_at"] == max(one.due_at for one in sent)
     names = ", ".join(str(host.host_id) for host in hosts)
-    assert not missing(shown["verdict"], "missed", "14 min", f"2 instances on hosts {names}")
+    assert not missing(shown["verdict"], "missed", "14 min") and f"2 instances on hosts {names}" in shown["facts"][0]
 
 
 async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> None:
@@ -431,8 +431,24 @@ async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
     shown = await explain(store).batch(batch.batch_id)
 
     assert shown["at_risk"] is not None and shown["awaited"] is None
-    opening, _, rest = shown["verdict"].partition(". ")
-    assert not missing(opening, "miss its deadline", "13 h 53 min") and "1 of 1 host" in rest
+    assert "miss its deadline: " in shown["verdict"] and shown["verdict"].count(". ") == 0
+    assert not missing(shown["facts"][0], "13 h 53 min", "2 unsent") and "at least" in shown["facts"][1]
+    assert "1 of 1 host" in shown["facts"][2]
+    assert [one["link"].partition("/")[0] for one in shown["remedies"]] == ["settings"]
+
+
+async def test_a_deadline_out_of_reach_is_told(store: Store) -> None:
+    """One request per hour takes two jobs at once: 90 of them take more than the hour left."""
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=90, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 3600.0))
+    await a_calling_host(store, ncpus=2)
+    at = {"q10_at": later(NOW, 7e3), "q50_at": later(NOW, 5e4), "q90_at": later(NOW, 9e4)}
+    await store.forecasts.publish(a_record(batch, terms=TERMS, **at))
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    assert not missing(shown["verdict"], "cannot meet", "90 unsent", "1 h")
+    assert [one["right"] for one in shown["remedies"]] == ["submit", "submit"]
 
 
 # ---------------------------------------------------------------- jobs and instances

@@ -311,13 +311,24 @@ class AwaitedShown(TypedDict):
     is_part: bool
 
 
+class RemedyShown(TypedDict):
+    """What may help. `link`: a page of the console, below its root. `right`: what it requires."""
+
+    words: str
+    link: str
+    right: str
+
+
 class BatchExplained(TypedDict):
     """Why a batch is not progressing. `complete_at` is the completion target of its strictest jobs. `awaited` is None
     unless it waits only for instances in progress. `fails`: which version of its app fails; empty for none. `retries`
-    counts unusable instances; `copies_unsent` of late jobs and `retries_unsent` are counted up to 5000 together.
+    counts unusable instances; `copies_unsent` of late jobs and `retries_unsent` are counted up to 5000 together. Of a
+    batch that is late, `verdict` is one sentence, with `remedies` against it, and `facts` are further ones.
     """
 
     verdict: str
+    facts: list[str]
+    remedies: list[RemedyShown]
     forecast_state: str
     fails: str
     at_risk: RiskShown | None

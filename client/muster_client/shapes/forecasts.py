@@ -72,8 +72,8 @@ class ForecastShown(TypedDict):
 
 class PreviewShown(TypedDict):
     """The forecast for a batch that has not been submitted. `start` says when its jobs would be sent: requests take
-    jobs from `unsent_ahead` instances of other batches first. `unable`: why none of the last 20 hosts can run its jobs;
-    empty if one can, and for a batch that was submitted.
+    jobs from `unsent_ahead` instances of other batches first. `unable`: why none of the last 20 hosts can run its jobs,
+    while the forecast supposes that hosts can; empty if one can, and for a batch that was submitted.
     """
 
     computed_at: float

@@ -100,8 +100,16 @@ def test_remedies_are_pages_that_the_user_may_use() -> None:
 
 def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
     unsent = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
-    for batch in (a_late_batch(-840.0), a_late_batch(-840.0, counts=unsent, level=ServiceLevel.EXPEDITE)):
-        assert "expedite" not in item_as_json(only(batches=[batch]), OLGA)["remedy"]
+    sent, level, first = (
+        item_as_json(only(batches=[a_late_batch(-840.0, **changes)], first=ids), OLGA)["remedy"]
+        for changes, ids in (
+            ({}, ()),
+            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, ()),
+            ({"counts": unsent}, {B}),
+        )
+    )
+    assert not missing(sent, "are sent") and not missing(level, "this level") and not missing(first, "sent first")
+    assert all("set its level" not in one for one in (sent, level, first))
 
 
 def test_late_batch_that_is_paused_can_be_resumed() -> None:

@@ -19,6 +19,7 @@ from administration.forecasts.words import (
     forecasts_in_words,
     next_forecast,
     over_at,
+    preview_in_words,
     terms_in_words,
 )
 from administration.show import forecast_as_json
@@ -305,9 +306,8 @@ def cause(*holds: ForecastHold, left_s: float = HOUR_S, **terms: Any) -> str:
 UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are not sent yet")
 
 
-def test_slow_sending_delays_a_batch_most() -> None:
-    assert not missing(cause(UNSENT, sending_s=Seconds(3 * HOUR_S)), "sending", "3 h")
-    assert "takes 1 h 30 min" in cause(*HOLDS, left_s=HOUR_S)  # longer than until the deadline
+def test_slow_sending_is_no_cause_of_slow_results() -> None:
+    assert not cause(UNSENT, sending_s=Seconds(3 * HOUR_S)) and not cause(*HOLDS, left_s=HOUR_S)
     slow = cause(UNSENT, sending_s=Seconds(30.0), slow_turnaround_s=Seconds(30 * HOUR_S))
     assert not missing(slow, "24 first instances", "more than 2 h", "more than 1 d 6 h")
 
@@ -327,7 +327,21 @@ def test_overdue_hosts_delay_a_batch_most() -> None:
 
 
 def test_rate_before_the_first_dispatch_is_assumed() -> None:
-    sending_s = Seconds(3 * HOUR_S)
+    assumed, seen = (
+        "".join(terms_in_words(forecast_as_json(replace(RECORD, terms=replace(TERMS, assumed_rate=one)))))
+        for one in (True, False)
+    )
 
-    assert not missing(cause(UNSENT, sending_s=sending_s, assumed_rate=True), "assumed", "turn", "usual rate")
-    assert "were sent" in cause(UNSENT, sending_s=sending_s)
+    assert not missing(assumed, "assumed", "turn", "usual rate") and "were sent" in seen
+
+
+def test_preview_of_jobs_for_no_host_begins_with_that() -> None:
+    late = {"late_by_s": HOUR_S, "probability": 0.9, "missed": False}
+    ends = {"q50_at": later(NOW, HOUR_S), "q90_at": later(NOW, 2 * HOUR_S)}
+    said = {"method_because": "by the app's batches", "start": "at once", "unable": "None of 20 hosts can"}
+    preview = {"computed_at": NOW, "forecast_state": ForecastState.SHOWN, "at_risk": late, **ends, **said}
+
+    first, end, *rest = preview_in_words(preview).splitlines()
+
+    assert "None of 20 hosts" in first and end.startswith("if hosts") and "AT RISK" not in " ".join(rest)
+    assert "AT RISK" in preview_in_words({**preview, "unable": ""})

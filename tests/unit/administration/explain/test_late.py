@@ -1,0 +1,116 @@
+"""Why a batch misses its deadline, from made-up times and dry runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from administration.explain.late import SendingTime, late_conclusion, sent_per_request, slowest_cause
+from administration.explain.verdict import GATED_SHARE, CallingHosts, HostAnswer, calling_hosts
+from domain.batches import Batch, BatchCounts
+from domain.forecasts import ForecastState
+from domain.insight import WorkAhead
+from domain.jobs import InstanceState
+from domain.ordering import ServiceLevel
+from domain.ranking import Gate, Percentile
+from domain.settings import Settings
+from domain.units import HOUR_S, HostId, InstanceId, JobId, later
+from domain.views import ListedInstance
+from muster_client.shapes import RiskShown
+from scheduler.deadline.inputs import below_gate
+from tests.builders import NOW, a_batch
+from tests.facts import missing
+
+TAKERS = tuple(HostAnswer(number, 2.0, 3, 0.0, ()) for number in range(1, 4))
+SHARED = tuple(HostAnswer(number, 2.0, 3, 0.0, (), shared=True) for number in range(1, 4))
+BELOW = tuple(
+    HostAnswer(number, 4.0, 0, 0.0, (below_gate(Percentile(0.3), Gate.TIGHT, 0.9),)) for number in range(4, 10)
+)
+RISK: RiskShown = {"deadline_at": later(NOW, HOUR_S), "late_by_s": 60.0, "probability": 0.6, "missed": False}
+
+
+def late(**changes: Any) -> Batch:
+    return a_batch(counts=BatchCounts(jobs_total=100, unsent=100), **changes)
+
+
+def sample(*answers: HostAnswer) -> CallingHosts:
+    return calling_hosts(answers, Settings().as_mapping())
+
+
+def test_work_ahead_that_delays_most_is_the_cause() -> None:
+    found = slowest_cause(late(), sample(*TAKERS), WorkAhead(5, 900), is_first=False)
+
+    assert found is not None and found.gain == 10.0 and not missing(found.words, 900, "5 batches")
+    assert found.remedy is not None and not missing(found.remedy.words, "expedite") and "#h-act" in found.remedy.link
+
+
+def test_expedite_is_no_change_for_a_batch_sent_first() -> None:
+    for batch, is_first in ((late(), True), (late(level=ServiceLevel.EXPEDITE), False)):
+        found = slowest_cause(batch, sample(*TAKERS), WorkAhead(5, 900), is_first=is_first)
+
+        assert found is not None and found.remedy is None
+
+
+def test_gate_that_excludes_most_requests_is_the_cause() -> None:
+    found = slowest_cause(late(), sample(*SHARED, *BELOW), WorkAhead(1, 20), is_first=True)
+
+    assert found is not None and found.gain == 5.0 and not missing(found.words, "6 of 9 hosts")
+    assert found.remedy is not None and found.remedy.link == "percentiles/preview?deadline.p_tight=0.3"
+
+
+def test_share_behind_gates_is_the_cause_with_its_effect() -> None:
+    found = slowest_cause(late(), sample(*SHARED), WorkAhead(), is_first=True)
+
+    assert found is not None and found.gain == 2.0 and not missing(found.words, "50 %")
+    assert found.remedy is not None and found.remedy.link == f"settings/{GATED_SHARE}"
+    assert not missing(found.remedy.words, "2 times")
+
+
+def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
+    """The least time decides, then slow results, then slow sending."""
+
+    def told(per_hour: float, cause: str = "") -> tuple[str, list[str]]:
+        time = SendingTime(100, None, False, per_hour, 2.0)
+        asked = late(), RISK, ForecastState.SHOWN, time, sample(*SHARED), WorkAhead(), cause
+        words, remedies = late_conclusion(*asked, now=NOW, is_first=True)
+        return words, [one.link for one in remedies]
+
+    words, links = told(40.0)
+    assert not missing(words, "cannot", "100 unsent", "1 h 15 min") and links == ["batches/1#h-act", "batches/1/abort"]
+    slow = told(60.0, "host 7 is slow")
+    assert not missing(slow[0], "60 %", "host 7 is slow") and slow[1] == links
+    assert not missing(told(60.0)[0], "60 %", "50 %") and told(60.0)[1] == [f"settings/{GATED_SHARE}"]
+    assert not missing(told(0.0)[0], "60 %")
+
+
+def test_missed_deadline_is_told_with_the_time_left_to_send() -> None:
+    missed: RiskShown = {**RISK, "deadline_at": later(NOW, -HOUR_S), "missed": True}
+    asked = ForecastState.SHOWN, SendingTime(100, None, False, 50.0, 2.0), sample(*SHARED), WorkAhead(), ""
+
+    words, remedies = late_conclusion(late(), missed, *asked, now=NOW, is_first=True)
+
+    assert not missing(words, "missed", "100 unsent", "1 h") and "50 %" not in words and len(remedies) == 2
+
+
+def test_instances_of_one_request_are_counted_together() -> None:
+    """Host 7 took two with one request and one with another, host 8 one."""
+    old, new = later(NOW, -60.0), NOW
+    found = [(7, old), (7, old), (7, new), (8, new)]
+    sent = [
+        ListedInstance(
+            InstanceId(number),
+            JobId(1),
+            InstanceState.IN_PROGRESS,
+            0,
+            False,
+            False,
+            old,
+            HostId(host),
+            at,
+            new,
+            None,
+            "",
+        )
+        for number, (host, at) in enumerate(found)
+    ]
+
+    assert sent_per_request(sent) == 4 / 3 and sent_per_request(()) == 0.0
