@@ -12,7 +12,6 @@ from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
-    NEVER_FIRST,
     NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
@@ -116,7 +115,7 @@ class MemoryForecasting(OnTables):
             *_ahead([] if is_served else self._ahead_of(batch, catalogue, now), batch.new.app_id),
             held,
             moved_at,
-            NEVER_FIRST if is_served else _place(batch).first_from(batch.new.app_id, catalogue),
+            _place(batch).first_from(batch.new.app_id, catalogue),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:
