@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from batch_estimator.peak import Sample, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
 from domain.forecasting import NEVER_MOVED
 
@@ -63,40 +64,17 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     Hosts take longer than `lasts_s` to fill. With fewer than ten instances sent before that: the usual rate, or the
     rate that sends `queued` instances in 4 delay bounds.
     """
-    sent, own = snapshot.sent, snapshot.instances
-    was_sent = own.standing != InstanceStanding.UNSENT
-    stands_for = snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
-    sent_at = np.concatenate([sent.sent_at, own.sent_at[was_sent]])
-    ended_at = np.concatenate([sent.reported_at, own.reported_at[was_sent]])
-    weight = np.concatenate([np.full(len(sent.sent_at), stands_for), np.ones(int(was_sent.sum()))])
-    at_once = in_progress(sent_at, ended_at, weight, now=snapshot.now)
-    most = float(at_once.max())
-    if float(np.sum(weight[sent_at <= snapshot.now - lasts_s])) < LEAST_SENT or most <= 0.0:
-        usual = max(usual_rate_per_s(snapshot, turnaround_s), most / lasts_s)
+    own, weight = snapshot.instances, snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
+    sample = Sample(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
+    since, tried_at = snapshot.now - RECENT_S, snapshot.now - lasts_s
+    found = in_progress(own.sent_at, own.reported_at, sample, since=since, now=snapshot.now, lasts_s=lasts_s)
+    tried = np.sum(own.sent_at <= tried_at) + weight * np.sum(sample.sent_at <= tried_at)
+    if tried < LEAST_SENT or found.most <= 0.0:
+        usual = max(usual_rate_per_s(snapshot, turnaround_s), found.most / lasts_s)
         return Capacity(max(usual, queued / (USUAL_BOUNDS * snapshot.delay_bound_s)), 0.0, UNKNOWN_LOG_SD)
-    rows = float(np.sum(sent_at > snapshot.now - RECENT_S))
-    return Capacity(most / lasts_s, max(0.0, most - float(at_once[-1])), float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
-
-
-def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return the instances in progress at each dispatch of the 14 days before `now`, and at `now`. NaN in `ended_at`
-    means not ended.
-
-    >>> in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0).tolist()
-    [3.0, 4.0, 1.0]
-    """
-    at = np.append(np.sort(sent_at[sent_at > now - RECENT_S]), now)
-    ends = np.where(np.isnan(ended_at), np.inf, ended_at)
-    begun = _weight_by(sent_at, weight, at)
-    return begun - _weight_by(ends, weight, at)
-
-
-def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
-    """Return, for each instant in `at`, the total weight up to and including it."""
-    order = np.argsort(instants, kind="stable")
-    total = np.concatenate([[0.0], np.cumsum(weight[order])])
-    found: Floats = total[np.searchsorted(instants[order], at, side="right")]
-    return found
+    rows = float(np.sum(own.sent_at > since) + np.sum(sample.sent_at > since))
+    room = max(0.0, found.most - found.now)
+    return Capacity(found.most / lasts_s, room, float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:

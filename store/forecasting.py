@@ -262,6 +262,8 @@ class _BatchReader:
         if sent.size < LEAST_SENT and share < 100.0:
             share = per_cent(row["sent_pages"], MORE_SENT_PAGES)
             sent = await self._sent_in(row, since, share)
+        if share == 100.0:  # the rows were chosen one by one
+            sent["page"] = np.arange(sent.size)
         return sent, 100.0 / share
 
     async def _sent_in(self, row: asyncpg.Record, since: float, share: float) -> Table:

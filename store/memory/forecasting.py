@@ -141,7 +141,7 @@ class MemoryForecasting(OnTables):
                 step = max(1, -(-sent.since(since) // looked_at))
                 rows = self._dispatched(sent.every(step, since), batch)
         most = max(1, -(-len(rows) // SENT_MOST))
-        table = np.array([(*_sent(row), len(rows)) for row in rows[::most]], native_dtype(SENT_FIELDS))
+        table = np.array([(*_sent(row), len(rows), row.instance_id) for row in rows[::most]], native_dtype(SENT_FIELDS))
         return table, float(max(1, step))
 
     def _dispatched(self, sent: Iterable[tuple[float, int]], batch: StoredBatch | None) -> list[StoredInstance]:
@@ -200,7 +200,7 @@ def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int]:
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:
-    """Return the fields of SENT_FIELDS except `found`."""
+    """Return the fields of SENT_FIELDS except `found` and `page`."""
     reported_at = NAN if row.reported_at is None else row.reported_at
     return (
         row.host_id,

@@ -368,15 +368,16 @@ SELECT
         WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'timed_out' THEN 4
         WHEN 'invalid' THEN 5 WHEN 'aborted' THEN 6 ELSE 2
     END::smallint AS standing,
-    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found
+    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found,
+    (sent.tableoid::bigint << 32) + (sent.ctid::text::point)[0]::bigint AS page
 FROM (
     SELECT *, count(*) OVER () AS found
     FROM (
-        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id
+        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id, tableoid, ctid
         FROM instance TABLESAMPLE SYSTEM ($5::real) REPEATABLE ($6::double precision)
         WHERE app_version_id = ANY($1::int[]) AND batch_id <> $2::bigint AND sent_at >= $3::double precision
         UNION ALL
-        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id
+        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id, tableoid, ctid
         FROM finished_instance TABLESAMPLE SYSTEM ($5::real) REPEATABLE ($6::double precision)
         WHERE app_version_id = ANY($1::int[]) AND batch_id <> $2::bigint AND sent_at >= $3::double precision
             AND batch_ended_at >= $3::double precision  -- nothing is sent after its batch has ended

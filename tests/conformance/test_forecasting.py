@@ -180,6 +180,7 @@ async def test_history_is_the_apps_other_batches_by_dispatch_time(store: Store) 
 
     assert sorted(snapshot.sent.standing.tolist()) == [InstanceStanding.IN_PROGRESS, InstanceStanding.SUCCESS]
     assert set(snapshot.sent.sent_at.tolist()) == {NOW}
+    assert len(set(snapshot.sent.page.tolist())) == 2  # all rows are read, so each is chosen for itself
     assert snapshot.mean_ln_fpops == pytest.approx(math.log(1e12))
     assert of_e.app_version_id not in snapshot.havs.app_version_id.tolist()
 
