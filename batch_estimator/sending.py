@@ -96,6 +96,7 @@ MOST_BOUNDS = 40.0  # in delay bounds; no forecast if sending takes longer
 ROUNDS = 4
 USUAL_WEIGHT = 3.0  # number of dispatches that the usual rate counts as
 LEAST_RETRIES = 3
+RETURN_S = 3600.0  # after a pause, hosts come back within about this time
 USUAL_RETRY_WAIT_S = 1800.0
 URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retry or a tail copy
 
@@ -146,18 +147,28 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     moved_s = snapshot.now - snapshot.moved_at
     since_move = ages[ages <= moved_s]
+    rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
+    least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
+    starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
+    room = max(0.0, capacity.room - snapshot.queue.ahead)
+    # its turn or pause past, it is sent at least as fast as before
+    waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)
+    waiting = SendingRate(waiting_per_s, capacity.log_sd, wait_s, starts_s, room)
+    if is_waiting(snapshot):
+        return waiting
     if moved_s < np.inf and len(since_move):
         rate, log_sd = rate_of(since_move, moved_s, to_send, capacity.rate_per_s, is_moved=True)
-    else:
-        rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
-    least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
-    if is_waiting(snapshot):
-        starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
-        room = max(0.0, capacity.room - snapshot.queue.ahead)
-        if len(ages):  # its turn or pause past, it is sent at least as fast as before
-            least_per_s = max(least_per_s, rate)
-        return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
+        rate = max(rate, _while_hosts_return(float(len(since_move)), moved_s, to_send, waiting))
     return SendingRate(max(rate, least_per_s), log_sd, wait_s)
+
+
+def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: SendingRate) -> float:
+    """Return the rate if hosts may have been away: that of a waiting batch for RETURN_S^2 / moved_s, then `sent`."""
+    if to_send <= 0.0:
+        return 0.0
+    away_s = RETURN_S**2 / max(moved_s, 1.0)
+    usual_per_s = to_send / float(waiting.after_s(np.array([to_send]))[0])
+    return (sent + usual_per_s * away_s) / (moved_s + away_s)
 
 
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
