@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from batch_estimator.peak import Sample, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
 from domain.forecasting import NEVER_MOVED
 
@@ -63,40 +64,17 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     Hosts take longer than `lasts_s` to fill. With fewer than ten instances sent before that: the usual rate, or the
     rate that sends `queued` instances in 4 delay bounds.
     """
-    sent, own = snapshot.sent, snapshot.instances
-    was_sent = own.standing != InstanceStanding.UNSENT
-    stands_for = snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
-    sent_at = np.concatenate([sent.sent_at, own.sent_at[was_sent]])
-    ended_at = np.concatenate([sent.reported_at, own.reported_at[was_sent]])
-    weight = np.concatenate([np.full(len(sent.sent_at), stands_for), np.ones(int(was_sent.sum()))])
-    at_once = in_progress(sent_at, ended_at, weight, now=snapshot.now)
-    most = float(at_once.max())
-    if float(np.sum(weight[sent_at <= snapshot.now - lasts_s])) < LEAST_SENT or most <= 0.0:
-        usual = max(usual_rate_per_s(snapshot, turnaround_s), most / lasts_s)
+    own, weight = snapshot.instances, snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
+    sample = Sample(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
+    since, tried_at = snapshot.now - RECENT_S, snapshot.now - lasts_s
+    found = in_progress(own.sent_at, own.reported_at, sample, since=since, now=snapshot.now, lasts_s=lasts_s)
+    tried = np.sum(own.sent_at <= tried_at) + weight * np.sum(sample.sent_at <= tried_at)
+    if tried < LEAST_SENT or found.most <= 0.0:
+        usual = max(usual_rate_per_s(snapshot, turnaround_s), found.most / lasts_s)
         return Capacity(max(usual, queued / (USUAL_BOUNDS * snapshot.delay_bound_s)), 0.0, UNKNOWN_LOG_SD)
-    rows = float(np.sum(sent_at > snapshot.now - RECENT_S))
-    return Capacity(most / lasts_s, max(0.0, most - float(at_once[-1])), float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
-
-
-def in_progress(sent_at: Floats, ended_at: Floats, weight: Floats, *, now: float) -> Floats:
-    """Return the instances in progress at each dispatch of the 14 days before `now`, and at `now`. NaN in `ended_at`
-    means not ended.
-
-    >>> in_progress(np.array([-7200.0, -100.0]), np.array([-60.0, np.nan]), np.array([3.0, 1.0]), now=0.0).tolist()
-    [3.0, 4.0, 1.0]
-    """
-    at = np.append(np.sort(sent_at[sent_at > now - RECENT_S]), now)
-    ends = np.where(np.isnan(ended_at), np.inf, ended_at)
-    begun = _weight_by(sent_at, weight, at)
-    return begun - _weight_by(ends, weight, at)
-
-
-def _weight_by(instants: Floats, weight: Floats, at: Floats) -> Floats:
-    """Return, for each instant in `at`, the total weight up to and including it."""
-    order = np.argsort(instants, kind="stable")
-    total = np.concatenate([[0.0], np.cumsum(weight[order])])
-    found: Floats = total[np.searchsorted(instants[order], at, side="right")]
-    return found
+    rows = float(np.sum(own.sent_at > since) + np.sum(sample.sent_at > since))
+    room = max(0.0, found.most - found.now)
+    return Capacity(found.most / lasts_s, room, float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
 
 
 def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
@@ -118,6 +96,7 @@ MOST_BOUNDS = 40.0  # in delay bounds; no forecast if sending takes longer
 ROUNDS = 4
 USUAL_WEIGHT = 3.0  # number of dispatches that the usual rate counts as
 LEAST_RETRIES = 3
+RETURN_S = 3600.0  # after a pause, hosts come back within about this time
 USUAL_RETRY_WAIT_S = 1800.0
 URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retry or a tail copy
 
@@ -168,18 +147,28 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
     moved_s = snapshot.now - snapshot.moved_at
     since_move = ages[ages <= moved_s]
+    rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
+    least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
+    starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
+    room = max(0.0, capacity.room - snapshot.queue.ahead)
+    # its turn or pause past, it is sent at least as fast as before
+    waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)
+    waiting = SendingRate(waiting_per_s, capacity.log_sd, wait_s, starts_s, room)
+    if is_waiting(snapshot):
+        return waiting
     if moved_s < np.inf and len(since_move):
         rate, log_sd = rate_of(since_move, moved_s, to_send, capacity.rate_per_s, is_moved=True)
-    else:
-        rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
-    least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
-    if is_waiting(snapshot):
-        starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
-        room = max(0.0, capacity.room - snapshot.queue.ahead)
-        if len(ages):  # its turn or pause past, it is sent at least as fast as before
-            least_per_s = max(least_per_s, rate)
-        return SendingRate(max(capacity.rate_per_s, least_per_s), capacity.log_sd, wait_s, starts_s, room)
+        rate = max(rate, _while_hosts_return(float(len(since_move)), moved_s, to_send, waiting))
     return SendingRate(max(rate, least_per_s), log_sd, wait_s)
+
+
+def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: SendingRate) -> float:
+    """Return the rate if hosts may have been away: that of a waiting batch for RETURN_S^2 / moved_s, then `sent`."""
+    if to_send <= 0.0:
+        return 0.0
+    away_s = RETURN_S**2 / max(moved_s, 1.0)
+    usual_per_s = to_send / float(waiting.after_s(np.array([to_send]))[0])
+    return (sent + usual_per_s * away_s) / (moved_s + away_s)
 
 
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:

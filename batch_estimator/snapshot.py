@@ -88,6 +88,7 @@ class SentRows:
     standing: Ints
     sent_at: Floats
     reported_at: Floats
+    page: Ints  # of the stored table: the rows of a page were sampled together
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def converted(s: Any) -> BatchSnapshot:
             s.hav_last_rpc,
             np.ones(len(s.hav_host)),
         ),
-        SentRows(s.rec_host, s.rec_av, s.rec_state, s.rec_sent, s.rec_recv),
+        SentRows(s.rec_host, s.rec_av, s.rec_state, s.rec_sent, s.rec_recv, np.arange(len(s.rec_host))),
         s.pop_mlog_fpops,
         s.pop_active_hosts,
         s.pop_flops,

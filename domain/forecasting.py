@@ -57,7 +57,7 @@ FORECAST_HAV_FIELDS: tuple[tuple[str, str], ...] = (
 )
 # The same fields for a sample of at most OTHERS_MOST out of `found` rows.
 SAMPLED_HAV_FIELDS: tuple[tuple[str, str], ...] = (*FORECAST_HAV_FIELDS, ("found", "i8"))
-# A sample of at most SENT_MOST out of `found` rows.
+# A sample of at most SENT_MOST out of `found` rows. Rows with the same number in `page` were chosen together.
 SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("host_id", "i4"),
     ("app_version_id", "i4"),
@@ -66,6 +66,7 @@ SENT_FIELDS: tuple[tuple[str, str], ...] = (
     ("reported_at", "f8"),
     ("fpops_est_flop", "f8"),
     ("found", "i8"),
+    ("page", "i8"),
 )
 
 # The numbers of batch_estimator.snapshot.InstanceStanding. Cancelled instances are in no table.

@@ -217,9 +217,8 @@ class _BatchReader:
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         moved_at = counted_since(row["moved_at"], self._now, submitted_at=row["created_at"])
         begun = not row["held"] and moved_at == NEVER_MOVED and bool((instances["host_id"] >= 0).any())
-        terms = _terms(
-            self._batch_id, row, population, NOTHING_AHEAD if begun else await self._ahead(moved_at), moved_at
-        )
+        ahead = (0, 0, await self._first_from(row)) if begun else await self._ahead(moved_at)
+        terms = _terms(self._batch_id, row, population, ahead, moved_at)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
     async def app_tables(self, app_id: AppId, place: SendPlace) -> AppTables[Table] | None:
@@ -266,6 +265,8 @@ class _BatchReader:
         if sent.size < LEAST_SENT and share < 100.0:
             share = per_cent(row["sent_pages"], MORE_SENT_PAGES)
             sent = await self._sent_in(row, since, share)
+        if share == 100.0:  # the rows were chosen one by one
+            sent["page"] = np.arange(sent.size)
         return sent, 100.0 / share
 
     async def _sent_in(self, row: asyncpg.Record, since: float, share: float) -> Table:
@@ -273,6 +274,10 @@ class _BatchReader:
         return await self._copied(
             "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
+
+    async def _first_from(self, row: asyncpg.Record) -> Instant:
+        catalogue = await self._catalogue()
+        return catalogue.sent_first_from(row["app_id"], QoS(row["qos"]), row["deadline_at"], unpaid=row["unpaid"])
 
     async def _ahead(self, moved_at: Instant) -> Ahead:
         """Return the work ahead of the batch in the order since its last move."""

@@ -12,7 +12,6 @@ from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
     INSTANCE_FIELDS,
-    NEVER_FIRST,
     NEVER_MOVED,
     OTHERS_MOST,
     SAMPLED_HAV_FIELDS,
@@ -117,7 +116,7 @@ class MemoryForecasting(OnTables):
             *_ahead([] if is_served else self._ahead_of(batch, catalogue, now), batch.new.app_id),
             held,
             moved_at,
-            NEVER_FIRST if is_served else _place(batch).first_from(batch.new.app_id, catalogue),
+            _place(batch).first_from(batch.new.app_id, catalogue),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:
@@ -145,7 +144,7 @@ class MemoryForecasting(OnTables):
                 step = max(1, -(-sent.since(since) // looked_at))
                 rows = self._dispatched(sent.every(step, since), batch)
         most = max(1, -(-len(rows) // SENT_MOST))
-        table = np.array([(*_sent(row), len(rows)) for row in rows[::most]], native_dtype(SENT_FIELDS))
+        table = np.array([(*_sent(row), len(rows), row.instance_id) for row in rows[::most]], native_dtype(SENT_FIELDS))
         return table, float(max(1, step))
 
     def _dispatched(self, sent: Iterable[tuple[float, int]], batch: StoredBatch | None) -> list[StoredInstance]:
@@ -204,7 +203,7 @@ def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int]:
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:
-    """Return the fields of SENT_FIELDS except `found`."""
+    """Return the fields of SENT_FIELDS except `found` and `page`."""
     reported_at = NAN if row.reported_at is None else row.reported_at
     return (
         row.host_id,

@@ -121,10 +121,12 @@ WHERE app.app_id = $1;
 -- name: forecast_batch
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
--- Result: app_id, qos, created_at, moved_at, delay_bound_s, held (by a limit or a pause, also of the project), app_version_ids;
---   in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history). No row unless the batch is active.
+-- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, delay_bound_s, held (by a limit or a pause, also of the
+--   project), app_version_ids; in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history).
+--   No row unless the batch is active.
 SELECT
-    batch.app_id, batch.qos, batch.created_at, batch.moved_at, class.delay_bound_s, version.ids AS app_version_ids,
+    batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.created_at, batch.moved_at, class.delay_bound_s,
+    version.ids AS app_version_ids,
     batch.hold IS NOT NULL OR EXISTS (
         SELECT FROM restriction
         WHERE (kind, name) IN (('batch', $1::bigint::text), ('app', batch.app_id::text), ('queue', batch.queue))
@@ -366,15 +368,16 @@ SELECT
         WHEN 'in_progress' THEN 1 WHEN 'failed' THEN 3 WHEN 'timed_out' THEN 4
         WHEN 'invalid' THEN 5 WHEN 'aborted' THEN 6 ELSE 2
     END::smallint AS standing,
-    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found
+    sent.sent_at, coalesce(sent.reported_at, 'NaN') AS reported_at, job_class.fpops_est_flop, sent.found,
+    (sent.tableoid::bigint << 32) + (sent.ctid::text::point)[0]::bigint AS page
 FROM (
     SELECT *, count(*) OVER () AS found
     FROM (
-        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id
+        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id, tableoid, ctid
         FROM instance TABLESAMPLE SYSTEM ($5::real) REPEATABLE ($6::double precision)
         WHERE app_version_id = ANY($1::int[]) AND batch_id <> $2::bigint AND sent_at >= $3::double precision
         UNION ALL
-        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id
+        SELECT host_id, app_version_id, state, sent_at, reported_at, job_class_id, instance_id, tableoid, ctid
         FROM finished_instance TABLESAMPLE SYSTEM ($5::real) REPEATABLE ($6::double precision)
         WHERE app_version_id = ANY($1::int[]) AND batch_id <> $2::bigint AND sent_at >= $3::double precision
             AND batch_ended_at >= $3::double precision  -- nothing is sent after its batch has ended

@@ -187,6 +187,7 @@ async def test_history_is_the_apps_other_batches_by_dispatch_time(store: Store) 
 
     assert sorted(snapshot.sent.standing.tolist()) == [InstanceStanding.IN_PROGRESS, InstanceStanding.SUCCESS]
     assert set(snapshot.sent.sent_at.tolist()) == {NOW}
+    assert len(set(snapshot.sent.page.tolist())) == 2  # all rows are read, so each is chosen for itself
     assert snapshot.mean_ln_fpops == pytest.approx(math.log(1e12))
     assert of_e.app_version_id not in snapshot.havs.app_version_id.tolist()
 
@@ -329,6 +330,14 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
     assert await ahead(replace(at, tier=4)) == await ahead(replace(at, tier=0, unpaid=True)) == (14, 3)
 
 
+async def publish_retry_hour(store: Store, app_id: AppId) -> None:
+    """Publish a retry turnaround of one hour for the app."""
+    cuts = CutPoints(app_id, CPU, NOW, 9, (), (), retry_turnaround_s=Seconds(HOUR_S))
+    async with store.generations.new(now=NOW, full=False) as run:
+        assert run is not None
+        await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=NOW, seconds=Seconds(1.0)))
+
+
 async def test_deadline_precedes_other_work_only_when_near(store: Store) -> None:
     """Near is four times the retry turnaround; until then it keeps its place, and later the others are behind it."""
     await an_app(store, "pi")
@@ -337,16 +346,25 @@ async def test_deadline_precedes_other_work_only_when_near(store: Store) -> None
     due = await a_submitted_batch(
         store, jobs=2, app_id=other.app_id, order_key=2.0, qos=QoS.SHORT_DEADLINE, deadline_at=due_at
     )
-    cuts = CutPoints(other.app_id, CPU, NOW, 9, (), (), retry_turnaround_s=Seconds(HOUR_S))
-    async with store.generations.new(now=NOW, full=False) as run:
-        assert run is not None
-        await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=NOW, seconds=Seconds(1.0)))
+    await publish_retry_hour(store, other.app_id)
 
     early, late = [(await snapshot_of(store, due.batch_id, later(NOW, at_s))).queue for at_s in (60.0, 8 * HOUR_S)]
     behind = (await snapshot_of(store, other.batch_id, later(NOW, 8 * HOUR_S))).queue
 
     assert early == AppQueue(ahead=5, first_s=6 * HOUR_S - 60.0)
     assert (late, behind) == (AppQueue(), AppQueue(ahead=2))
+
+
+async def test_begun_batch_with_a_deadline_is_sent_first_later(store: Store) -> None:
+    """Its retries wait at most until then."""
+    batch = await a_submitted_batch(store, jobs=3, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 10 * HOUR_S))
+    await publish_retry_hour(store, batch.app_id)
+    waiting = (await snapshot_of(store, batch.batch_id, later(NOW, 60.0))).queue
+    await a_sent_instance(store, batch.batch_id, await a_host(store))
+
+    begun = (await snapshot_of(store, batch.batch_id, later(NOW, 60.0))).queue
+
+    assert begun == waiting == AppQueue(first_s=6 * HOUR_S - 60.0)
 
 
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:

@@ -19,11 +19,12 @@ from domain.units import BatchId, Instant, later
 from runtime.periodic_tasks import PeriodicTask
 from store.locks import BatchClaims, DutyLocks
 from store.postgres import PostgresStore, open_store
+from store.queries import load
 from tests.builders import NOW, a_job_class
 from tests.pg import opened_store
 from tests.unit.batch_estimator.projects import validate_one
 from tests.unit.jobs.projects import HandClock
-from tests.worlds import a_registered_host, a_submitted_batch
+from tests.worlds import a_registered_host, a_sent_instance, a_submitted_batch
 
 SETTINGS = EstimatorSettings()
 
@@ -184,6 +185,17 @@ async def test_a_connection_that_is_lost_is_made_again(store: PostgresStore) -> 
     with suppress(UnavailableError):  # it may have been noticed already
         await store.forecasting.of_batch(batch.batch_id, now=NOW)
     assert (await tables_of(store, batch, NOW)).jobs.size == 10
+
+
+async def test_sampled_rows_have_their_page(store: PostgresStore) -> None:
+    batch, host = await a_batch(store), await a_registered_host(store, last_rpc_at=NOW)
+    sent = [await a_sent_instance(store, batch.batch_id, host) for _ in range(3)]
+    connection = await asyncpg.connect(store._database.dsn)
+
+    rows = await connection.fetch(load("forecast_sent"), [sent[0].app_version_id], 0, 0.0, 9, 100.0, 1.0)
+    await connection.close()
+
+    assert len(rows) == 3 and len({row["page"] for row in rows}) == 1
 
 
 async def tables_of(store: PostgresStore, batch: Batch, now: Instant) -> BatchTables[Table]:

@@ -83,7 +83,9 @@ def hav_rows(records: Sequence[Record]) -> HavRows:
 def sent_rows(sent: Sequence[Sent]) -> SentRows:
     """Return the columns of a sample of other work."""
     rows = instance_rows(sent)
-    return SentRows(rows.host_id, rows.app_version_id, rows.standing, rows.sent_at, rows.reported_at)
+    return SentRows(
+        rows.host_id, rows.app_version_id, rows.standing, rows.sent_at, rows.reported_at, np.arange(len(sent))
+    )
 
 
 def a_snapshot(

@@ -102,7 +102,7 @@ def test_silence_times_out_after_delay_bound_and_grace() -> None:
 
 def test_each_sampled_instance_stands_for_its_like() -> None:
     """Six were found in a third of the pages, and two kept."""
-    sent = [(host, 1, 2, NOW - 4000.0, NOW, 1e13, 6) for host in (8, 9)]
+    sent = [(host, 1, 2, NOW - 4000.0, NOW, 1e13, 6, host) for host in (8, 9)]
 
     snapshot = snapshot_of(tables_of([], [a_hav(8, 5), a_hav(9, 5)], [], sent, sent_weight=3.0), NOW, SETTINGS)
 
@@ -136,7 +136,7 @@ def test_sums_that_lag_behind_the_instances_are_never_below_zero() -> None:
 def test_sampled_rows_are_weighted_and_own_rows_count_once() -> None:
     """Four rows of 100 were found in a tenth of the pages and two kept: each represents twenty."""
     others = [(*a_hav(1, 5), 4), (*a_hav(8, 5), 4)]
-    sent = [(9, 1, 2, NOW - 4000.0, NOW, 1e13, 2), (8, 1, 2, NOW - 4000.0, NOW, 1e13, 2)]
+    sent = [(9, 1, 2, NOW - 4000.0, NOW, 1e13, 2, 0), (8, 1, 2, NOW - 4000.0, NOW, 1e13, 2, 0)]
     havs = [a_hav(1, 5), a_hav(8, 5), a_hav(9, 5)]
 
     rows = snapshot_of(

@@ -59,7 +59,7 @@ def expected_h(snapshot: BatchSnapshot) -> float:
 
 @pytest.mark.parametrize("batch", [LARGE, SMALL, LONG_JOBS], ids=["large", "small", "long jobs"])
 @pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("speed", [0.0, 1.0, 4.0])
+@pytest.mark.parametrize("speed", [0.0, 0.2, 1.0, 4.0])
 def test_batch_moved_up_is_not_forecast_later(batch: Moved, speed: float, held: bool) -> None:
     """Its first instances are sent at the hosts' speed, faster, or not yet. A pause of a moment takes nothing away."""
     before, sent = batch.seen(moved=False), round(speed * batch.per_s * MOVED_S)
@@ -67,8 +67,38 @@ def test_batch_moved_up_is_not_forecast_later(batch: Moved, speed: float, held: 
     assert expected_h(batch.seen(sent=sent, held=held)) < expected_h(before)
 
 
+def resumed(sent: int, after_s: float = MOVED_S) -> BatchSnapshot:
+    """Return a batch that was sent at 0.2/s before a pause of an hour, `sent` of it since the end of the pause."""
+    begun_h = 1.0 + after_s / HOUR_S
+    before = [
+        Sent(at, SUCCESS, 1 + at % 40, begun_h + (at + 120) / 720, begun_h + at / 720, 12.0) for at in range(3000)
+    ]
+    since = [
+        Sent(3000 + at, RUNNING, 1 + at % 40, after_s / HOUR_S * (at + 1) / (sent + 1), 0, 12.0) for at in range(sent)
+    ]
+    unsent = [Sent(job, UNSENT, created_h=12.0) for job in range(3000 + sent, 30_000)]
+    return a_snapshot(
+        [*before, *since, *unsent],
+        hosts(40, n=40, hours=0.17, silent_h=0.0),
+        submitted_at=later(NOW, -12.0 * HOUR_S),
+        active_hosts=40,
+        moved_at=later(NOW, -after_s),
+    )
+
+
+@pytest.mark.parametrize("sent", [1, 3, 30])
+def test_first_instances_after_a_pause_delay_nothing(sent: int) -> None:
+    """The hosts were away, so that few dispatches do not show the rate, but many do."""
+    assert expected_h(resumed(sent)) <= expected_h(resumed(0))
+
+
+def test_hosts_that_stay_away_after_a_pause_delay_a_batch() -> None:
+    assert expected_h(resumed(100, after_s=4 * HOUR_S)) > 3 * expected_h(resumed(0))
+
+
 def test_batch_moved_down_is_forecast_later() -> None:
     assert expected_h(LOWER.seen()) > 2 * expected_h(LOWER.seen(moved=False))
+    assert expected_h(LOWER.seen(sent=1)) > 2 * expected_h(LOWER.seen(moved=False))
 
 
 def test_first_instances_do_not_show_the_capacity() -> None:

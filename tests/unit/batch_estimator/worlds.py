@@ -155,6 +155,7 @@ class World:
                 np.array([self._standing(each, at) for each in other], dtype=np.int64),
                 np.array([each.sent_at for each in other]),
                 np.array([each.back_at if each.back_at <= at else math.nan for each in other]),
+                np.arange(len(other)),
             ),
             mean_ln_fpops=math.log(1e13) if other else math.nan,
             active_hosts=sum(1 for host in self.hosts if any(at - DAY_S < seen <= at for seen in host.seen)),
