@@ -317,7 +317,7 @@ class BatchPages(Pages[PageServices]):
         holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
-        fails = await fails_in_words(batch, shown["app"], self._attention, restrictions)
+        fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),

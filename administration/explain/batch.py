@@ -31,6 +31,7 @@ from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
+from domain.attention import FailingVersion
 from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -41,7 +42,7 @@ from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
-from domain.restrictions import Restrictions, pause_of
+from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
 from domain.views import InstancePlace, ListedInstance
 from feeder.supply import feed_mode
@@ -134,7 +135,7 @@ async def explain_batch(
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
-    fails = await fails_in_words(batch, app_name, attention, stopped.restrictions)
+    fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     if sample is None:
         said = _nothing_waits(batch, awaited, end, now)
         verdict = " ".join(filter(None, (late_in_words(risk, "", state), fails, *said)))
@@ -192,14 +193,13 @@ async def explain_batch(
     )
 
 
-async def fails_in_words(batch: Batch, app: str, attention: AttentionViews, restrictions: Restrictions) -> str:
+def fails_in_words(batch: Batch, app: str, failing: Sequence[FailingVersion]) -> str:
     """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
-    valid results and no failures. `restrictions`: those in force.
+    valid results and no failures.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    found = [one for one in await attention.failing_versions(restrictions) if one.app == app]
-    worst = max(found, key=lambda one: one.failures, default=None)
+    worst = max((one for one in failing if one.app == app), key=lambda one: one.failures, default=None)
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
 
