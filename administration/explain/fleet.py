@@ -244,9 +244,17 @@ def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
     """Return the group with its verdict. Workers know only the part of its instances that is in their job arrays."""
     codes = most_specific_first(judged.codes)
     needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
-    found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
-    found = replace(found, waiting=judged.refused.waiting)
-    return replace(found, queue=judged.queue, queue_needs=needs, judged_at=judged.at)
+    return replace(
+        refused,
+        waiting=judged.refused.waiting,
+        hosts=judged.hosts,
+        codes=codes,
+        active_hosts=judged.active,
+        at_least=False,
+        queue=judged.queue,
+        queue_needs=needs,
+        judged_at=judged.at,
+    )
 
 
 def _unsent(batch: Batch, key: GroupKey, read: Sequence[Candidate]) -> RefusedByAll:
