@@ -40,7 +40,6 @@ from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
-from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
 from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
@@ -235,11 +234,11 @@ async def in_progress(store: PostgresStore, batch_id: BatchId) -> Sequence[Liste
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
-    """Return what blocks a batch: a pause, with its code, or the limits; None if it is not blocked."""
+    """Return what blocks a batch, a pause or the limits, in words; None if it is not blocked."""
     pause = pause_of(catalogue.restrictions, batch)
     if pause is None and catalogue.settings.project.down:
-        return f"{RefusalCode.PAUSED}: the project is paused"
-    return batch.hold if pause is None else f"{RefusalCode.PAUSED}: {restriction_in_words(pause, catalogue.apps)}"
+        return "the project is paused"
+    return batch.hold if pause is None else restriction_in_words(pause, catalogue.apps)
 
 
 async def _sample(

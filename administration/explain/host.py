@@ -76,7 +76,10 @@ async def explain_host(
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
     return {
         "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
-        "conditions": [shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes)) for one in conditions],
+        "conditions": [
+            shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes), by_label=_is_by_label(one, classes))
+            for one in conditions
+        ],
         "computed_at": now,
         "host": _host(view, caller.calls_per_hour(now), now),
         "array": "worker" if live else "filled",
@@ -134,6 +137,12 @@ async def _left_out(
 def _batches_of(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[Refusal]]) -> list[int]:
     """Return the batches whose jobs a condition refuses, in the sequence of the request."""
     return list(dict.fromkeys(key[0] for key, whys in classes.items() if condition.code in {one.code for one in whys}))
+
+
+def _is_by_label(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[Refusal]]) -> bool:
+    """Return whether queues refuse the host because of its labels."""
+    whys = (one for refusals in classes.values() for one in refusals if one.code is condition.code)
+    return condition.code is RefusalCode.QUEUE and any(one.terms[-1] == "label" for one in whys)
 
 
 def _helped(
