@@ -197,10 +197,7 @@ class BatchListPage(Pages[PageServices]):
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
-        restrictions = attention.stopped.restrictions
-        fails = {
-            one.batch.batch_id: await fails_in_words(one.batch, one.app, self._attention, restrictions) for one in found
-        }
+        fails = {one.batch.batch_id: fails_in_words(one.batch, one.app, attention.failing) for one in found}
         person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)

@@ -316,7 +316,7 @@ class BatchPages(Pages[PageServices]):
         holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
         risk = shown["at_risk"]
-        fails = await fails_in_words(batch, shown["app"], self._attention, restrictions)
+        fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
@@ -447,7 +447,8 @@ class BatchPages(Pages[PageServices]):
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),
             "target": await self._target(batch, shown["complete_at"], now),
-            "clone": CLONE_HELPS if may_change(request, batch) else (),
+            "may": may_change(request, batch),
+            "clone": CLONE_HELPS,
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),

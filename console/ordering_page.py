@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -58,7 +59,6 @@ from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get
 from web.moments import number, plural, span_unit
 from web.rendering import Crumb, RenderedPage
 
-ONE_OF = "one of "
 BRIEF = 60  # maximum number of characters of a value shown in an error
 WAS = "was."  # prefix of the field that contains a setting's value when the form was loaded
 GROUPS: Mapping[str, Sequence[str]] = {  # settings by group (a policy, or settings shared by several policies)
@@ -138,7 +138,7 @@ def groups_of(present: Mapping[str, object], changes: Mapping[str, object]) -> l
             name,
             SAID[name],
             name == policy or name not in POLICIES,
-            tuple(_field(one, str(meta[one]["expected"]), present, changes) for one in names),
+            tuple(_field(one, meta[one], present, changes) for one in names),
         )
         for name, names in GROUPS.items()
     ]
@@ -193,12 +193,12 @@ def _brief(value: object) -> str:
     return text if len(text) <= BRIEF else f"{text[: BRIEF - 3]}..."
 
 
-def _field(name: str, expected: str, present: Mapping[str, object], changes: Mapping[str, object]) -> Field:
+def _field(
+    name: str, meta: Mapping[str, Any], present: Mapping[str, object], changes: Mapping[str, object]
+) -> Field:  # Any: of the declaration
     key = SECTION + name
     was = present[key]
-    meaning = meaning_of(key)
-    choices = tuple(expected.removeprefix(ONE_OF).split(", ")) if expected.startswith(ONE_OF) else ()
-    return Field(key, name, changes.get(key, was), was, meaning, expected, choices)
+    return Field(key, name, changes.get(key, was), was, meaning_of(key), meta["expected"], meta["names"])
 
 
 REPORT = ("by", "first_day", "last_day", "account", "submitter")  # the query of a report of usage

@@ -63,7 +63,7 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     took_ms = [1000.0 * b / r if r and b is not None else None for r, b in zip(requests, busy, strict=True)]
     each = f"Means over {length(found.step_s)}"
     codes = found.names(REFUSED)
-    refusals = {short_reason(name.removeprefix(REFUSED)): found.values(name) for name in codes[:CODES]}
+    refusals = {code_in_words(name.removeprefix(REFUSED)): found.values(name) for name in codes[:CODES]}
     if codes[CODES:]:
         refusals["others"] = [
             sum(one or 0.0 for one in row) for row in zip(*map(found.values, codes[CODES:]), strict=True)
@@ -85,15 +85,6 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
         ),
     ]
     return [chart for chart in charts if chart is not None]
-
-
-def short_reason(code: str) -> str:
-    """Return what a stored refusal code says about a host, without the verb.
-
-    >>> short_reason("below_gate"), short_reason("memory"), short_reason("lost_race")
-    ('below the gate', 'too little memory', 'lost the jobs to other hosts')
-    """
-    return code_in_words(code).removeprefix("is ").removeprefix("has ")
 
 
 WORK = {"open jobs": "jobs_open", "in progress": "in_progress", "unsent": "unsent"}

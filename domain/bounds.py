@@ -120,21 +120,22 @@ def knob(
     high: float | None = None,
     pattern: str = r"[\s\S]*",
     expected: str = "text",
+    names: tuple[str, ...] = (),
 ) -> Any:
     """Declare a settings field with its default, its meaning and its closed range.
 
     If `high` is omitted, the maximum is LONGEST_S for a float and MOST_WHOLE for an integer. A string must match all of
-    `pattern`, which `expected` describes in words.
+    `pattern`, which `expected` describes in words. `names`: the values that it can take, if they are few.
     """
     if high is None and isinstance(default, (int, float)) and not isinstance(default, bool):
         high = LONGEST_S if isinstance(default, float) else MOST_WHOLE
-    metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected}
+    metadata = {"meaning": meaning, "low": low, "high": high, "pattern": pattern, "expected": expected, "names": names}
     return field(default=default, metadata=metadata)
 
 
 def one_of(default: str, meaning: str, *names: str) -> Any:
     """Declare a settings field that takes one of `names`; its meaning lists them."""
-    return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names))
+    return knob(default, meaning, pattern="|".join(names), expected="one of " + ", ".join(names), names=names)
 
 
 def name_of_setting(key: str, known: Iterable[str]) -> str:

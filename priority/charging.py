@@ -62,7 +62,7 @@ def queue_of(name: str, grant: Grant | None, queues: Mapping[str, Queue] = QUEUE
         raise InvalidInputError("queue", "one of " + ", ".join(queues), name)
     queue = queues[name]
     if grant is None or grant.left_su > 0.0 or queue.rate <= 0.0:
-        return queue, queue.name if queue.rate == 1.0 else f"{queue.name}, charged {queue.rate:g}"
+        return queue, queue.name if queue.rate == 1.0 else f"{queue.name}, charged {queue.rate:g} times the usual"
     last = last_queue(queues)
     spent = f"the grant of {grant.granted_su:g} SU until {utc(grant.ends_at):%Y-%m-%d %H:%M} UTC is used up"
     return last, f"{last.name}: {spent} (used {grant.used_su:g}, reserved {grant.reserved_su:g})"

@@ -83,9 +83,8 @@ def queue_refusal(batch: Batch, context: SchedulingContext) -> Refusal | None:
     bound = context.catalogue.settings.ordering.queue_hosts
     for condition in queue_hosts(bound).get(batch.queue, ()) if bound else ():
         if (unmet := condition.unmet(context.host)) is not None:
-            return Refusal(
-                RefusalCode.QUEUE, "queue {0} needs hosts with {1}, this host has {2}", (batch.queue, *unmet)
-            )
+            sentence = "queue {0} needs hosts with {1}, this host has {2}"
+            return Refusal(RefusalCode.QUEUE, sentence, (batch.queue, *unmet, condition.name))
     return None
 
 

@@ -219,7 +219,8 @@ def _usable(version: AppVersion, context: SchedulingContext, sent: int) -> Usabl
     if left <= 0:
         return Refusal(
             RefusalCode.DAILY_QUOTA,
-            f"version {version.version_num}: {most - left} jobs sent today, the daily quota is {most}",
+            "version {1}: {2} jobs sent today, the daily quota is {3}",
+            (version.app_version_id, version.version_num, most - left, most),
         )
     settings = context.catalogue.settings
     hav = context.havs.get(version.app_version_id)

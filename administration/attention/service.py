@@ -44,13 +44,14 @@ ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 @dataclass(frozen=True, slots=True)
 class Attention:
     """The items, worst first. `left_out` batches that are late, failing or without a version are not among them.
-    `stopped`: why nothing of some batches is sent.
+    `stopped`: why nothing of some batches is sent. `failing`: the versions that fail on many hosts.
     """
 
     computed_at: Instant
     items: Sequence[Item]
     left_out: int
     stopped: Stopped
+    failing: Sequence[FailingVersion]
     backup_at: Instant | None = None  # the last recorded backup
 
     def of(self, submitter_id: SubmitterId) -> Attention:
@@ -130,7 +131,7 @@ class AttentionViews:
             urgent_of(batches, catalogue, now),
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out
-        return Attention(now, items_of(facts), left_out, stopped, facts.upkeep.backup_at)
+        return Attention(now, items_of(facts), left_out, stopped, slow.versions, facts.upkeep.backup_at)
 
     async def shown(self, person: Person) -> shapes.AttentionShown:
         """Return it as JSON, with the remedies that the user may apply."""

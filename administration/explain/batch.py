@@ -41,6 +41,7 @@ from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
 from administration.thresholds.preview import KeptStandings
+from domain.attention import FailingVersion
 from domain.batches import Batch, BatchCounts, BatchState, complete_at
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -48,9 +49,8 @@ from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
-from domain.refusals import RefusalCode
 from domain.reservations import Kept, Lease
-from domain.restrictions import Restrictions, pause_of
+from domain.restrictions import pause_of
 from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds
 from domain.views import InstancePlace, ListedInstance
 from feeder.supply import feed_mode
@@ -149,7 +149,7 @@ async def explain_batch(
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
-    fails = await fails_in_words(batch, app_name, attention, stopped.restrictions)
+    fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     late = late_in_words(risk, "", state)
     remedies: Sequence[Remedy] = later_or_end(batch) if risk is not None and not hold else ()
     if sample is None:
@@ -241,14 +241,13 @@ async def _sending_time(
     )
 
 
-async def fails_in_words(batch: Batch, app: str, attention: AttentionViews, restrictions: Restrictions) -> str:
+def fails_in_words(batch: Batch, app: str, failing: Sequence[FailingVersion]) -> str:
     """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
-    valid results and no failures. `restrictions`: those in force.
+    valid results and no failures.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    found = [one for one in await attention.failing_versions(restrictions) if one.app == app]
-    worst = max(found, key=lambda one: one.failures, default=None)
+    worst = max((one for one in failing if one.app == app), key=lambda one: one.failures, default=None)
     return "" if worst is None else f"{worst.title} fails: {worst.words}."
 
 
@@ -284,11 +283,11 @@ async def in_progress(store: PostgresStore, batch_id: BatchId) -> Sequence[Liste
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
-    """Return what blocks a batch: a pause, with its code, or the limits; None if it is not blocked."""
+    """Return what blocks a batch, a pause or the limits, in words; None if it is not blocked."""
     pause = pause_of(catalogue.restrictions, batch)
     if pause is None and catalogue.settings.project.down:
-        return f"{RefusalCode.PAUSED}: the project is paused"
-    return batch.hold if pause is None else f"{RefusalCode.PAUSED}: {restriction_in_words(pause, catalogue.apps)}"
+        return "the project is paused"
+    return batch.hold if pause is None else restriction_in_words(pause, catalogue.apps)
 
 
 async def _sample(
@@ -411,10 +410,12 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     sent = f"All its jobs are sent; {awaited.jobs_open} of {counted(awaited.jobs, 'job')} {verb} for a valid result"
     what = f"{sent}: {counted(awaited.instances, 'instance')} on {_hosts(awaited)}"
     last, late = f"due in {roughly(awaited.last_due_at - now)}", roughly(now - awaited.first_due_at)
+    first = f"{', the first' if awaited.copies > 1 else ''}: {awaited.copied_because}" if awaited.copies else ""
     if not many:
-        return f"{what}, sent {oldest} ago and {f'overdue for {late}' if awaited.overdue else last}."
+        copy = f"; it is a copy{first}" if first else ""
+        return f"{what}, sent {oldest} ago and {f'overdue for {late}' if awaited.overdue else last}{copy}."
     least, longest = "at least " if awaited.is_part else "", ", the longest" if awaited.overdue > 1 else ""
-    parts = [f"{least}{counted(awaited.copies, 'copy', 'copies')}: {awaited.copied_because}"] if awaited.copies else []
+    parts = [f"{least}{counted(awaited.copies, 'copy', 'copies')}{first}"] if awaited.copies else []
     parts += [f"{least}{awaited.overdue} overdue{longest} for {late}"] if awaited.overdue else []
     if awaited.last_due_at >= now and not awaited.is_part:
         parts.append(f"the last is {last}")

@@ -76,7 +76,10 @@ async def explain_host(
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
     return {
         "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
-        "conditions": [shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes)) for one in conditions],
+        "conditions": [
+            shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes), by_label=_is_by_label(one, classes))
+            for one in conditions
+        ],
         "computed_at": now,
         "host": _host(view, caller.calls_per_hour(now), now),
         "array": "worker" if live else "filled",
@@ -136,6 +139,12 @@ def _batches_of(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[R
     return list(dict.fromkeys(key[0] for key, whys in classes.items() if condition.code in {one.code for one in whys}))
 
 
+def _is_by_label(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[Refusal]]) -> bool:
+    """Return whether queues refuse the host because of its labels."""
+    whys = (one for refusals in classes.values() for one in refusals if one.code is condition.code)
+    return condition.code is RefusalCode.QUEUE and any(one.terms[-1] == "label" for one in whys)
+
+
 def _helped(
     condition: ClassCondition,
     classes: Mapping[ClassKey, Sequence[Refusal]],
@@ -146,26 +155,26 @@ def _helped(
     """Return the condition; for a used quota, with what limits this host."""
     if condition.code is not RefusalCode.DAILY_QUOTA:
         return condition
-    refusal = next(one for whys in classes.values() for one in whys if one.code is condition.code)
+    refusals = [one for whys in classes.values() for one in whys if one.code is condition.code]
+    refusal = next(one for one in refusals if one.detail == condition.why)
     return replace(condition, help=quota_help(refusal, view, catalogue.settings.scheduler, now))
 
 
 def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings, now: Instant) -> str:
     """Return when a used quota starts again, why it is low, and the setting of its start."""
-    if is_shared := bool(refusal.terms):
-        key, start, is_low = "shared_quota_start", settings.shared_quota_start, any(q.earned < 0 for q in view.quotas)
-    else:
-        key, start = "daily_quota_start", settings.daily_quota_start
-        is_low = any(0 < one.quota_per_day < start for one in view.havs.values())
-    failed = sum(one.n_error + one.n_timeout for one in view.havs.values())
-    results = failed + sum(one.n_valid for one in view.havs.values())
-    whose = ", those of the account's other hosts included" if is_shared else ""
-    low = f" It is low because results failed{whose}; of this host, {failed} of {results} did." if is_low else ""
+    idle = whose = ""
     match refusal.terms:
-        case (_, sent, quota, _) if sent < quota and is_shared:
-            idle = "The host gets a job once a processor is idle. "
+        case (str() as of, sent, quota, _):  # shared with other hosts
+            key, start, havs = "shared_quota_start", settings.shared_quota_start, [*view.havs.values()]
+            is_low, whose = any(q.earned < 0 for q in view.quotas), f", those of the {of}'s other hosts included"
+            idle = "The host gets a job once a processor is idle. " if sent < quota else ""
         case _:
-            idle = ""
+            key, start = "daily_quota_start", settings.daily_quota_start
+            havs = [hav for version_id, hav in view.havs.items() if version_id == refusal.terms[0]]
+            is_low = any(0 < one.quota_per_day < start for one in havs)
+    failed = sum(one.n_error + one.n_timeout for one in havs)
+    results = failed + sum(one.n_valid for one in havs)
+    low = f" It is low because results failed{whose}; of this host, {failed} of {results} did." if is_low else ""
     resets = f"{idle}The quota starts again at midnight UTC, in {in_words(DAY_S - now % DAY_S)}."
     return f"{resets}{low} Valid results raise it; a new host starts with `scheduler.{key}` ({start})."
 

@@ -306,7 +306,7 @@ def _today(today: Document) -> Iterator[str]:
     yield f"  T_retry {in_words(today['retry_turnaround_s'])}, D {in_words(today['delay_bound_s'])}"
     yield f"  P {'none' if today['p'] is None else round(today['p'], 3)} ({today['p_because']})"
     answer = today["idle_host_would_get"]
-    yield f"  -> {answer['refused']}: {answer['why']}" if "refused" in answer else f"  -> {answer['because']}"
+    yield f"  so: {answer['refused']}: {answer['why']}" if "refused" in answer else f"  so: {answer['because']}"
 
 
 IN_WORDS: Mapping[str, Callable[[Document], str]] = {

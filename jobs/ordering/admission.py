@@ -42,7 +42,7 @@ class Grants:
             return queue_of(name, None if payer is None else self._grants[payer], queues)
         except InvalidInputError:
             plain = Queue(name, 1, 0.0, 1.0)
-            return plain, f"{name}: this queue no longer exists; charged 1"
+            return plain, f"{name}: this queue no longer exists; charged as usual"
 
     def take(self, account_id: AccountId, *, used_su: float, reserved_su: float) -> None:
         """Charge the grant that a batch's account uses: its own, or that of its nearest ancestor with a grant."""

@@ -52,6 +52,27 @@ async def test_commands_describe_items_and_the_deadline(pi: LiveServer) -> None:
     assert "late_by_s" not in shown and "waits_because" in shown
 
 
+def database_calls(pi: LiveServer) -> float:
+    samples = pi.workers[0].parts.reporter.report_once().samples
+    [calls] = [value for name, _, values in samples if name == metric.CALLS.name for value in values]
+    return calls
+
+
+async def test_longer_list_of_batches_makes_no_more_calls(pi: LiveServer) -> None:
+    await add_operator(pi)
+    async with a_browser(pi, OPERATOR) as browser:
+        made = []
+        for _ in range(2):
+            await browser.get("/batches")  # afterwards the facts about all hosts are known
+            before = database_calls(pi)
+            await browser.get("/batches")
+            made.append(database_calls(pi) - before)
+            for _ in range(5):
+                await pi.submit(jobs={"count": 1})
+
+    assert made[0] == made[1] > 0.0
+
+
 async def test_console_shows_items_and_filters_batches(pi: LiveServer) -> None:
     await add_operator(pi)
     async with a_browser(pi, OPERATOR) as browser:

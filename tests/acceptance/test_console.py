@@ -363,6 +363,7 @@ async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
             ("/batches?state=complete&as=csv", "name", []),
             ("/hosts?sort=-last_contact&as=csv", "host_id", ["1"]),
             ("/hosts?show=slow&as=csv", "x", []),
+            ("/hosts?q=99&as=csv", "host_id", []),
             ("/batches/1/jobs?as=csv", "job_id", ["1", "2", "3", "4"]),
             ("/batches/1/instances?state=unsent&as=csv", "state", ["unsent", "unsent"]),
         ):
@@ -370,6 +371,17 @@ async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
                 rows = [*csv.DictReader(io.StringIO(await answer.text()))]
                 assert (answer.content_type, answer.charset) == ("text/csv", "utf-8"), path
             assert [row[column] for row in rows] == values, path
+
+
+async def test_number_opens_a_host_from_the_list_of_all(server: LiveServer) -> None:
+    await add_operator(server)
+    host = await server.add_host("room-99")
+    assert await host.ask(1) == []
+    async with a_browser(server, OPERATOR) as grace:
+        of_all, waiting = [(await grace.get(f"/hosts?{show}q=99"))[0] for show in ("", "show=without_work&")]
+        narrowed = (await grace.get("/hosts?show=without_work&q=99"))[1]
+
+    assert (of_all, waiting) == (404, 200) and "room-99" in narrowed
 
 
 async def test_pages_call_a_copy_a_copy_and_no_retry(server: LiveServer) -> None:

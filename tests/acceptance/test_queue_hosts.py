@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from domain.access import Role
 from domain.limits import Limit, Quantity, Scope
 from tests.acceptance.faces import command, json_of
 from tests.acceptance.server import LiveServer
-from tests.acceptance.test_console import a_browser
+from tests.acceptance.test_console import a_browser, add_person
 from tests.acceptance.test_ordering_acts import given
 from tests.acceptance.test_ordering_faces import order
 from tests.browser.scene import OPERATOR, add_operator
@@ -80,18 +81,22 @@ async def test_queue_of_labelled_hosts_keeps_its_limit(pi: LiveServer) -> None:
 
 
 async def test_dry_run_links_to_the_labels_and_to_the_batch(pi: LiveServer) -> None:
-    await bind(pi, "lab=0/2/1 big=0/2/1 normal=1/1/1", "lab:label=lab big:ncpus>=64")
-    labs, big = [await pi.submit(submitter="ada", queue=queue, jobs={"count": 5}) for queue in ("lab", "big")]
+    await bind(pi, "lab=0/2/1 label=0/2/1 normal=1/1/1", "lab:label=lab label:ncpus>=64")
+    labs, big = [await pi.submit(submitter="ada", queue=queue, jobs={"count": 5}) for queue in ("lab", "label")]
     host = await pi.add_host("first")
     await host.call()
     await order(pi)
     await add_operator(pi)
+    await add_person(pi, "vera", Role.VIEWER)
     pages = []
-    async with a_browser(pi, OPERATOR) as browser:
+    async with a_browser(pi, OPERATOR) as browser, a_browser(pi, "vera") as vera:
         for _ in range(2):
             await pi.feed()
             status, page = await browser.get(f"/hosts/{host.host_id}/why")
             assert status == 200
+            for place in (f"/hosts/{host.host_id}/why", f"/batches/{big}/why"):  # the forms are not hers
+                seen = (await vera.get(place))[1].partition("<main")[2]
+                assert "#h-act" not in seen and "#h-labels" not in seen and f"/batches/{big}" in seen
             pages.append(page.partition('id="h-conditions"')[2].partition("</section>")[0])
             await json_of(pi, "host", "set", str(host.host_id), "--label", "lab")
         own = (await browser.get(f"/batches/{big}/why"))[1]

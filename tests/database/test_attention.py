@@ -49,10 +49,10 @@ async def test_failing_versions_of_pages_are_read_once_a_minute(store: PostgresS
     assert await views.failing_versions({}) == []
     await clock.sleep(KEPT_S)
     [found] = await views.failing_versions({})
-    said = await fails_in_words(batch, found.app, views, {})
+    said = fails_in_words(batch, found.app, [found])
 
     assert (found.app, found.failures) == ("pi", FAILURES)
-    assert found.title in said and not await fails_in_words(batch, "sieve", views, {})
+    assert found.title in said and not fails_in_words(batch, "sieve", [found])
 
     await store.applications.set_version_state(found.app_version_id, VersionState.DEPRECATED)
     assert await views.failing_versions({}) == []

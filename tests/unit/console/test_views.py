@@ -13,7 +13,6 @@ from console.batch_list import asked_of, where_on
 from console.charts import bar_of
 from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
-from console.over_time import short_reason
 from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
 from console.places import PlaceShown, sentence, total_name
@@ -25,7 +24,7 @@ from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ordering import Breakdown, Contribution, PlaceInOrder
 from domain.ranking import CutPoints, Gate, RelaxedGate
-from domain.refusals import RefusalCode
+from domain.refusals import RefusalCode, code_in_words
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant, later
 from domain.views import BatchPlace, BatchSort, ProcessReport
@@ -104,7 +103,7 @@ def test_a_bar_shows_valid_jobs_and_the_end_only_when_reached() -> None:
 
 
 def test_legends_of_refusals_tell_all_codes_apart() -> None:
-    legends = [short_reason(code) for code in RefusalCode]
+    legends = [code_in_words(code) for code in RefusalCode]
 
     assert len(set(legends)) == len(RefusalCode) and not any("_" in one for one in legends)
 

@@ -54,8 +54,10 @@ def test_jobs_are_counted_before_their_instances_and_copies() -> None:
 
     assert found is not None and (found.jobs, found.jobs_open, found.copies) == (20, 2, 2)
     said = awaited_in_words(found, NOW)
-    assert not missing(said, "2 of 20 jobs", "4 instances", "3 min", "2 copies", "no result after 3 times")
-    assert "cop" not in words(*originals)
+    assert not missing(said, "2 of 20 jobs", "4 instances", "3 min", "2 copies, the first", "no result after 3 times")
+    assert not missing(words(*originals, copies[0]), "1 copy: no result")
+    assert not missing(words(copies[0]), "1 instance", "a copy: no result", "due in 15 min")
+    assert "cop" not in words(*originals) and "cop" not in words(originals[0])
 
 
 def test_nothing_in_progress_is_not_awaited() -> None:

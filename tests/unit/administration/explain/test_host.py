@@ -14,7 +14,7 @@ from domain.units import DAY_S, HOUR_S, AppVersionId, HostId, Instant
 from tests.facts import missing
 
 SHARED = Refusal(RefusalCode.DAILY_QUOTA, "{0} got {1} of {2}, {3}", ("account", 635, 1710, 427))
-OWN = Refusal(RefusalCode.DAILY_QUOTA, "version 100: 50 jobs sent today, the daily quota is 50")
+OWN = Refusal(RefusalCode.DAILY_QUOTA, "version {1}: {2} of {3}", (1, 100, 50, 50))
 SETTINGS = SchedulerSettings(daily_quota_start=50, shared_quota_start=4000)
 AT = Instant(9.0 * DAY_S - 6.0 * HOUR_S)
 HAV = HostAppVersion(HostId(1), AppVersionId(1), quota_per_day=60, n_valid=32, n_error=60, n_timeout=8)
@@ -37,3 +37,11 @@ def test_low_quota_is_due_to_failed_results() -> None:
     assert not missing(quota_help(OWN, low, SETTINGS, AT), "68 of 100")
     assert not missing(quota_help(SHARED, used, SETTINGS, AT), "68 of 100", "account")
     assert "68" not in quota_help(SHARED, low, SETTINGS, AT) and "68" not in quota_help(OWN, used, SETTINGS, AT)
+
+
+def test_quota_is_judged_by_the_version_that_refused() -> None:
+    other = replace(HAV, app_version_id=AppVersionId(2), quota_per_day=5, n_error=900)
+    both = replace(VIEW, havs={**VIEW.havs, other.app_version_id: other})
+    own, others = (quota_help(one, both, SETTINGS, AT) for one in (OWN, replace(OWN, terms=(2, 101, 50, 50))))
+
+    assert " of " not in own and not missing(others, "908 of 940")

@@ -103,7 +103,7 @@ def test_limit_that_blocks_the_batch_comes_first() -> None:
     found = calling_hosts([taker()])
 
     assert not missing(conclusion(found, WorkAhead(1, 1), blocked="MAXPROC 4 of 4"), "blocked", "MAXPROC 4 of 4")
-    pause = conclusion(found, WorkAhead(), blocked="paused: queue bonus is paused by ada: the disk is full")
+    pause = conclusion(found, WorkAhead(), blocked="queue bonus is paused by ada: the disk is full")
     assert not missing(pause, "None of its jobs", "queue bonus", "the disk is full")
 
 
