@@ -194,7 +194,7 @@ class BatchListPage(Pages[PageServices]):
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        urgent = await sent_first(store, self._services.catalogue, now) if active else {}
+        urgent = await sent_first(store, self._services.catalogue, now)
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
@@ -206,7 +206,7 @@ class BatchListPage(Pages[PageServices]):
         counts = await store.listings.counts(choice, now, attention.batch_ids)
         own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
-        choices = await choices_for(store, person, settings)
+        choices = await choices_for(store, person, settings, sent_first=len(urgent))
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
