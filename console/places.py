@@ -113,15 +113,15 @@ async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> Beside:
 
 
 def why_there(is_first: bool, tier: int) -> str:
-    """Return a clause on why a batch has its place regardless of the policy's rule, "" if it has it by the rule.
+    """Return why a batch has its place regardless of the policy's rule, "" if it has it by the rule.
 
     >>> why_there(True, 0), why_there(False, -40), why_there(False, 0)
-    (', which is sent first', ', which is expedite', '')
+    (' (sent first)', ' (expedite)', '')
     """
     if is_first:
-        return ", which is sent first"
+        return " (sent first)"
     words = tier_of(tier, 0).partition(" goes ")[0].partition(",")[0]
-    return f", which is {'in ' * words.startswith('tier')}{words}" if words else ""
+    return f" ({words})" if words else ""
 
 
 def name_of(batch_id: BatchId, name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -29,9 +30,24 @@ from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.units import BatchId, HostId
+from jobs.spec import MAX_NAME_CHARS
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
 from web.moments import iso
 from web.rendering import Crumb, RenderedPage
+
+NUMBERED = re.compile(r"(.*) \((\d{1,6})\)", re.DOTALL)
+
+
+def next_name(name: str) -> str:
+    """Return the name that the form proposes for a clone.
+
+    >>> next_name("scan"), next_name("scan (2)"), next_name("")
+    ('scan (2)', 'scan (3)', '')
+    """
+    found = NUMBERED.fullmatch(name)
+    base, number = (found[1], int(found[2]) + 1) if found else (name, 2)
+    end = f" ({number})"
+    return f"{base[: MAX_NAME_CHARS - len(end)]}{end}" if name else ""
 
 
 class RepeatingPages(Pages[PageServices]):
@@ -48,7 +64,7 @@ class RepeatingPages(Pages[PageServices]):
         """Show the form, filled in from the batch."""
         batch, _ = await self._own(request)
         values = await self._batches.values_of(batch.batch_id, {})
-        form = {key: str(value) for key, value in values.items()}
+        form = {key: str(value) for key, value in values.items()} | {"name": next_name(batch.name)}
         if "deadline_s" in values:
             form["deadline"] = iso(self._services.clock.now() + float(str(values["deadline_s"])))[:16]
         return await self._form(request, batch, form, None, None)
