@@ -109,7 +109,8 @@ async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> Beside:
     tiers = {one: breakdown_of(record).tier for one, record in records.items()}
     said = {one: f"“{name_of(one, name)}”{why_there(one in first, tiers.get(one, 0))}" for one, name in names.items()}
     alike = first.keys().isdisjoint((batch.batch_id, *names)) and len(set(tiers.values())) < 2
-    return Beside(*("".join(said.get(one, "") for one in side) for side in (before, after)), is_ranked=alike)
+    sides = ["".join(said.get(one, "") for one in side) for side in (before, after)]
+    return Beside(sides[0], sides[1], alike)
 
 
 def why_there(is_first: bool, tier: int) -> str:
