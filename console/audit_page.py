@@ -47,7 +47,10 @@ BY_NAME = {"person": "people/person", "account": "accounts/account", "submitter"
 SUBJECT = re.compile(r"(batch|host) ([0-9]{1,18})")
 SETTINGS = tuple(Settings().as_mapping())  # their keys
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
-ACTION_WORDS = {"set_app_version": "set version state"}  # others by their own name
+ACTION_WORDS = {
+    "set_app_version": "set version state",
+    "invite_again": "new one-time password",
+}  # others by their own name
 
 
 def asked_of(query: Mapping[str, str]) -> ActChoice:

@@ -168,8 +168,9 @@ async def importance_shown(services: PageServices, person: Person) -> dict[str, 
     """Return what a form for a new batch offers the user: levels and priorities, queues, and operators submitters."""
     ordering = services.catalogue.settings.ordering
     submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
+    first = await sent_first(services.store, services.catalogue, services.clock.now())
     return {
-        "choices": await choices_for(services.store, person, ordering),
+        "choices": await choices_for(services.store, person, ordering, sent_first=len(first)),
         "queues": queue_choices(ordering),
         "submitters": sorted(one.name for one in submitters),
         "submitter": await submitter_of(services, person, {}) if submitters else "",
@@ -364,7 +365,7 @@ class SelectedBatches(Pages[PageServices]):
         urgent = await sent_first(store, catalogue, now)
         found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
         every_s = catalogue.settings.ordering.interval_s
-        return {one: moves(found[one].at, then.get(one), every_s, pending=True) for one in ids}
+        return {one: moves(found[one].at, then.get(one), every_s, pending=True, first=len(urgent)) for one in ids}
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
         """Change, end or retry one batch, and record that. Return the number of jobs opened again."""

@@ -58,6 +58,7 @@ TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted"
 NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
 TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
 FILTERS = ("state", *NARROWING, "sort")
+ASKS = (*FILTERS, "after", "as")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,12 @@ def kept_of(query: Mapping[str, str], **changes: str) -> str:
     return "?" + urlencode({key: value for key, value in values.items() if value})
 
 
+def _link_of(query: Mapping[str, str], changes: Mapping[str, str]) -> str:
+    """Return the query of a link on the list, never an empty one, which would show submitters only their own."""
+    kept = kept_of(query, **changes)
+    return kept if kept != "?" else "?submitter="
+
+
 def where_on(text: str) -> tuple[BatchPlace | None, int]:
     """Parse the cursor in the URL and the number of rows before it. Raises InvalidInputError.
 
@@ -179,10 +186,13 @@ class BatchListPage(Pages[PageServices]):
         self._batches = batches
         self._attention = attention
 
-    @get("/batches", "batches", asks=(*FILTERS, "after", "as"))
+    @get("/batches", "batches", asks=ASKS)
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
-        store, query = self._services.store, request.query
+        store, query, person = self._services.store, request.query, present(request)
         now = self._services.clock.now()
+        own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
+        if own and not person.may(Role.OPERATOR) and request.method == "GET" and not query.keys() & {*ASKS}:
+            return self._services.go_to("batches", query.get("said", ""), submitter=own)
         choice, sort = await asked_of(query, store, now)
         attention = await self._attention.now()
         if query.get("state") == ATTENTION:
@@ -193,16 +203,14 @@ class BatchListPage(Pages[PageServices]):
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        urgent = await sent_first(store, self._services.catalogue, now) if active else {}
+        urgent = await sent_first(store, self._services.catalogue, now)
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         fails = {one.batch.batch_id: fails_in_words(one.batch, one.app, attention.failing) for one in found}
-        person = present(request)
         counts = await store.listings.counts(choice, now, attention.batch_ids)
-        own = "" if person.submitter_id is None else await store.views.submitter_name(person.submitter_id)
         settings = self._services.catalogue.settings.ordering
-        choices = await choices_for(store, person, settings)
+        choices = await choices_for(store, person, settings, sent_first=len(urgent))
         numbers = {"active": counts.active, AT_RISK: counts.at_risk, BLOCKED: counts.blocked}
         numbers[ATTENTION] = counts.attention + (0 if any(query.get(key) for key in NARROWING) else attention.left_out)
         values: dict[str, object] = {
@@ -216,7 +224,7 @@ class BatchListPage(Pages[PageServices]):
                 and person.owns(batch.submitter_id)
             ),
             "query": {key: query[key] for key in FILTERS if query.get(key)},
-            "link": lambda **changes: kept_of(query, **changes),
+            "link": lambda **changes: _link_of(query, changes),
             "sort": sort,
             "sorts": [(one.value, name) for one, name in SORTS.items()],
             "tabs": [(one, TAB_NAMES.get(one, one.replace("_", " ")), numbers.get(one)) for one in TABS],

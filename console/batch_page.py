@@ -377,7 +377,7 @@ class BatchPages(Pages[PageServices]):
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = await choices_of(
-                store, batch, self._settings.ordering, by_operator=is_operator(request)
+                store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
             if request.query.get("said") in ("importance", "deadline"):
                 then = (await self._priorities.foreseen([batch_id])).get(batch_id)
@@ -386,7 +386,8 @@ class BatchPages(Pages[PageServices]):
                     words = "The deadline has been moved, and instances in progress keep their due dates"
                 pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
                 saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
-                values["moved"] = f"{saved}{words}: {moves(standing.at, then, pass_s, pending=pending)}"
+                moved = moves(standing.at, then, pass_s, pending=pending, first=len(urgent))
+                values["moved"] = f"{saved}{words}: {moved}"
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -98,8 +99,16 @@ class PeoplePages(Pages[PageServices]):
 
     @post("/people/password", "person_password")
     async def password(self, request: web.Request) -> RenderedPage:
+        """Ask for confirmation, then show a new one-time password."""
         admit(request, Role.OPERATOR)
-        name = (await fields_of(request)).get("name", "")
+        fields = await fields_of(request)
+        name = fields.get("name", "")
+        if not fields.get("sure"):
+            record = await self._access.person(name)
+            sessions = await self._access.sessions(record.person_id, now=self._services.clock.now(), limit=SESSIONS)
+            crumbs = (PEOPLE, Crumb(f"people/person?{urlencode({'name': name})}", name))
+            values: dict[str, object] = {"record": record, "sessions": len(sessions)}
+            return RenderedPage("password_new.html", "New one-time password?", "people", crumbs, values)
         invited = await self._people.invite_again(name)
         await self._note(request, "invite_again", name)
         return self._invitation(invited)

@@ -181,7 +181,7 @@ class PercentilePages(Pages[PageServices]):
         self._thresholds = thresholds
         self._runs = runs
 
-    @get("/percentiles", "percentiles", asks=FORESEEN)
+    @get("/percentiles", "percentiles", asks=(*FORESEEN, "saved"))
     async def show(self, request: web.Request) -> RenderedPage:
         catalogue = await self._catalogue()
         runs = await self._services.store.generations.runs(1)
@@ -202,6 +202,7 @@ class PercentilePages(Pages[PageServices]):
             "in_force": lowered_in_words(lowered),
             "trail": [change for change in changes if change.key in THRESHOLDS][:20],
             "percentiles": PERCENTILES,
+            "saved": [one for one in thresholds if one["key"] in request.query.get("saved", "").split(",")],
             "asked": {key: request.query.get(key, "") for key in FORESEEN if key in request.query},
             "legend": gate_legend(),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
@@ -249,7 +250,7 @@ class PercentilePages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "set_thresholds", subject_of(changes), why=why, values=dict(changes), was=was
         )
-        return self._services.go("percentiles", "thresholds")
+        return self._services.go_to("percentiles", "thresholds", saved=",".join(changes))
 
     @post("/percentiles/simulate", "percentiles_simulate", form="preview")
     async def simulate(self, request: web.Request) -> web.Response:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.verdict import start_in_words
-from administration.ordering.places import Urgent, position
+from administration.ordering.places import Urgent, after_first, position
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import FIRST_PLACE, Batch, QoS, place_of
@@ -47,13 +47,14 @@ class PlaceShown:
     """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
 
     `because`: why most requests take it before the order, "" if they do not. `record` is the stored breakdown with the
-    importance on which the place rests.
+    importance on which the place rests. `first`: the number of batches that are sent first.
     """
 
     at: PlaceInOrder | None = None
     breakdown: Breakdown | None = None
     record: Mapping[str, object] = field(default_factory=dict)
     because: str = ""
+    first: int = 0
 
     def is_pending(self, batch: Batch) -> bool:
         """Return whether the batch's importance has changed since the place was computed."""
@@ -74,12 +75,28 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
             breakdown_of(records[one]) if one in records else None,
             records.get(one, {}),
             first[one].because if one in first else "",
+            len(first),
         )
     return found
 
 
-async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> tuple[str, str]:
-    """Return the names of the active batches directly before and after a batch in the sequence, "" if there is none."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The active batches directly before and after a batch in the sequence, in words; "" if there is none.
+
+    `is_ranked`: the rule of the policy put the batch between them, as all have one level and none is sent first.
+    """
+
+    before: str = ""
+    after: str = ""
+    is_ranked: bool = True
+
+
+ALONE = Beside()
+
+
+async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> Beside:
+    """Return the neighbours of a batch in the sequence."""
     urgent, at = list(first), first[batch.batch_id].ahead.batches if batch.batch_id in first else None
     place = place_of(batch) if at is None else FIRST_PLACE
     before, after = await store.ordering_rules.around(place, 1, without=first)
@@ -88,8 +105,24 @@ async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> tuple[str
     else:
         before, after = urgent[max(0, at - 1) : at], urgent[at + 1 : at + 2] or after
     names = await store.listings.names([*before, *after])
-    said = ["".join(name_of(one, names[one]) for one in side if one in names) for side in (before, after)]
-    return said[0], said[1]
+    records = await store.ordering_rules.breakdowns([batch.batch_id, *names])
+    tiers = {one: breakdown_of(record).tier for one, record in records.items()}
+    said = {one: f"“{name_of(one, name)}”{why_there(one in first, tiers.get(one, 0))}" for one, name in names.items()}
+    alike = first.keys().isdisjoint((batch.batch_id, *names)) and len(set(tiers.values())) < 2
+    sides = ["".join(said.get(one, "") for one in side) for side in (before, after)]
+    return Beside(sides[0], sides[1], alike)
+
+
+def why_there(is_first: bool, tier: int) -> str:
+    """Return why a batch has its place regardless of the policy's rule, "" if it has it by the rule.
+
+    >>> why_there(True, 0), why_there(False, -40), why_there(False, 0)
+    (' (sent first)', ' (expedite)', '')
+    """
+    if is_first:
+        return " (sent first)"
+    words = tier_of(tier, 0).partition(" goes ")[0].partition(",")[0]
+    return f" ({words})" if words else ""
 
 
 def name_of(batch_id: BatchId, name: str) -> str:
@@ -186,20 +219,24 @@ def weightiest(breakdown: Breakdown) -> str:
     return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
-def sentence(standing: PlaceShown, now: float, between: Sequence[str] = ("", "")) -> Markup:
-    """Explain a batch's place in full sentences. `between`: the batches before and after it, "" if there is none.
+def sentence(standing: PlaceShown, now: float, between: Beside = ALONE) -> Markup:
+    """Explain a batch's place in full sentences: by the policy's rule, or by what is stronger than the rule.
 
-    >>> str(sentence(PlaceShown(), 0.0, ("trio #1", "")))
+    >>> str(sentence(PlaceShown(), 0.0, Beside("“trio #1”")))
     'The next ordering, within a minute, gives it a place.'
     """
-    found, (before, after) = standing.breakdown, between
+    found = standing.breakdown
     if found is None:
         return Markup("The next ordering, within a minute, gives it a place.")
-    beside = " and ".join(filter(None, (before and f"behind “{before}”", after and f"before “{after}”")))
-    beside = f"It is {beside}. " if beside else ""
-    words, tier = because(found, now), "" if standing.because else tier_of(found.tier)
-    first = f" {tier[:1].upper()}{tier[1:]}." if tier else ""
-    return Markup("{}{}{}; {}.{}").format(beside, words[:1].upper(), words[1:], rule_of(found.policy), first)
+    sides = (between.before and f"behind {between.before}", between.after and f"before {between.after}")
+    near = " and ".join(filter(None, sides))
+    tier = f"sent first, because {standing.because}" if standing.because else tier_of(found.tier, standing.first)
+    words = because(found, now) if between.is_ranked and not standing.because else ""
+    rule = Markup("; ").join(filter(None, (words, rule_of(found.policy)))) if words else ""
+    said = (f"it is {near}" if near else "", rule, tier and f"it is {tier}" if standing.because else tier)
+    if not (words or tier):
+        said = (said[0], f"otherwise {rule_of(found.policy)}", "")
+    return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said if one)
 
 
 def when_sent(
@@ -270,12 +307,12 @@ def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Ins
     return f"the latest end of a forecast; moves when a new one differs by more than {in_words(held_s)}"
 
 
-def tier_of(tier: int) -> str:
-    """Return a tier in words, "" for that of most batches. Batches of a lower tier go first, after those sent first.
+def tier_of(tier: int, first: int) -> str:
+    """Return a tier in words, "" for that of most batches. `first`: the number of batches that are sent first.
 
-    >>> [tier_of(tier) for tier in (0, -40, 2)]
-    ['', 'expedite goes first, after those sent first', 'tier 2, lower ones go first']
-    >>> [tier_of(tier) for tier in (41, 140)]
+    >>> [tier_of(tier, 0) for tier in (0, -40, 2)]
+    ['', 'expedite goes before all others', 'tier 2, lower ones go first']
+    >>> [tier_of(tier, 1) for tier in (41, 140)]
     ['standby goes last', 'unpaid goes last']
     """
     expedite, standby = LEVEL_TIERS[ServiceLevel.EXPEDITE], LEVEL_TIERS[ServiceLevel.STANDBY]
@@ -284,21 +321,29 @@ def tier_of(tier: int) -> str:
     if tier >= standby:
         return "standby goes last"
     if tier < 0:
-        return "expedite goes first, after those sent first"
+        return ", ".join(filter(None, ("expedite goes before all others", after_first(first))))
     return f"tier {tier}, lower ones go first" if tier else ""
 
 
-def moves(present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float, *, pending: bool) -> str:
+def moves(
+    present: PlaceInOrder | None, then: PlaceInOrder | None, every_s: float, *, pending: bool, first: int = 0
+) -> str:
     """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
+
+    `first`: the number of batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'position 1 of 12 from the next ordering on, within 60 s; now 11 of 12'
     >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
     ['the position stays 1 of 9', 'in force, position 1 of 9']
+    >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2).partition(" from ")[0]
+    'position 3 of 9, after the 2 batches that are sent first,'
     """
     if then is None:
         return "it has ended"
     place = f"{number(then.place)} of {number(then.of)}"
+    if first and then.place == first + 1:
+        place = f"{place}, {after_first(first)}{',' * (present != then)}"
     if present == then:
         return f"the position stays {place}" if pending else f"in force, position {place}"
     was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"

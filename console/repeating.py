@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from administration.batch_errors import version_in_words
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
+from administration.ordering.places import sent_first
 from console.batch_forms import (
     BATCHES,
     deadline_of,
@@ -28,9 +30,24 @@ from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.units import BatchId, HostId
+from jobs.spec import MAX_NAME_CHARS
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
 from web.moments import iso
 from web.rendering import Crumb, RenderedPage
+
+NUMBERED = re.compile(r"(.*) \((\d{1,6})\)", re.DOTALL)
+
+
+def next_name(name: str) -> str:
+    """Return the name that the form proposes for a clone.
+
+    >>> next_name("scan"), next_name("scan (2)"), next_name("")
+    ('scan (2)', 'scan (3)', '')
+    """
+    found = NUMBERED.fullmatch(name)
+    base, number = (found[1], int(found[2]) + 1) if found else (name, 2)
+    end = f" ({number})"
+    return f"{base[: MAX_NAME_CHARS - len(end)]}{end}" if name else ""
 
 
 class RepeatingPages(Pages[PageServices]):
@@ -47,7 +64,7 @@ class RepeatingPages(Pages[PageServices]):
         """Show the form, filled in from the batch."""
         batch, _ = await self._own(request)
         values = await self._batches.values_of(batch.batch_id, {})
-        form = {key: str(value) for key, value in values.items()}
+        form = {key: str(value) for key, value in values.items()} | {"name": next_name(batch.name)}
         if "deadline_s" in values:
             form["deadline"] = iso(self._services.clock.now() + float(str(values["deadline_s"])))[:16]
         return await self._form(request, batch, form, None, None)
@@ -98,7 +115,8 @@ class RepeatingPages(Pages[PageServices]):
         forecast: Mapping[str, object] | None,
     ) -> RenderedPage:
         store, ordering = self._services.store, self._services.catalogue.settings.ordering
-        choices = await choices_of(store, batch, ordering, by_operator=is_operator(request))
+        first = len(await sent_first(store, self._services.catalogue, self._services.clock.now()))
+        choices = await choices_of(store, batch, ordering, by_operator=is_operator(request), sent_first=first)
         if Permission.EXPEDITE in choices.missing:  # the batch may have it, a new one may not
             choices = replace(choices, levels=[one for one in choices.levels if one != ServiceLevel.EXPEDITE])
         values: dict[str, object] = {

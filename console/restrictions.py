@@ -103,8 +103,8 @@ class RestrictionPages(Pages[PageServices]):
         else:
             lifted = await lift(self._services.store, _kind_of(kind), name, now=self._services.clock.now())
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
-        is_work = kind == PROJECT or _kind_of(kind).is_work
-        return self._services.go_back(fields, "restrictions", "resumed" if is_work else "lifted")
+        said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
+        return self._services.go_back(fields, "restrictions", said)
 
     async def _admit(self, request: web.Request, kind: str, name: str) -> None:
         """Raises NotAllowedError, InvalidInputError, NotFoundError."""

@@ -42,6 +42,20 @@ MOST_TEXT_BYTES = 20_000
 MOST_PARTS = 200
 MOST_SUFFIX = 20  # characters
 KINDS = {"batch": (".toml", ".json"), "table": (".csv", ".jsonl"), "inputs": ()}  # file fields: their endings
+EXAMPLE_BATCH = """app = "APP"
+qos = "throughput"
+name = "first files"
+
+[jobs]
+command_line = "--seed {seed}"
+fpops_est = 3.6e12
+outputs = [{ name = "out", max_bytes = 1000000 }]
+"""
+EXAMPLE_TABLE = """seed,memory_bytes
+1,1e8
+2,1e8
+3,5e8
+"""
 Table = Mapping[str, Any]  # Any: content of a user's file
 
 
@@ -176,6 +190,8 @@ class UploadPages(Pages[PageServices]):
             **await apps_shown(self._services),
             **await importance_shown(self._services, person),
             "promises": [qos.value for qos in QoS],
+            "example_batch": EXAMPLE_BATCH,
+            "example_table": EXAMPLE_TABLE,
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
         }

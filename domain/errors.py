@@ -35,7 +35,7 @@ class InvalidInputError(MusterError):
         shown = repr(got.value if isinstance(got, Enum) else got)
         if len(shown) > 200:
             shown = shown[:197] + "..."
-        super().__init__(f"{field}: expected {expected}, got {shown}")
+        super().__init__(f"{field}: expected {expected}, got {'no value' if got is None else shown}")
 
 
 class NotFoundError(MusterError):

@@ -136,7 +136,7 @@ class Fields:
         if value is not _MISSING:
             return value
         if default is None:
-            raise InvalidInputError(self.path(name), f"{expected}; it is required", None)
+            raise InvalidInputError(self.path(name), expected, None)
         return default
 
 

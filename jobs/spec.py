@@ -137,7 +137,7 @@ def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings
     InvalidInputError naming the row (row 1 follows the heading).
     """
     if not spec.jobs_csv:
-        raise InvalidInputError("jobs_csv", "the name of a CSV file; it is required", None)
+        raise InvalidInputError("jobs_csv", "the name of a CSV file", None)
     return replace(spec, jobs=_Numbered(TableJobs(rows, spec.defaults or {}, files)))
 
 

@@ -149,6 +149,7 @@ SAID = {  # messages by result code of the last form
     "paused": "Paused. It takes effect within seconds. Jobs in progress continue.",
     "restricted": "Saved. It applies to the next requests, within seconds.",
     "resumed": "Resumed. Within seconds, its jobs are sent again, in their order.",
+    "project_resumed": "The project is resumed. Within seconds, its batches are sent again, in their order.",
     "lifted": "Lifted. It applies to the next requests, within seconds.",
     "version_offered": "Offered. Within seconds, hosts get jobs with it if it is the highest version of its kind.",
     "version_deprecated": "Deprecated. Within seconds, no more jobs are sent with it. Those in progress continue.",

@@ -9,7 +9,7 @@ import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text, chosen
-from administration.ordering.places import urgent_of
+from administration.ordering.places import after_first, urgent_of
 from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
@@ -71,21 +71,23 @@ class FieldEffect:
     words: str
 
 
-BY_LEVEL = (
-    "expedite goes before all other batches, standby after them; most requests take batches that are sent first before "
-    "both"
-)
-STANDBY_ONLY = "standby goes after all other batches, unless it is sent first"
+STANDBY_LAST = "standby goes after all others, unless it is sent first"
 
 
 def effects_of(
-    ordering: OrderingSettings, permissions: Collection[str], level: ServiceLevel = ServiceLevel.NORMAL
+    ordering: OrderingSettings,
+    permissions: Collection[str],
+    level: ServiceLevel = ServiceLevel.NORMAL,
+    *,
+    sent_first: int = 0,
 ) -> Mapping[str, FieldEffect]:
     """Return the effect of each field on a batch of this level. `permissions`: of its submitter, or of an operator.
 
-    >>> found = effects_of(OrderingSettings(), [Permission.EXPEDITE])
-    >>> [name for name, one in found.items() if one.acts] == ["level"] and found["level"].words == BY_LEVEL
-    True
+    `sent_first`: the number of batches that are sent first.
+
+    >>> found = effects_of(OrderingSettings(), [Permission.EXPEDITE], sent_first=2)
+    >>> [name for name, one in found.items() if one.acts], found["level"].words.partition(";")[0]
+    (['level'], 'expedite goes before all others, after the 2 batches that are sent first')
     """
     policy = policy_of(ordering)
     scheme = policy.schemes[level]
@@ -101,7 +103,8 @@ def effects_of(
     dated = by_deadline and Permission.DEADLINE in permissions
     needs = f"changes the position only with the permission {Permission.DEADLINE}"
     expedites = Permission.EXPEDITE in permissions or level is ServiceLevel.EXPEDITE
-    by_level = (BY_LEVEL if expedites else STANDBY_ONLY) if policy.by_level else points
+    expedite = ", ".join(filter(None, ("expedite goes before all others", after_first(sent_first))))
+    by_level = (f"{expedite}; {STANDBY_LAST}" if expedites else STANDBY_LAST) if policy.by_level else points
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {
         "level": FieldEffect(True, by_level),
@@ -155,9 +158,9 @@ class ImportanceChoices:
 
 
 async def choices_of(
-    store: PostgresStore, batch: Batch, ordering: OrderingSettings, *, by_operator: bool
+    store: PostgresStore, batch: Batch, ordering: OrderingSettings, *, by_operator: bool, sent_first: int = 0
 ) -> ImportanceChoices:
-    """Return the choices for a batch, present values included."""
+    """Return the choices for a batch, present values included. `sent_first`: the number of batches sent first."""
     submitters = {one.submitter_id: one for one in await store.people.submitters()}
     accounts = await store.people.accounts()
     granted = set(permissions_of(submitters[batch.submitter_id], batch.account_id, accounts))
@@ -167,16 +170,20 @@ async def choices_of(
         level=batch.level,
         user_priority=batch.user_priority,
         dated=batch.deadline_at is not None,
+        sent_first=sent_first,
     )
 
 
-async def choices_for(store: PostgresStore, person: Person, ordering: OrderingSettings) -> ImportanceChoices:
+async def choices_for(
+    store: PostgresStore, person: Person, ordering: OrderingSettings, *, sent_first: int = 0
+) -> ImportanceChoices:
     """Return the choices for new batches of a user: operators' own, or those of the submitter's own account."""
     if person.may(Role.OPERATOR):
-        return _choices(ordering, BY_OPERATORS)
+        return _choices(ordering, BY_OPERATORS, sent_first=sent_first)
     own = [one for one in await store.people.submitters() if one.submitter_id == person.submitter_id]
     accounts = await store.people.accounts()
-    return _choices(ordering, {name for one in own for name in permissions_of(one, one.account_id, accounts)})
+    granted = {name for one in own for name in permissions_of(one, one.account_id, accounts)}
+    return _choices(ordering, granted, sent_first=sent_first)
 
 
 def _choices(
@@ -186,9 +193,10 @@ def _choices(
     level: ServiceLevel = ServiceLevel.NORMAL,
     user_priority: int = 0,
     dated: bool = False,
+    sent_first: int = 0,
 ) -> ImportanceChoices:
     """Return the choices for a batch with these present values."""
-    effects = effects_of(ordering, granted, level)
+    effects = effects_of(ordering, granted, level, sent_first=sent_first)
     dated = dated and effects_of(ordering, list(Permission))["deadline"].acts
     wanted = {Permission.RAISE: effects["user_priority"].acts, Permission.DEADLINE: dated}
     refused = {ServiceLevel.EXPEDITE} - {level} if Permission.EXPEDITE not in granted else set()

@@ -98,6 +98,16 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
     return None, _with(replace(ahead, gated=gated), _overtaking(batch, first))
 
 
+def after_first(first: int) -> str:
+    """Return what goes before even expedite batches, "" if nothing does. `first`: the number of batches sent first.
+
+    >>> after_first(0), after_first(1), after_first(2)
+    ('', 'after the batch that is sent first', 'after the 2 batches that are sent first')
+    """
+    most = f"after the {first} batches that are sent first"
+    return most if first > 1 else "after the batch that is sent first" if first else ""
+
+
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     """Return a batch's position in the sequence in which most requests take the batches, from its place in the order.
 

@@ -68,8 +68,8 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
     ("truth for number", a_batch(jobs={"quorum": True}), "jobs.quorum: expected a whole number from 1 to 20, got True"),
     ("number for text", a_batch(name=7), f"name: expected {TEXT}, got 7"),
     ("list for table", {"app": "pi", "qos": "afap", "jobs": [1]}, "jobs: expected a table, got [1]"),
-    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}; it is required, got None"),
-    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}; it is required, got None"),
+    ("no app", {"qos": "afap", "jobs": JOB}, f"app: expected {TEXT}, got no value"),
+    ("no kind", {"app": "pi", "jobs": JOB}, f"qos: expected {KINDS}, got no value"),
     ("unknown kind", a_batch(qos="asap"), f"qos: expected {KINDS}, got 'asap'"),
     ("zero jobs", a_batch(jobs={"count": 0}), "jobs.count: expected a whole number from 1 to 1000000, got 0"),
     (

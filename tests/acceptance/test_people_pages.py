@@ -101,6 +101,8 @@ async def test_operator_adds_changes_and_disables_a_user(server: LiveServer) -> 
         record = await server.store.access.person(HOSTILE)
         assert (record.role, record.active) == (Role.VIEWER, False)
         status, _, page = await grace.post("/people/password", {"name": HOSTILE}, form=where)
+        assert SECRET.search(page) is None and 'name="sure"' in page
+        status, _, page = await grace.post("/people/password", {"name": HOSTILE, "sure": "yes"}, form=where)
         again = SECRET.search(page)
         assert again is not None and again[1] != found[1]
 
@@ -114,7 +116,9 @@ async def test_operator_adds_changes_and_disables_a_user(server: LiveServer) -> 
         status, page = await grace.get(
             "/audit?" + re.findall(r'/audit\?(subject=[^"]+)"', (await grace.get(where))[1])[0]
         )
-        assert all(what in page for what in ("add person", "set person", "invite again")) and "<b>a" not in page
+        assert (
+            all(what in page for what in ("add person", "set person", "new one-time password")) and "<b>a" not in page
+        )
 
         async with a_browser(server, OPERATOR) as elsewhere:
             status, there, _ = await grace.post("/people/sessions", {"name": OPERATOR}, form=where)

@@ -361,7 +361,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
                 _, page = await grace.get(place)
                 assert 'class="tag accent">active' not in page and tag in page, place
             _, where, _ = await grace.post("/restrictions/lift", fields)
-            assert "said=resumed" in where
+            assert ("said=project_resumed" in where) == (fields["kind"] == "project") and "resumed" in where
             await server.feed()
             assert len(await host.ask(1)) == 1, fields
 

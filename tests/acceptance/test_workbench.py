@@ -99,6 +99,27 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
     assert ("ben", "submit_batch") in [(one.who, one.what) for one in await server.store.access.acts(limit=9)]
 
 
+async def test_example_of_the_page_is_submitted(server: LiveServer) -> None:
+    await furnished(server)
+    await server.feed()  # the worker reads the new app
+    async with a_browser(server, "ben") as ben:
+        _, page = await ben.get(UPLOAD)
+        shown = re.findall(r'<pre id="example-(batch|table)">(.*?)</pre>', page, re.DOTALL)
+        names = {"batch": "batch.toml", "table": "jobs.csv"}
+        files = {kind: (names[kind], html.unescape(text)) for kind, text in shown}
+        status, page = await bring(ben, files)
+        assert status == 200, page
+        await submit_checked(ben, page)
+    assert [job.command_line for job in await server.jobs(BatchId(1))] == ["--seed 1", "--seed 2", "--seed 3"]
+
+
+async def test_missing_field_of_a_batch_file_shows_no_code(server: LiveServer) -> None:
+    await furnished(server)
+    async with a_browser(server, "ben") as ben:
+        status, page = await bring(ben, {"batch": ("b.toml", 'app = "pi"\nqos = "afap"\n[jobs]\ncount = 2\n')})
+    assert status == 422 and not missing(page, "fpops_est", "no value") and missing(page, "got None")
+
+
 async def test_table_alone_takes_its_batch_from_the_form(server: LiveServer) -> None:
     await furnished(server)
     rows = '{"n": 1, "input.in.txt": ""}\n{"n": 2, "command_line": "--own"}\n'
@@ -267,13 +288,25 @@ async def test_failed_jobs_are_retried_by_a_form(server: LiveServer) -> None:
     assert ("ben", "retry_batch") in [(one.who, one.what) for one in await server.store.access.acts(limit=9)]
 
 
+async def test_list_opens_with_the_submitters_own_batches(server: LiveServer) -> None:
+    await furnished(server)
+    await server.submit(name="others")
+    await server.submit(name="own", submitter="ben")
+    async with a_browser(server, "ben") as ben, a_browser(server, OPERATOR) as grace:
+        (_, first), (_, every), (_, hers) = [
+            await one.get(path) for one, path in ((ben, "/batches"), (ben, "/batches?submitter="), (grace, "/batches"))
+        ]
+    assert "own</a>" in first and missing(first, "others</a>")
+    assert not missing(every + hers, "own</a>", "others</a>") and '?submitter=" aria-current="page">all' in every
+
+
 async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) -> None:
     await furnished(server)
     batch_id = await a_failed_batch(server)
     async with a_browser(server, "ben") as ben, a_browser(server, "vera") as vera:
         assert (await vera.get(f"/batches/{batch_id}/clone"))[0] == 403
         _, page = await ben.get(f"/batches/{batch_id}/clone")
-        assert 'value="shaky"' in page
+        assert 'value="shaky (2)"' in page
         form = {"name": "again", "qos": "afap", "level": "normal", "queue": "normal", "user_priority": "0"}
         status, _, page = await ben.post(f"/batches/{batch_id}/clone", {**form, "what": "preview"})
         assert status == 200 and 'role="status"' in page

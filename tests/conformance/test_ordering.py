@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from administration.ordering.places import sent_first
-from console.places import beside
+from console.places import Beside, beside, why_there
 from domain.batches import FIRST_PLACE, BatchState, QoS, place_of
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
@@ -367,6 +367,12 @@ async def test_neighbours_are_those_of_the_sequence(store: Store) -> None:
 
     found = {name: await beside(known, batch, first) for name, batch in batches.items()}
 
-    titles = {name: f"{name} #{batch.batch_id}" for name, batch in batches.items()} | {"": ""}
+    titles = {
+        name: f"“{name} #{batch.batch_id}”{why_there(batch.batch_id in first, 0)}" for name, batch in batches.items()
+    }
+    titles[""] = ""
     expected = {"due": ("", "rush"), "rush": ("due", "early"), "early": ("rush", "plain"), "plain": ("early", "")}
-    assert found == {name: (titles[before], titles[after]) for name, (before, after) in expected.items()}
+    assert found == {
+        name: Beside(titles[before], titles[after], is_ranked=name == "plain")
+        for name, (before, after) in expected.items()
+    }

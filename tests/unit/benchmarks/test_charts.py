@@ -116,7 +116,7 @@ def test_results_of_other_benchmarks_are_named_and_left_out() -> None:
 def test_a_missing_figure_is_refused_by_file_and_name() -> None:
     broken = a_dispatch()
     del broken["p99_ms"]
-    with states(InvalidInputError, "one.json:", "p99_ms:", "got None"):
+    with states(InvalidInputError, "one.json:", "p99_ms:", "got no value"):
         results_of({"one.json": broken})
 
 

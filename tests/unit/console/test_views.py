@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from administration.cursors import cursor_of
+from administration.ordering.places import after_first
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
@@ -15,7 +16,7 @@ from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
 from console.overview import codes_of, duties_of, partitions_of, rates_of
 from console.percentiles import distribution
-from console.places import PlaceShown, sentence, total_name
+from console.places import Beside, PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
 from console.simulate import asked_of as simulation_of
 from console.simulate import in_order
@@ -262,10 +263,25 @@ def test_position_has_its_reason_and_tier() -> None:
 
 
 def test_place_by_rank_value_names_its_neighbours() -> None:
-    said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, ("rush #7", "late #9")).striptags()
+    said = sentence(
+        PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, Beside("“rush #7”", "“late #9”")
+    ).striptags()
 
     assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.8", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
+
+
+def test_rank_value_is_left_out_where_it_decides_nothing() -> None:
+    """A neighbour is sent first or has another level, or the batch itself is sent first."""
+    at, urgent = PlaceInOrder(2, 3), Beside("“rush #7”, which is sent first", "“late #9”", is_ranked=False)
+    plain = sentence(PlaceShown(at, ending(1, -900.0), first=1), NOW, urgent).striptags()
+    expedite = sentence(PlaceShown(at, ending(1, -900.0, tier=-40), first=1), NOW, urgent).striptags()
+    first = sentence(PlaceShown(at, ending(1, -900.0), because="its deadline is near", first=2), NOW, urgent)
+
+    for said in (plain, expedite, first.striptags()):
+        assert not missing(said, "rush #7", "sent first", "late #9") and missing(said, "499 999.8")
+    assert not missing(plain, "smallest rank value") and missing(expedite, "rank value")
+    assert not missing(expedite, "Expedite", after_first(1)) and not missing(first, "its deadline is near")
 
 
 def test_batch_that_is_sent_first_has_no_tier() -> None:

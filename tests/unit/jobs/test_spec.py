@@ -150,8 +150,8 @@ def test_equal_rows_keep_own_command_lines_and_counts() -> None:
         ({"app": 3}, ("app:", "at most 200")),
         ({"submitter": ""}, ("submitter:", "''")),
         ({"qos": "fast"}, ("qos:", "throughput", "long_deadline", "afap", "short_deadline", "'fast'")),
-        ({"qos": None}, ("qos:", "throughput", "long_deadline", "afap", "short_deadline", "None")),
-        ({"qos": "short_deadline"}, ("deadline_s:", "1 to 3153600000", "required", "None")),
+        ({"qos": None}, ("qos:", "throughput", "long_deadline", "afap", "short_deadline", "no value")),
+        ({"qos": "short_deadline"}, ("deadline_s:", "1 to 3153600000", "no value")),
         ({"qos": "short_deadline", "deadline_s": 0}, ("deadline_s:", "1 to 3153600000", "0")),
         (
             {"qos": "short_deadline", "deadline_s": math.inf},
@@ -164,13 +164,13 @@ def test_equal_rows_keep_own_command_lines_and_counts() -> None:
         ({"queue": 7}, ("queue:", "at most 32")),
         ({"name": "a\nb"}, ("name:", "at most 200", "control")),
         ({"jobs": []}, ("jobs:", "table", "[]")),
-        ({"jobs": {}}, ("jobs.count:", "whole", "1 to 1000000", "required", "None")),
+        ({"jobs": {}}, ("jobs.count:", "whole", "1 to 1000000", "no value")),
         ({"jobs": {}, "job": {}}, ("job:", "tables", "{}")),
         ({"job": [{}]}, ("jobs.count:", "[[job]]", "CSV", "10")),
         ({"jobs": {"fpops_est": 1}, "job": []}, ("jobs:", "one", "0")),
         (
             {"jobs": {}, "job": [{"fpops_est": 1}, {}]},
-            ("job[1].fpops_est:", "1 to 1e+21", "required"),
+            ("job[1].fpops_est:", "1 to 1e+21", "no value"),
         ),
         ({"jobs": {}, "job": [{"fpops": 1}]}, ("job[0].fpops:", "command_line", "count")),
         ({"jobs": {}, "job": [{}], "jobs_csv": "x"}, ("jobs_csv:", "[[job]]", "CSV")),
@@ -220,7 +220,7 @@ def test_a_wrong_batch_is_refused_by_field(changes: dict[str, object], facts: tu
         ({"validator": {"kind": "fuzzy"}}, ("jobs.validator.kind:", "bitwise", "tolerance", "accept")),
         (
             {"validator": {"kind": "tolerance"}},
-            ("jobs.validator.tolerance:", "1e-300 to 1", "required"),
+            ("jobs.validator.tolerance:", "1e-300 to 1", "no value"),
         ),
         (
             {"validator": {"tolerance": 0.1}},

@@ -166,7 +166,7 @@ def test_a_path_to_a_table_counts_from_the_scenarios_folder(tmp_path: Path) -> N
         ({"colour": "blue"}, ("population.colour:", "hosts")),
         (
             {"arrivals": [{"hosts": 1}]},
-            ("population.arrivals[0].at_hours:", "at least 0", "required"),
+            ("population.arrivals[0].at_hours:", "at least 0", "no value"),
         ),
         ({"gpus": [{"share": 0.7}, {"share": 0.6}]}, ("population.gpus:", "sum", "at most 1")),
         ({"presence": [{"on": {"law": "weibull"}}]}, ("population.presence[0]:", "`on`", "`off`")),
