@@ -130,9 +130,9 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
 
     # The menu, then a threshold: changed, previewed and saved.
     await tab.open("/")
-    await tab_to(page, text="Percentiles")
+    await tab_to(page, text="Thresholds")
     await keys.press("Enter")
-    await expect(page.get_by_role("heading", name="Percentiles")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Thresholds")).to_be_visible()
     await tab_to(page, field="deadline.p_tight")
     await keys.press("Control+A")
     await keys.type("0.6")
