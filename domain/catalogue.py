@@ -52,6 +52,10 @@ class Catalogue:
         app = self.apps.get(app_id)
         return bool(self.current.get(app_id)) and not (app is not None and app.deprecated)
 
+    def sent_apps(self) -> list[AppId]:
+        """Return the apps whose jobs are sent."""
+        return [app_id for app_id in self.current if self.is_sent(app_id)]
+
     def processor_types(self, app_id: AppId) -> frozenset[ProcessorType]:
         """Return the processor types for which an app has current versions."""
         return frozenset(version.processor_type for version in self.current.get(app_id, ()))

@@ -7,14 +7,17 @@ from typing import Protocol
 
 from domain.batches import Batch
 from domain.jobs import Candidate, FreshRange, JobClass
-from domain.units import BatchId, InstanceId, JobClassId
+from domain.units import AppId, BatchId, InstanceId, JobClassId
 
 
 class WaitingWork(Protocol):
     """Reads unsent instances in index order, without scans."""
 
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
-        """Return active batches with unsent instances in order of (order_tier, order_key, batch_id), with counters."""
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
+        """Return active batches with unsent instances in order of (order_tier, order_key, batch_id), with counters.
+
+        `apps`: only batches of these apps.
+        """
         ...
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]: ...

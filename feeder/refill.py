@@ -158,13 +158,11 @@ class Refiller:
     # ------------------------------------------------------------ snapshot and plan
 
     async def _view(self, catalogue: Catalogue) -> Snapshot:
-        """Return the snapshot of the ready batches without those of apps that have no version for new work."""
-        ready = await self._waiting.ready_batches(MOST_BATCHES)
-        batches = [one for one in ready if catalogue.is_sent(one.app_id)]
+        """Return the snapshot of the ready batches."""
+        batches = await self._waiting.ready_batches(MOST_BATCHES, catalogue.sent_apps())
         owned, now = self._shards.owned(), self._clock.now()
         places = self._turns.places(batches, catalogue.settings.ordering, now)
-        limit = MOST_BATCHES - len(ready) + len(batches)
-        return snapshot_of(batches, catalogue, places, owned=owned, limit=limit, now=now)
+        return snapshot_of(batches, catalogue, places, owned=owned, limit=MOST_BATCHES, now=now)
 
     def _supplies(self, view: Snapshot, urgent: ByBatch) -> list[BatchSupply]:
         held = self._array.slots_of_parts()

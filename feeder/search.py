@@ -91,9 +91,9 @@ class Search:
     async def _added(self, kinds: Kinds, limit: int) -> frozenset[InstanceId]:
         catalogue = self._settings.catalogue()
         apps = {app_id for app_id, kind in kinds if catalogue.has_version_for(app_id, kind)}
-        all_ready = await self._waiting.ready_batches(MOST_BATCHES) if apps else ()
+        of_apps = await self._waiting.ready_batches(MOST_BATCHES, apps) if apps else ()
         # Batches with a usage limit get slots only from the refill plan, which respects the limit.
-        batches = [batch for batch in all_ready if batch.app_id in apps and batch.sent_most is None]
+        batches = [batch for batch in of_apps if batch.sent_most is None]
         if not batches:
             return frozenset()
         candidates = self._new(await self._read(batches, limit))

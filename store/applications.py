@@ -191,12 +191,13 @@ async def _changed_versions(connection: Connection, before: _Versions) -> _Versi
     last = await connection.fetchval(load("last_app_change"))  # first, so that a concurrent change is read again later
     if last is not None and last == before.last_change:
         return before
-    by_id = await _versions(connection)
+    by_id = await read_versions(connection)
     restricted = map(restriction_of, await connection.fetch(load("list_restrictions")))
     return _Versions(last, by_id, current_versions(by_id), {(one.kind, one.name): one for one in restricted})
 
 
-async def _versions(connection: Connection) -> dict[AppVersionId, AppVersion]:
+async def read_versions(connection: Connection) -> dict[AppVersionId, AppVersion]:
+    """Return all app versions with their files and plan classes."""
     plan_classes = {row["name"]: rows.plan_class(row) for row in await connection.fetch(load("list_plan_classes"))}
     files: dict[int, list[AppFile]] = defaultdict(list)
     found = await connection.fetch(load("list_app_version_files"))

@@ -1,4 +1,4 @@
-"""Reads the completion estimator's input for a batch with at most thirteen queries, for any size of batch and project.
+"""Reads the completion estimator's input for a batch with at most seventeen queries, for any size of batch and project.
 
 Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for the same
 batch, so that a second read gives the same forecast. For a minute, all batches of an app share a sample of all hosts,
@@ -19,7 +19,7 @@ import asyncpg
 import numpy as np
 
 from domain.batches import QoS
-from domain.catalogue import Catalogue
+from domain.catalogue import Catalogue, current_versions
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
@@ -42,6 +42,7 @@ from domain.forecasting import (
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
 from store import rows
+from store.applications import read_versions
 from store.binary_copy import Fields, Table, native_dtype
 from store.percentiles import MOST_S, bulk_connection, copied
 from store.pool import CLOSE_S, LOST, Database, OnDatabase, connect_patiently, lost_means_unavailable
@@ -246,14 +247,16 @@ class _BatchReader:
         )
 
     async def _catalogue(self) -> Catalogue:
-        """Return the settings and cut points only."""
+        """Return the apps with their current versions, the settings and cut points only."""
+        apps = {row["app_id"]: rows.app(row) for row in await self._connection.fetch(load("list_apps"), timeout=MOST_S)}
+        current = current_versions(await read_versions(self._connection))
         changed = await self._connection.fetch(load("list_settings"), timeout=MOST_S)
         cuts = map(rows.cut_points, await self._connection.fetch(load("current_cut_points"), timeout=MOST_S))
         settings, _ = Settings.from_stored({row["key"]: rows.decoded(row["value"]) for row in changed})
-        return Catalogue(cut_points=with_relaxed(cuts, ()), settings=settings)
+        return Catalogue(apps, current=current, cut_points=with_relaxed(cuts, ()), settings=settings)
 
     async def _waiting(self, catalogue: Catalogue) -> list[Waiting]:
-        found = await self._connection.fetch(load("forecast_places"), timeout=MOST_S)
+        found = await self._connection.fetch(load("forecast_places"), catalogue.sent_apps(), timeout=MOST_S)
         return [_waiting(row, catalogue, self._now) for row in found]
 
     async def _sent(self, row: asyncpg.Record, since: float) -> tuple[Table, float]:

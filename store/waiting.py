@@ -9,7 +9,7 @@ import structlog
 from domain.batches import Batch
 from domain.insight import WorkAhead
 from domain.jobs import Candidate, FreshRange, JobClass
-from domain.units import BatchId, InstanceId, JobClassId
+from domain.units import AppId, BatchId, InstanceId, JobClassId
 from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
@@ -24,12 +24,12 @@ log = structlog.get_logger("store")
 class PostgresWaitingWork(OnDatabase):
     """Implements the feeder's WaitingWork."""
 
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
         """Return batches as described in the port, or fewer if the last instances of thousands were just sent."""
         ready: list[Batch] = []
-        page = limit
+        page, wanted = limit, None if apps is None else list(apps)
         for _ in range(LOOKS):
-            first = [rows.batch(row) for row in await self._database.fetch("ready_batches", page)]
+            first = [rows.batch(row) for row in await self._database.fetch("ready_batches", page, wanted)]
             ready = [batch for batch in first if batch.counts.unsent > 0]
             drained = [batch.batch_id for batch in first if batch.counts.unsent <= 0]
             if drained:
@@ -43,14 +43,14 @@ class PostgresWaitingWork(OnDatabase):
         """Return the first batches in the order that have unsent instances and are paused or over a limit."""
         return [rows.batch(row) for row in await self._database.fetch("paused_or_blocked", limit)]
 
-    async def afap_or_due(self, limit: int) -> Sequence[Batch]:
-        """Return those of the first `limit` ready batches that are AFAP or have a deadline, in order."""
-        found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit)]
+    async def afap_or_due(self, limit: int, apps: Collection[AppId]) -> Sequence[Batch]:
+        """Return those of the first `limit` ready batches of some apps that are AFAP or have a deadline, in order."""
+        found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit, list(apps))]
         return [batch for batch in found if batch.counts.unsent > 0]
 
-    async def work_before(self, place: tuple[int, float, BatchId], limit: int) -> WorkAhead:
-        """Return the work of at most `limit` ready batches before a place in the order."""
-        row = await self._database.fetch_first("work_before", *place, limit)
+    async def work_before(self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId]) -> WorkAhead:
+        """Return the work of at most `limit` ready batches of some apps before a place in the order."""
+        row = await self._database.fetch_first("work_before", *place, limit, list(apps))
         return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:

@@ -158,7 +158,7 @@ class FleetJudge:
         the length of a back-off.
         """
         before_at = later(now, -catalogue.settings.feeder.cool_off_s)
-        ready = await self._store.waiting.ready_batches(MOST_BATCHES)
+        ready = await self._store.waiting.ready_batches(MOST_BATCHES, catalogue.sent_apps())
         halted = await self._store.waiting.paused_or_blocked(MOST_BATCHES)
         return {
             one.batch_id: one
@@ -214,8 +214,7 @@ class FleetJudge:
         )
         classes = {one.job_class_id: one for one in known}
         slots = _of_class(read, class_id, classes)
-        counted = _unsent(batch, key, read)
-        refused = replace(self._refused.get(key, counted), waiting=counted.waiting)
+        refused = _counted(self._refused.get(key), batch, key, read, one_class=len(known) == 1)
         if batch.state is not BatchState.ACTIVE or not slots:
             return _Judged(refused, None, batch.queue, needs, now, able=True)
         return _Judged(refused, array_of(slots, batch, classes, catalogue, self._clock), batch.queue, needs, now)
@@ -241,20 +240,33 @@ class FleetJudge:
 
 
 def _with(refused: RefusedByAll, judged: _Judged) -> RefusedByAll:
-    """Return the group with its verdict. Workers know only the part of its instances that is in their job arrays."""
-    codes = most_specific_first(judged.codes)
-    needs = judged.queue_needs if RefusalCode.QUEUE in judged.codes else ""
-    found = replace(refused, hosts=judged.hosts, codes=codes, active_hosts=judged.active, at_least=False)
-    found = replace(found, waiting=judged.refused.waiting)
-    return replace(found, queue=judged.queue, queue_needs=needs, judged_at=judged.at)
+    """Return the group with its verdict and its number of instances then."""
+    return replace(
+        refused,
+        waiting=judged.refused.waiting,
+        hosts=judged.hosts,
+        codes=most_specific_first(judged.codes),
+        active_hosts=judged.active,
+        at_least=False,
+        queue=judged.queue,
+        queue_needs=judged.queue_needs if RefusalCode.QUEUE in judged.codes else "",
+        judged_at=judged.at,
+    )
 
 
-def _unsent(batch: Batch, key: GroupKey, read: Sequence[Candidate]) -> RefusedByAll:
-    """Return the unsent instances of a group; of retries, and of one class of several, those among the first ones."""
+def _counted(
+    reported: RefusedByAll | None, batch: Batch, key: GroupKey, read: Sequence[Candidate], *, one_class: bool
+) -> RefusedByAll:
+    """Return a group with its number of unsent instances. If the batch has more than were read, of retries, or of
+    several classes, it is the number that was read or that workers report, whichever is larger.
+    """
     _, class_id, urgent = key
-    unsent = Counter(int(one.ready.job_class_id) for one in read)
-    waiting = unsent[class_id] if urgent or len(unsent) > 1 else batch.counts.unsent
-    return RefusedByAll(batch.batch_id, class_id, urgent, waiting, 0, (), waits_since(batch), rotated_out=False)
+    waiting = sum(one.ready.job_class_id == class_id for one in read)
+    if len(read) >= MOST_READ:
+        is_all = one_class and not urgent
+        waiting = batch.counts.unsent if is_all else max(waiting, reported.waiting if reported is not None else 0)
+    made = RefusedByAll(batch.batch_id, class_id, urgent, waiting, 0, (), waits_since(batch), rotated_out=False)
+    return made if reported is None else replace(reported, waiting=waiting)
 
 
 def _of_class(

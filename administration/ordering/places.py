@@ -56,9 +56,10 @@ def because_of(urgent: Batch, now: Instant) -> str:
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
     """Return the batches that most requests take before the others now, in order.
 
-    Blocked, paused and unpaid batches, and those without unsent instances, are not among them.
+    Blocked, paused and unpaid batches, those of an app without a version for new work, and those without unsent
+    instances, are not among them.
     """
-    ready = await store.waiting.afap_or_due(MOST_AHEAD)
+    ready = await store.waiting.afap_or_due(MOST_AHEAD, catalogue.sent_apps())
     urgent, found, ahead = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), WorkAhead()
     medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
     for batch in (one for one in ready if one.batch_id in urgent):
@@ -82,8 +83,8 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
     """Return why most requests take a batch before the order, None if they do not, and the work that comes before it.
 
     Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
-    come only those of its kind. Blocked and paused batches do not count as work ahead. The batch may be one that is not
-    submitted yet.
+    come only those of its kind. Blocked and paused batches, and those of an app without a version for new work, do not
+    count as work ahead. The batch may be one that is not submitted yet.
     """
     if batch.batch_id in first:
         return first[batch.batch_id].because, first[batch.batch_id].ahead
@@ -91,7 +92,8 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
     if free and urgent_of([batch], catalogue, now):
         before = [one for one in first.values() if place_of(one.batch) < place_of(batch)]
         return because_of(batch, now), _with(WorkAhead(), before)
-    ahead, at = await store.waiting.work_before(place_of(batch), MOST_AHEAD), place_of(batch)
+    at = place_of(batch)
+    ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
     return None, _with(replace(ahead, gated=gated), _overtaking(batch, first))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from domain.batches import BatchState
-from domain.catalogue import Catalogue
+from domain.catalogue import Catalogue, current_versions
 from domain.forecasting import (
     ACTIVE_WITHIN_S,
     FORECAST_HAV_FIELDS,
@@ -77,14 +77,15 @@ class MemoryForecasting(OnTables):
             1.0,
             sent,
             sent_weight,
-            *_ahead([other for other in self._ready() if _rank(other, catalogue, now) < rank], app_id),
+            *_ahead([other for other in self._ready(catalogue) if _rank(other, catalogue, now) < rank], app_id),
             place.first_from(app_id, catalogue),
         )
 
     def _catalogue(self) -> Catalogue:
-        """Return the settings and cut points only."""
+        """Return the apps with their current versions, the settings and cut points only."""
         settings, _ = Settings.from_stored(self._registry.changed_settings)
-        return Catalogue(cut_points=self._registry.cut_points, settings=settings)
+        apps, current = self._registry.apps, current_versions(self._registry.versions)
+        return Catalogue(apps, current=current, cut_points=self._registry.cut_points, settings=settings)
 
     def _columns(self, batch: StoredBatch) -> BatchColumns:
         if not isinstance(batch.columns, BatchColumns):
@@ -126,10 +127,12 @@ class MemoryForecasting(OnTables):
 
     def _ahead_of(self, batch: StoredBatch, catalogue: Catalogue, now: Instant) -> list[StoredBatch]:
         own = _rank(batch, catalogue, now), batch.batch_id
-        return [one for one in self._ready() if (_rank(one, catalogue, now), one.batch_id) < own]
+        return [one for one in self._ready(catalogue) if (_rank(one, catalogue, now), one.batch_id) < own]
 
-    def _ready(self) -> list[StoredBatch]:
-        return [self._work.batches[at[2]] for at in self._work.ready]
+    def _ready(self, catalogue: Catalogue) -> list[StoredBatch]:
+        """Return the ready batches of the apps whose jobs are sent."""
+        apps = catalogue.sent_apps()
+        return [one for _, _, batch_id in self._work.ready if (one := self._work.batches[batch_id]).new.app_id in apps]
 
     def _sent(self, app_id: AppId, batch: StoredBatch | None, now: Instant) -> tuple[Table, float]:
         """Return SENT_FIELDS for a sample of recent dispatches from other batches, and the weight of each."""

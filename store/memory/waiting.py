@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -20,7 +21,18 @@ from domain.insight import (
 )
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass, Ready
 from domain.restrictions import pause_of
-from domain.units import HOUR_S, SHARDS, BatchId, HostId, InstanceId, Instant, JobClassId, SubmitterId, VolunteerId
+from domain.units import (
+    HOUR_S,
+    SHARDS,
+    AppId,
+    BatchId,
+    HostId,
+    InstanceId,
+    Instant,
+    JobClassId,
+    SubmitterId,
+    VolunteerId,
+)
 from lifecycle.states import UNDECIDED
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
@@ -32,17 +44,18 @@ SAME = {name for name, _ in HAV_COLUMNS}
 
 
 class MemoryWaiting(OnTables):
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
         paused = self._registry.restrictions
-        first = self._work.ready if paused else self._work.ready[:limit]
-        found = [self._work.batches[batch_id].as_batch() for _, _, batch_id in first]
-        return [one for one in found if pause_of(paused, one) is None][:limit] if paused else found
+        stored = (self._work.batches[batch_id] for _, _, batch_id in self._work.ready)
+        wanted = (one.as_batch() for one in stored if apps is None or one.new.app_id in apps)
+        return list(islice((one for one in wanted if not paused or pause_of(paused, one) is None), limit))
 
-    async def afap_or_due(self, limit: int) -> Sequence[Batch]:
-        return [one for one in await self.ready_batches(limit) if one.qos is QoS.AFAP or one.deadline_at is not None]
+    async def afap_or_due(self, limit: int, apps: Collection[AppId]) -> Sequence[Batch]:
+        ready = await self.ready_batches(limit, apps)
+        return [one for one in ready if one.qos is QoS.AFAP or one.deadline_at is not None]
 
-    async def work_before(self, place: tuple[int, float, BatchId], limit: int) -> WorkAhead:
-        ready = await self.ready_batches(len(self._work.ready))
+    async def work_before(self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId]) -> WorkAhead:
+        ready = await self.ready_batches(len(self._work.ready), apps)
         found = [one.counts.unsent for one in ready if place_of(one) < place][:limit]
         return WorkAhead(len(found), sum(found), is_part=len(found) == limit)
 

@@ -54,7 +54,11 @@ resumed AS (
     ORDER BY batch.batch_id
     FOR NO KEY UPDATE OF batch
 ),
-moved AS (UPDATE batch SET moved_at = $3 FROM resumed WHERE batch.batch_id = resumed.batch_id)
+moved AS (
+    UPDATE batch SET moved_at = greatest(batch.moved_at, $3::double precision)
+    FROM resumed
+    WHERE batch.batch_id = resumed.batch_id
+)
 SELECT name FROM lifted;
 
 

@@ -103,7 +103,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 -- name: ready_afap_or_due
 -- Purpose: return those of the first ready batches (`ready_batches`) that are AFAP or have a deadline.
--- Arguments: $1 number of ready batches.
+-- Arguments: $1 number of ready batches, $2 app_ids.
 -- Result: as of ready_batches.
 SELECT batch_with_counts.*
 FROM (
@@ -113,6 +113,7 @@ FROM (
         AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
         AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
         AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        AND app_id = ANY($2::int[])
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1
 ) AS first
@@ -123,7 +124,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 -- name: ready_batches
 -- Purpose: return the first active, unblocked batches that may have unsent instances and are not paused.
--- Arguments: $1 limit.
+-- Arguments: $1 limit, $2 app_ids, or null for all.
 -- Result: rows of batch_with_counts by (order_tier, order_key, batch_id); some may no longer have unsent instances.
 -- Reads only as many batches as requested, however many are active.
 SELECT batch_with_counts.*
@@ -134,6 +135,7 @@ FROM (
         AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
         AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
         AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        AND ($2::int[] IS NULL OR app_id = ANY($2::int[]))
     ORDER BY order_tier, order_key, batch_id
     LIMIT $1
 ) AS first
@@ -220,7 +222,8 @@ ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
 
 -- name: work_before
 -- Purpose: count the unsent instances of the ready batches (`ready_batches`) before a place in the order.
--- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read.
+-- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read,
+--   $5 app_ids.
 -- Result: one row: found, the batches that were read; batches, those with unsent instances; unsent, the number of these.
 SELECT
     count(*)::int AS found,
@@ -233,6 +236,7 @@ FROM (
         AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
         AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
         AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        AND app_id = ANY($5::int[])
         AND (order_tier, order_key, batch_id) < ($1::int, $2::double precision, $3::bigint)
     ORDER BY order_tier, order_key, batch_id
     LIMIT $4

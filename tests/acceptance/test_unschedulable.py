@@ -98,8 +98,24 @@ async def test_all_unsent_instances_count_not_those_in_the_array(pi: LiveServer)
 
     await refuse(pi, host)
 
-    [row] = await json_of(pi, "unschedulable")
+    [row] = (await json_of(pi, "unschedulable"))["refused"]
     assert (row["waiting"], row["is_certain"]) == (count, True)
+
+
+async def test_instances_of_each_class_are_counted(pi: LiveServer) -> None:
+    """More than the judge reads of a batch, but all are in the job array."""
+    host = await called(pi, "ordinary")
+    counts = [150, 100, 500]
+    asked = a_batch(job=[{"disk_bytes": 1e13 + kind} for kind, count in enumerate(counts) for _ in range(count)])
+    del asked["jobs"]["count"]  # type: ignore[attr-defined]  # JSON
+    await pi.create("POST", "/batches", json=asked)
+    await order(pi)
+    await pi.feed()
+
+    await refuse(pi, host)
+
+    rows = (await json_of(pi, "unschedulable"))["refused"]
+    assert [row["waiting"] for row in sorted(rows, key=lambda row: row["job_class_id"])] == counts
 
 
 async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> None:

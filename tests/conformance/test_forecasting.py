@@ -44,6 +44,13 @@ async def a_host(store: Store) -> RegisteredHost:
     return await a_registered_host(store, last_rpc_at=NOW)
 
 
+async def an_app(store: Store, name: str) -> AppId:
+    """Register an app whose jobs are sent."""
+    app_id = (await a_registered_app(store, name)).app_id
+    await a_registered_version(store, app_id)
+    return app_id
+
+
 async def snapshot_of(store: Store, batch_id: BatchId, now: Instant = AT) -> BatchSnapshot:
     tables = await store.forecasting.of_batch(batch_id, now=now)
     assert tables is not None
@@ -227,9 +234,10 @@ async def test_job_needs_class_quorum_or_adaptive_copies(store: Store) -> None:
 
 
 async def test_waiting_batch_has_work_ahead(store: Store) -> None:
-    elsewhere = await a_registered_app(store, "e")
+    elsewhere = await an_app(store, "e")
+    await an_app(store, "pi")
     await a_submitted_batch(store, jobs=5)
-    await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id)
+    await a_submitted_batch(store, jobs=3, app_id=elsewhere)
     batch = await a_submitted_batch(store, jobs=2)
     await a_submitted_batch(store, jobs=4)
 
@@ -239,6 +247,25 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
 
     assert waiting == AppQueue(ahead=5, ahead_of_others=3)
     assert begun == AppQueue()
+
+
+@pytest.mark.parametrize("deprecated", [False, True])
+async def test_work_of_a_lost_app_is_not_ahead(store: Store, deprecated: bool) -> None:
+    """The app has no version, or is deprecated."""
+    lost = await a_registered_app(store, "lost")
+    if deprecated:
+        await a_registered_version(store, lost.app_id)
+        await store.applications.set_app(replace(lost, deprecated=True))
+    await a_submitted_batch(store, jobs=5, app_id=lost.app_id)
+    await an_app(store, "pi")
+    await a_submitted_batch(store, jobs=3)
+    batch = await a_submitted_batch(store, jobs=2)
+    last = SendPlace(QoS.THROUGHPUT, None, unpaid=False, tier=batch.order_tier + 1, key=0.0)
+
+    tables = await store.forecasting.of_app(batch.app_id, last, now=AT)
+
+    assert (await snapshot_of(store, batch.batch_id)).queue == AppQueue(ahead=3)
+    assert tables is not None and (tables.ahead, tables.ahead_of_others) == (5, 0)
 
 
 async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
@@ -285,9 +312,10 @@ async def test_pause_does_not_count_as_slow_sending(store: Store, kind: Restrict
 
 
 async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> None:
-    elsewhere = await a_registered_app(store, "elsewhere")
+    elsewhere = await an_app(store, "elsewhere")
+    await an_app(store, "pi")
     first = await a_submitted_batch(store, jobs=5, order_tier=3, order_key=1.0)
-    await a_submitted_batch(store, jobs=3, app_id=elsewhere.app_id, order_tier=3, order_key=2.0)
+    await a_submitted_batch(store, jobs=3, app_id=elsewhere, order_tier=3, order_key=2.0)
     await a_submitted_batch(store, jobs=9, order_tier=3, order_key=4.0)
     at = SendPlace(QoS.THROUGHPUT, None, unpaid=False, tier=3, key=3.0)
 
@@ -303,6 +331,7 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
 
 async def test_deadline_precedes_other_work_only_when_near(store: Store) -> None:
     """Near is four times the retry turnaround; until then it keeps its place, and later the others are behind it."""
+    await an_app(store, "pi")
     other = await a_submitted_batch(store, jobs=5, order_key=1.0)
     due_at = later(NOW, 10 * HOUR_S)
     due = await a_submitted_batch(
@@ -323,6 +352,7 @@ async def test_deadline_precedes_other_work_only_when_near(store: Store) -> None
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:
     """A deadline is near while the app's retry turnaround is unknown. Among those sent first, the order decides."""
     sizes = {"rest": 5, "unpaid": 3, "dated": 2, "afap": 7}
+    await an_app(store, "pi")
     rest = await a_submitted_batch(store, jobs=sizes["rest"], qos=QoS.THROUGHPUT)
     unpaid = await a_submitted_batch(store, jobs=sizes["unpaid"], qos=QoS.AFAP, unpaid=True)
     dated = await a_submitted_batch(store, jobs=sizes["dated"], qos=QoS.SHORT_DEADLINE, deadline_at=AT)

@@ -362,6 +362,7 @@ async def test_neighbours_are_those_of_the_sequence(store: Store) -> None:
         for name, key in keys.items()
     }
     known = as_postgres(store)
+    await a_registered_version(store)
     first = await sent_first(known, await store.applications.load_catalogue(), NOW)
 
     found = {name: await beside(known, batch, first) for name, batch in batches.items()}

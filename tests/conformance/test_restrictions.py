@@ -108,6 +108,16 @@ async def test_resumed_project_starts_new_rates(store: Store, resumed: bool | No
     assert await moved_at(store, pending.batch_id) == NOW + 60.0
 
 
+async def test_lifted_pause_keeps_a_later_move(store: Store) -> None:
+    batch = await a_submitted_batch(store)
+    await store.restrictions.put(a_restriction(Restricted.BATCH, batch.batch_id))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
+
+    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, 9.0))
+
+    assert await moved_at(store, batch.batch_id) == NOW + 60.0
+
+
 async def test_lifted_pause_does_not_move_ended_batches(store: Store) -> None:
     facts = await a_reported_job(store, await a_registered_host(store), to_state=InstanceState.FAILED)
     app_id = (await store.views.batch(facts.batch_id)).app_id

@@ -57,13 +57,25 @@ async def test_ready_batches_come_by_tier_then_key_then_id(store: Store) -> None
     assert list(await store.waiting.ready_batches(2)) == [first, second]
 
 
+async def test_limit_of_ready_batches_counts_only_those_of_the_apps(store: Store) -> None:
+    other = (await a_registered_app(store, "other")).app_id
+    for _ in range(2):
+        await a_submitted_batch(store, app_id=other)
+    last = await a_submitted_batch(store)
+
+    assert list(await store.waiting.ready_batches(1, [last.app_id])) == [last]
+    assert list(await store.waiting.ready_batches(9, [])) == []
+
+
 async def test_batches_that_may_go_first_are_read_alone(store: Store) -> None:
     due = await a_submitted_batch(store, order_key=2.0, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 60.0))
     afap = await a_submitted_batch(store, order_key=1.0, qos=QoS.AFAP)
+    other = (await a_registered_app(store, "other")).app_id
+    await a_submitted_batch(store, order_key=0.5, qos=QoS.AFAP, app_id=other)
     await a_submitted_batch(store, order_key=0.0)
-    waiting = as_postgres(store).waiting
+    waiting, apps = as_postgres(store).waiting, [due.app_id]
 
-    assert [await waiting.afap_or_due(limit) for limit in (1, 2, 3)] == [[], [afap], [afap, due]]
+    assert [await waiting.afap_or_due(limit, apps) for limit in (1, 2, 3)] == [[], [afap], [afap, due]]
 
 
 async def test_work_before_a_place_counts_ready_batches(store: Store) -> None:
@@ -72,13 +84,16 @@ async def test_work_before_a_place_counts_ready_batches(store: Store) -> None:
     third = await a_submitted_batch(store, jobs=4, order_key=1.0)
     ended = await a_submitted_batch(store, jobs=5, order_tier=-1)
     await store.submissions.abort_batch(ended.batch_id, now=NOW)
-    waiting = as_postgres(store).waiting
+    other = (await a_registered_app(store, "other")).app_id
+    await a_submitted_batch(store, jobs=6, order_tier=-1, app_id=other)
+    waiting, apps = as_postgres(store).waiting, [second.app_id]
 
-    found = [await waiting.work_before(place_of(one), 9) for one in (second, third)]
+    found = [await waiting.work_before(place_of(one), 9, apps) for one in (second, third)]
 
     assert found == [WorkAhead(1, 2), WorkAhead(2, 5)]
-    assert await waiting.work_before(place_of(third), 1) == WorkAhead(1, 2, is_part=True)
-    assert await waiting.work_before(FIRST_PLACE, 9) == WorkAhead()
+    assert await waiting.work_before(place_of(third), 1, apps) == WorkAhead(1, 2, is_part=True)
+    assert await waiting.work_before(FIRST_PLACE, 9, apps) == WorkAhead()
+    assert await waiting.work_before(place_of(second), 9, [*apps, other]) == WorkAhead(2, 8)
 
 
 async def test_batch_is_ready_only_with_unsent_instances(store: Store) -> None:

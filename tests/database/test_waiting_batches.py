@@ -165,7 +165,7 @@ async def test_active_batches_that_wait_for_nothing_are_not_looked_at(
     await connection.execute("UPDATE batch SET order_key = -order_key")
     await connection.execute("ANALYZE batch")
 
-    plan = (await explained(connection, load("ready_batches").replace("$1", "64")))["Plan"]
+    plan = (await explained(connection, load("ready_batches").replace("$1", "64").replace("$2", "'{1}'")))["Plan"]
 
     assert {node["Actual Rows"] for node in walk(plan) if node.get("Index Name") == "batch_to_send"} == {1}
     assert blocks(plan) < 100

@@ -254,7 +254,7 @@ class MemoryRestrictions(OnTables):
             new = batch.new
             paused_by = {Restricted.BATCH: batch.batch_id, Restricted.APP: new.app_id, Restricted.QUEUE: new.queue}
             if batch.state is BatchState.ACTIVE and str(paused_by.get(kind)) == name:
-                batch.moved_at = now
+                batch.moved_at = max(batch.moved_at or now, now)
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:
         stored = self._work.hosts.values()

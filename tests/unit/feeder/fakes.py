@@ -148,7 +148,7 @@ class FakeWaiting:
         self.batches[batch_id] = replace(self.batches[batch_id], state=BatchState.ABORTED)
         self.unsent = {key: row for key, row in self.unsent.items() if row.ready.batch_id != batch_id}
 
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
         self.calls.append("ready_batches")
         unsent: dict[BatchId, int] = {}
         for row in self.unsent.values():
@@ -156,7 +156,7 @@ class FakeWaiting:
         ready = [
             replace(batch, counts=replace(batch.counts, unsent=unsent[batch_id]))
             for batch_id, batch in self.batches.items()
-            if batch.state is BatchState.ACTIVE and batch_id in unsent
+            if batch.state is BatchState.ACTIVE and batch_id in unsent and (apps is None or batch.app_id in apps)
         ]
         return sorted(ready, key=lambda b: (b.order_tier, b.order_key, b.batch_id))[:limit]
 

@@ -25,7 +25,7 @@ from domain.units import (
     shard_of,
 )
 from feeder.in_flight import IN_FLIGHT_S
-from feeder.refill import URGENT_PER_BATCH
+from feeder.refill import MOST_BATCHES, URGENT_PER_BATCH
 from tests.builders import NOW
 from tests.unit.feeder.fakes import ALL_SHARDS, FakeWaiting
 from tests.unit.feeder.rig import Rig
@@ -422,6 +422,16 @@ async def test_work_of_an_app_without_a_version_is_not_fed() -> None:
         await rig.refill()
         found.append(rig.per_batch())
     assert found == [{1: 5, 2: 5}, {2: 5}, {1: 5, 2: 5}]
+
+
+async def test_batches_of_a_lost_app_do_not_hide_others() -> None:
+    """As many as a refill reads come first in the order."""
+    rig = Rig()
+    for number in range(1, MOST_BATCHES + 2):
+        rig.database.add_batch(number, app_id=AppId(2 if number <= MOST_BATCHES else 1))
+        rig.database.add_jobs(number, 1)
+    done = await rig.refill()
+    assert (rig.per_batch(), done.batches) == ({MOST_BATCHES + 1: 1}, 1)
 
 
 async def test_fewer_slots_in_the_settings_shrink_the_array() -> None:

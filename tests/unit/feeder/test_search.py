@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from domain.apps import CPU, NVIDIA
 from domain.batches import Batch
@@ -16,9 +16,9 @@ CPU_WORK = [(AppId(1), CPU)]
 class SlowWaiting(FakeWaiting):
     """Yields to other tasks before it answers."""
 
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
         await a_few_turns()
-        return await super().ready_batches(limit)
+        return await super().ready_batches(limit, apps)
 
 
 async def a_full_array(database: FakeWaiting | None = None) -> Rig:

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from domain.batches import Batch
 from domain.errors import MusterError
 from domain.jobs import Candidate, FreshRange
+from domain.units import AppId
 from feeder.service import LEAST_GAP_S
 from tests.unit.feeder.fakes import FakeWaiting, StillClock, a_few_turns
 from tests.unit.feeder.rig import Rig
@@ -96,10 +97,10 @@ class BrokenWaiting(FakeWaiting):
 
     broken: bool = True
 
-    async def ready_batches(self, limit: int) -> Sequence[Batch]:
+    async def ready_batches(self, limit: int, apps: Collection[AppId] | None = None) -> Sequence[Batch]:
         if self.broken:
             raise MusterError("the database is away")
-        return await super().ready_batches(limit)
+        return await super().ready_batches(limit, apps)
 
 
 @dataclass
