@@ -73,6 +73,7 @@ def progress_chart(
     `shown` is the batch's document with its latest forecasts (administration/forecasts); `told` has all displayable
     forecasts in chronological order. `over_time` is the axis, which may have limits. `ends`: when a sample of the jobs
     of an ended batch ended, each of which is a step; without them, the finished jobs at each forecast are drawn.
+    The line is red if all finished jobs failed.
     """
     ended_at = shown["ended_at"]
     seen_at = now if ended_at is None else ended_at
@@ -94,7 +95,7 @@ def progress_chart(
         Plot(
             over_time,
             Axis("jobs finished", high=119.0, unit=" %"),  # leaves space for labels above the line
-            [Line("jobs finished", x, y, "c3")],
+            [Line("jobs finished", x, y, "c3" if shown["jobs_validated"] or not shown["jobs_failed"] else "bad")],
             shaded,
             marks=marks,
             zoom=True,

@@ -382,6 +382,14 @@ def _hatch(key: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Blank:
+    """Draws nothing; the summary of the chart says why."""
+
+    def markup(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
 class ColumnPlot:
     """Vertical bars in groups, one group per category."""
 

@@ -61,7 +61,7 @@ class HavRow:
     hav: HostAppVersion
     percentile: Percentile | None  # None: the version is not used for new work
     flop_per_s: float | None
-    relative: float | None  # turnaround relative to the usual one; None without results
+    relative: float | None  # turnaround as a multiple of the expected one; None without results
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:

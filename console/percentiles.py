@@ -88,16 +88,15 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
     return Chart(
         f"turnaround-{cuts.app_id}-{cuts.processor_type.lower().replace(' ', '-')}",
         f"{app}, {cuts.processor_type}",
-        f"{number(then.n)} hosts {'' if changed is None else 'ranked after the change, '}by turnaround relative to "
-        "the typical turnaround of a batch. Hosts left of a line are fast enough for its gate; they must also be "
-        "reliable enough.",
-        ("gate", "threshold", "maximum turnaround", "hosts fast enough"),
+        f"{number(then.n)} hosts{'' if changed is None else ', ranked after the change'}. Those left of a line are fast"
+        " enough for its threshold; they must also be reliable enough.",
+        ("threshold", "value", "slowest turnaround", "hosts fast enough"),
         [
-            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × the usual", number(then.n * (1.0 - threshold)))
+            (", ".join(names), f"{threshold:g}", f"{number(at, 2)} × expected", number(then.n * (1.0 - threshold)))
             for threshold, names, at in lines
         ],
         Plot(
-            Axis("turnaround relative to typical", "log", exp(low), exp(low + span), "× typical"),
+            Axis("turnaround, as a multiple of the expected one", "log", exp(low), exp(low + span), "× expected"),
             Axis("hosts", high=(1.1 + 0.1 * len(marks)) * max(hosts)),  # leaves space for labels above the bars
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
@@ -209,7 +208,7 @@ class PercentilePages(Pages[PageServices]):
             "small": catalogue.settings.ranking.min_rows,
             "active_s": catalogue.settings.ranking.active_s,
         }
-        return RenderedPage("percentiles.html", "Percentiles", "percentiles", values=values, charts=bool(charts))
+        return RenderedPage("percentiles.html", "Thresholds", "percentiles", values=values, charts=bool(charts))
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN, form="show")
     async def preview(self, request: web.Request) -> RenderedPage:
@@ -237,7 +236,7 @@ class PercentilePages(Pages[PageServices]):
             "may_simulate": admit(request, Role.VIEWER).may(Role.SUBMITTER),
             "sizes": await self._sizes(),
         }
-        crumbs = (Crumb("percentiles", "Percentiles"),)
+        crumbs = (Crumb("percentiles", "Thresholds"),)
         return RenderedPage("thresholds_preview.html", "Preview", "percentiles", crumbs, values, bool(charts))
 
     @post("/percentiles", "percentiles_save", form="preview", edits=True)

@@ -128,6 +128,7 @@ class SettingPages(Pages[PageServices]):
         for row in chosen:
             sections.setdefault(row.key.partition(".")[0], []).append(row)
         values: dict[str, object] = {
+            "thresholds": FORESEEN,
             "settings": sections,
             "text": text,
             "trail": await self._services.store.settings.setting_changes(TRAIL),

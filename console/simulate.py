@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.forecasts.service import end_of
-from administration.forecasts.words import not_shown, risk_in_words
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
-from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
 from administration.thresholds.sizing import FEW_SEEDS, left_in_words
 from console.charts import Chart, hue
-from console.drawing import Axis, BarSeries, ColumnPlot, Line, Plot
+from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
 from domain.settings import Settings
@@ -44,6 +42,7 @@ DELAYS: Sequence[tuple[str, str, Callable[[float], float]]] = (
     ("report to validation, median", "validation_delay_s", lambda value: value / 60.0),
     ("report to validation, 90 %", "validation_delay_p90_s", lambda value: value / 60.0),
 )
+LEAST_DELAY_S = 6.0  # below it, bars in minutes would show rounding
 
 
 def charts_of(result: Document) -> list[Chart]:
@@ -148,7 +147,11 @@ def delays_chart(result: Document) -> Chart | None:
     """Return the chart of delays that volunteers notice: those of their other work, and of credit."""
     about = "Minutes by which tight jobs delayed other work, and for which results waited for validation."
     said = ("delays", "Delays for volunteers", about)
-    return _by_rule(result, DELAYS, said, axis=Axis("minutes", unit=" min"))
+    chart = _by_rule(result, DELAYS, said, axis=Axis("minutes", unit=" min"))
+    every = [of.get(key) or 0.0 for of in result["rules"].values() for _, key, _ in DELAYS]
+    if chart is None or max(every) >= LEAST_DELAY_S:
+        return chart
+    return replace(chart, summary=f"No delays of {length(LEAST_DELAY_S)} or more.", drawing=Blank())
 
 
 def _by_rule(
@@ -323,8 +326,6 @@ class SimulatePages(Pages[PageServices]):
             "equal": result is not None
             and len(result["rules"]) > 1
             and all(len(set(row[1])) == 1 for row in result["rows"]),
-            "risk_in_words": risk_in_words,
-            "not_shown": not_shown,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
             "left": left_in_words(found.asked, now - found.asked_at, found.done_fraction),
             "change": None if found.asked.get("scenario") != SCENARIO else await self._change(request, found, result),
@@ -358,15 +359,12 @@ class SimulatePages(Pages[PageServices]):
         }
 
     async def _urgent(self, begun_at: Instant, result: Document) -> Sequence[Document]:
-        """Return the simulated batches that are urgent, with their present forecasts and their simulated ends."""
-        store, found = self._services.store, result.get("batches") or ()
-        last = await store.forecasts.last([one["batch_id"] for one in found])
-        now, stopped = self._services.clock.now(), await stopped_of(store, self._services.clock)
-        batches = {one.batch_id: one for one in await store.views.batches_with([one["batch_id"] for one in found])}
+        """Return the simulated batches that are urgent, with their simulated ends."""
+        views, found = self._services.store.views, result.get("batches") or ()
+        batches = {one.batch_id: one for one in await views.batches_with([one["batch_id"] for one in found])}
         return [
             {
                 "batch": batch,
-                "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
             }
             for one in found

@@ -162,14 +162,14 @@ class DeadlineSettings:
     )
     p_late: float = knob(
         0.5,
-        "minimum percentile P of a host that would finish close to the batch's completion target C(B)",
+        "minimum percentile P of a host that would finish close to the batch's completion target",
         low=0,
         high=1,
     )
     p_retry: float = knob(0.5, "minimum percentile P of a host that gets a retry or copy of an AFAP job", low=0, high=1)
     p_tight: float = knob(
         0.9,
-        "minimum percentile P of a host that would finish after the batch's completion target C(B)",
+        "minimum percentile P of a host that would finish after the batch's completion target",
         low=0,
         high=1,
     )

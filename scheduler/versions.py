@@ -265,4 +265,7 @@ def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> 
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
     reported = tuple(context.host.platforms)
     has = "app {0} has versions for {1}; the client reported {2}"
+    served = {one.platform for versions in context.catalogue.current.values() for one in versions}
+    if served.isdisjoint(reported):
+        has = f"no app has a version for this platform: {has}"
     return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), ", ".join(reported) or "none", reported))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from domain.formatting import in_words, size_in_words
+from domain.formatting import in_words
 from domain.units import Instant, utc
 
 DASH = "–"
 THIN = "\u202f"  # thousands separator
 UNITS = ("", "k", "M", "G", "T", "P", "E")
+LEAST_NEXT, LEAST_WHOLE = 999.5, 99.5  # rounded, these have one more digit
 
 
 def stamp(at: float) -> str:
@@ -133,19 +134,17 @@ def percent(fraction: float | None, digits: int = 0) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """Format a large quantity with an SI prefix.
+    """Format a large quantity with an SI prefix and two digits, or without decimals.
 
-    >>> quantity(8.5e9, "B"), quantity(2.5e12, "flop/s"), quantity(12.0, "B")
-    ('8.5 GB', '2.5 Tflop/s', '12 B')
+    >>> quantity(8.54e9, "B"), quantity(2.5e12, "flop/s"), quantity(12.0, "B"), quantity(999.7e3, "B")
+    ('8.5 GB', '2.5 Tflop/s', '12 B', '1 MB')
     """
     if value is None:
         return DASH
-    if unit == "B":
-        return size_in_words(value)
     step = 0
-    while abs(value) >= 1000.0 and step < len(UNITS) - 1:
+    while abs(value) >= LEAST_NEXT and step < len(UNITS) - 1:
         value, step = value / 1000.0, step + 1
-    text = f"{value:.3g}"
+    text = f"{value:.2g}" if abs(value) < LEAST_WHOLE else f"{value:.0f}"
     return f"{text} {UNITS[step]}{unit}"
 
 

@@ -105,7 +105,7 @@ SECTIONS = (  # address, name, description
     ("volunteers", "Volunteers", "Volunteers and their hosts"),
     ("apps", "Apps", "Applications and their versions"),
     ("restrictions", "Pauses and bans", "Paused work, and banned or limited hosts and volunteers"),
-    ("percentiles", "Percentiles", "Turnaround, reliability and thresholds"),
+    ("percentiles", "Thresholds", "How fast and reliable a host must be for urgent jobs"),
     ("unschedulable", "Unschedulable work", "Work that no recent host could take, with the reasons"),
     ("ordering", "Ordering", "The order of batches, and the reasons"),
     ("simulate", "Simulate", "Try scheduling rules on simulated hosts"),

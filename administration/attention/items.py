@@ -101,7 +101,8 @@ class Item:
         owns = self.submitter_id is None or person.owns(self.submitter_id)
         may = [one for one in self.remedies if one.right in person.rights and (one.right is not Right.SUBMIT or owns)]
         asks = [one.words for one in self.remedies if one.right is Right.OPERATE not in person.rights]
-        return [*may, Remedy(f"ask an operator: {', or '.join(asks)}")] if asks and self.submitter_id and owns else may
+        asked = [Remedy(f"ask an operator: {', or '.join(asks)}")] if asks and self.submitter_id and owns else []
+        return [*may[:2], *asked, *may[2:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +327,7 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     if one.queue_needs and one.codes and one.codes[0][0] == RefusalCode.QUEUE:
         return [
             Remedy(
-                f"label hosts, each on its page, so that they meet {one.queue_needs}",
+                f"label hosts to meet {one.queue_needs}",
                 "hosts",
                 Right.OPERATE,
                 "muster host set ID --label",
@@ -338,8 +339,9 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     traits, advice = traits_of(one.codes[0][0]) if one.codes else None, one.advice.rstrip(".")
     if traits is None or not advice:
         return []
-    page = f"{link}/clone" if one.codes[0][0] in CLONE_HELPS else f"{link}/why"
-    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (page, Right.SUBMIT)
+    if one.codes[0][0] in CLONE_HELPS:
+        return [Remedy("clone it with other requirements", f"{link}/clone", Right.SUBMIT)]
+    at = ("apps", Right.OPERATE) if traits.about is About.HOST else (f"{link}/why", Right.SUBMIT)
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 

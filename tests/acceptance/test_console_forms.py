@@ -109,6 +109,13 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
         for path in ("/percentiles", "/ordering"):
             assert ["only operators" in (await one.get(path))[1] for one in (grace, vera)] == [False, True], path
+        listed = [(await grace.get(f"/settings?q={key}"))[1] for key in ("p_tight", "afap_turn_factor")]
+        assert [page.count('href="/console/percentiles"') for page in listed] == [
+            2,
+            1,
+        ]  # of a threshold, and the menu's
+        page = (await grace.get("/percentiles"))[1]
+        assert page.index('name="deadline.p_tight"') < page.index("h-trail")
         for one in (grace, vera):
             page = (await one.get("/settings/deadline.p_tight"))[1]
             assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page

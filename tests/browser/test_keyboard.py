@@ -117,22 +117,22 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     assert (await page.evaluate(FOCUSED))["text"] == "CSV"  # the first element of the page
 
     # A list: sorted by the server, ascending and descending.
-    await tab_to(page, text="Host")
-    column = page.get_by_role("columnheader", name="Host")
+    await tab_to(page, text="Joined")
+    column = page.get_by_role("columnheader", name="Joined")
     numbers = page.locator("tbody tr:visible th a")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "ascending")
     assert (await numbers.first.inner_text()).endswith(" (1)")
-    await tab_to(page, text="Host")
+    await tab_to(page, text="Joined")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert (await numbers.first.inner_text()).endswith(f" ({HOSTS})")
 
     # The menu, then a threshold: changed, previewed and saved.
     await tab.open("/")
-    await tab_to(page, text="Percentiles")
+    await tab_to(page, text="Thresholds")
     await keys.press("Enter")
-    await expect(page.get_by_role("heading", name="Percentiles")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Thresholds")).to_be_visible()
     await tab_to(page, field="deadline.p_tight")
     await keys.press("Control+A")
     await keys.type("0.6")

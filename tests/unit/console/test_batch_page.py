@@ -126,6 +126,12 @@ def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
     assert lines(went)["ended"].y == [end, end]
 
 
+@pytest.mark.parametrize(("valid", "failed", "hue"), [(0, 100, "bad"), (99, 1, "c3"), (0, 0, "c3")])
+def test_progress_is_red_if_every_finished_job_failed(valid: int, failed: int, hue: str) -> None:
+    counted = a_document(jobs_validated=valid, jobs_failed=failed)
+    assert lines(progress_chart(counted, CURVE, NOW))["jobs finished"].hue == hue
+
+
 def test_ended_batch_draws_the_ends_of_its_jobs() -> None:
     """Three jobs ended in the first minute and one at the end; the only forecast was made at the submission."""
     ended = a_document(ended_at=NOW + 900.0, jobs_total=4, jobs_validated=3, jobs_failed=1)

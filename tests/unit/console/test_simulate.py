@@ -93,6 +93,13 @@ def test_cost_chart_shows_instances_and_due_dates() -> None:
     ]
 
 
+def test_delays_of_seconds_are_not_drawn() -> None:
+    short = {"preempted_s_per_job": 0.0, "validation_delay_s": 0.6, "validation_delay_p90_s": 0.6}
+    chart = delays_chart({"rules": {"present values": short, "changed values": short}})
+    assert chart is not None
+    assert (chart.svg, len(chart.rows)) == ("", 2)
+
+
 def test_delays_for_volunteers_are_in_minutes() -> None:
     chart = delays_chart(RESULT)
 

@@ -161,8 +161,8 @@ def test_thresholds_stand_where_that_many_hosts_are_faster() -> None:
 
     assert chart is not None
     rows = {str(row[0]): row[1:] for row in chart.rows}
-    assert rows["p_tight"] == ("0.9", "0.45 × the usual", "200")  # e^-0.8
-    assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × the usual", "1\u202f000")
+    assert rows["p_tight"] == ("0.9", "0.45 × expected", "200")  # e^-0.8
+    assert rows["p_afap, p_late, p_retry"] == ("0.5", "1.00 × expected", "1\u202f000")
     assert isinstance(chart.drawing, Plot) and chart.drawing.bins is not None
     assert sum(chart.drawing.bins.y) == pytest.approx(2000 * 0.96, rel=0.01)  # outliers are left out
     assert distribution(CutPoints(AppId(9), CPU, NOW, 0, (), ()), catalogue) is None
