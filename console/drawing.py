@@ -503,4 +503,4 @@ class RowPlot:
         return [sum(value for value in row if (value > 0) == up) for row in rows for up in (False, True)]
 
 
-Drawing = Plot | ColumnPlot | RowPlot
+Drawing = Blank | Plot | ColumnPlot | RowPlot
