@@ -179,7 +179,8 @@ def test_an_unknown_key_is_named(key: str) -> None:
 def test_wrong_type_is_refused_with_key_and_value(key: str, value: object) -> None:
     error = refusal_of(key, value)
 
-    assert str(error) == f"{key}: expected {error.expected}, got {value!r}"
+    got = "no value" if value is None else repr(value)
+    assert str(error) == f"{key}: expected {error.expected}, got {got}"
     assert error.expected
 
 

@@ -39,7 +39,7 @@ def test_cores_that_are_not_whole_are_the_mean_of_what_is_drawn(tmp_path: Path) 
         (["A,1,1.0,fast,1.0"], ("row 1, gflops_per_core:", "above 0", "'fast'")),
         (["A,1,1.0,1.0,1.0", "B,-3,1.0,1.0,1.0"], ("row 2, computers:", "above 0", "'-3'")),
         (["A,1,nan,1.0,1.0"], ("row 1, avg_cores_per_computer:", "above 0", "'nan'")),
-        (["A,1"], ("row 1, avg_cores_per_computer:", "above 0", "None")),
+        (["A,1"], ("row 1, avg_cores_per_computer:", "above 0", "no value")),
         ([], ("row", "0")),
     ],
 )
