@@ -189,7 +189,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "fpops_est,site\n1e9,x1\n")},
-            ("t.csv, line 1, column site", "{site}"),
+            ("b.toml, line 7", "jobs.command_line:", "fpops_est, site", "got '{n}'", "command_line = "),
         ),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "n,fpops_est,x\n1,1e9,\n")},
