@@ -157,11 +157,17 @@ class BatchForms(Pages[PageServices]):
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
-    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason."""
+    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason.
+
+    The first app is the default of a form; those of which a version fails (`failing`) come last.
+    """
     catalogue = services.catalogue
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words for one in lost.values()}
-    return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
+    found = await failing_versions(services.store.attention, services.clock.now())
+    failing = {one.app for one in found if one.app_version_id in catalogue.versions}
+    names = {one.name for one in catalogue.apps.values()} - set(left_out)
+    return {"apps": sorted(names - failing) + sorted(names & failing), "failing": failing, "left_out": left_out}
 
 
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
