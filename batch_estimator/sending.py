@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.peak import Sample, in_progress
+from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
 from domain.forecasting import NEVER_MOVED
 
@@ -65,7 +65,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     rate that sends `queued` instances in 4 delay bounds.
     """
     own, weight = snapshot.instances, snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
-    sample = Sample(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
+    sample = SampledInstances(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
     since, tried_at = snapshot.now - RECENT_S, snapshot.now - lasts_s
     found = in_progress(own.sent_at, own.reported_at, sample, since=since, now=snapshot.now, lasts_s=lasts_s)
     tried = np.sum(own.sent_at <= tried_at) + weight * np.sum(sample.sent_at <= tried_at)
