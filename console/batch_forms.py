@@ -89,7 +89,7 @@ class BatchForms(Pages[PageServices]):
         values: dict[str, object] = {
             "fields": fields,
             "key": shown_key(fields, wrong),
-            "wrong": wrong,
+            "wrong": at_deadline(wrong, fields),
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             **await apps_shown(self._services),
@@ -157,11 +157,17 @@ class BatchForms(Pages[PageServices]):
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
-    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason."""
+    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason.
+
+    The first app is the default of a form; those of which a version fails (`failing`) come last.
+    """
     catalogue = services.catalogue
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: one.words for one in lost.values()}
-    return {"apps": sorted({one.name for one in catalogue.apps.values()} - set(left_out)), "left_out": left_out}
+    found = await failing_versions(services.store.attention, services.clock.now())
+    failing = {one.app for one in found if one.app_version_id in catalogue.versions}
+    names = {one.name for one in catalogue.apps.values()} - set(left_out)
+    return {"apps": sorted(names - failing) + sorted(names & failing), "failing": failing, "left_out": left_out}
 
 
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
@@ -288,9 +294,26 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
         **ordered_by(fields),
         "jobs": jobs,
     }
-    if values["qos"] == QoS.SHORT_DEADLINE:
-        values["deadline_s"] = deadline_of(fields, now) - now
-    return values
+    return values | due_of(fields, now)
+
+
+def due_of(fields: Fields, now: Instant) -> dict[str, object]:
+    """Return a new batch's deadline, also for a service that has none: the check of the batch refuses it.
+
+    Raises InvalidInputError.
+
+    >>> due_of({"qos": "afap", "deadline": ""}, Instant(0.0)), due_of({"deadline": "1970-01-01T01:00"}, Instant(0.0))
+    ({}, {'deadline_s': 3600.0})
+    """
+    is_given = fields.get("qos") == QoS.SHORT_DEADLINE or fields.get("deadline")
+    return {"deadline_s": deadline_of(fields, now) - now} if is_given else {}
+
+
+def at_deadline(wrong: MusterError | None, fields: Fields) -> MusterError | None:
+    """Return an error about `deadline_s` as one of the form's field."""
+    if isinstance(wrong, InvalidInputError) and wrong.field == "deadline_s" and "deadline" in fields:
+        return InvalidInputError("deadline", wrong.expected, fields["deadline"].replace("T", " "))
+    return wrong
 
 
 def ordered_by(fields: Fields) -> dict[str, object]:

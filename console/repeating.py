@@ -16,7 +16,8 @@ from administration.ordering.importance import choices_of
 from administration.ordering.places import sent_first
 from console.batch_forms import (
     BATCHES,
-    deadline_of,
+    at_deadline,
+    due_of,
     importance_shown,
     key_of,
     needs_of,
@@ -101,9 +102,7 @@ class RepeatingPages(Pages[PageServices]):
         changes |= _needs(fields) | ordered_by(fields)
         if person.may(Role.OPERATOR):
             changes["submitter"] = fields.get("submitter")
-        if fields.get("qos") == QoS.SHORT_DEADLINE:
-            now = self._services.clock.now()
-            changes["deadline_s"] = deadline_of(fields, now) - now
+        changes |= due_of(fields, self._services.clock.now())
         return await self._batches.values_of(batch.batch_id, changes)
 
     async def _form(
@@ -124,7 +123,7 @@ class RepeatingPages(Pages[PageServices]):
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
             "form": form,
             "key": shown_key(form, wrong),
-            "wrong": wrong,
+            "wrong": at_deadline(wrong, form),
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),

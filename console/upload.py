@@ -25,7 +25,16 @@ from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit, is_operator
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
-from console.batch_forms import BATCHES, apps_shown, batch_of, importance_shown, key_of, shown_key, submitter_of
+from console.batch_forms import (
+    BATCHES,
+    apps_shown,
+    at_deadline,
+    batch_of,
+    importance_shown,
+    key_of,
+    shown_key,
+    submitter_of,
+)
 from domain.access import Role
 from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
@@ -179,7 +188,7 @@ class UploadPages(Pages[PageServices]):
     ) -> RenderedPage:
         values: dict[str, object] = {
             "form": form,
-            "wrong": wrong,
+            "wrong": wrong if shown.get("place") else at_deadline(wrong, form),
             "place": "",
             "line": "",
             "again": (),

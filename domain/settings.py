@@ -162,7 +162,7 @@ class DeadlineSettings:
     )
     p_late: float = knob(
         0.5,
-        "minimum percentile P of a host that would finish close to the batch's completion target",
+        "minimum percentile P of a host that would finish shortly before the batch's completion target",
         low=0,
         high=1,
     )

@@ -243,7 +243,8 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
         return Seconds(fields.bounded("deadline_s"))
     if fields.has("deadline_s"):
         value = fields.bounded("deadline_s")
-        raise InvalidInputError("deadline_s", f"no deadline with qos {qos}, only with {QoS.SHORT_DEADLINE}", value)
+        expected = f"none with this service ({qos}): leave it empty, or choose a short deadline ({QoS.SHORT_DEADLINE})"
+        raise InvalidInputError("deadline_s", expected, value)
     return None
 
 

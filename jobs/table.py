@@ -78,9 +78,10 @@ class TableJobs:
         for number, row in enumerate(self.rows(), start=1):
             where = f"jobs_csv row {number}"
             cells = cells_of(row)
+            if used:  # first: a misspelt name in braces also leaves its column unused
+                self._check_names(used, row, cells, number)
             own = _own_fields(row, cells, used, where)
             if used:
-                _check_columns(used, cells, where)
                 shared = Fields(filled(self.defaults, cells), known=JOB_FIELDS, where="jobs")
             kind = own.text_without(_OWN_FIELDS) + (repr(shared.tables("outputs")) if outputs_vary else "")
             job_class = classes.get(kind)
@@ -91,6 +92,16 @@ class TableJobs:
             inputs = common if common is not None and not own.has("inputs") else parse_inputs(own, shared, varying)
             command_line = parse_command_line(own if own.has("command_line") else shared)
             yield JobSpec(parse_count(own), command_line, job_class, *inputs)
+
+    def _check_names(self, used: set[str], row: Row, cells: Mapping[str, str], number: int) -> None:
+        """Raise InvalidInputError if a text of [jobs] names a column that the row does not have."""
+        for name in sorted(used - cells.keys()):
+            columns = ", ".join(cells) or "none"
+            if number == 1 and name not in row:
+                expected = f"only {{i}} and columns of the table ({columns}) in braces"
+                raise InvalidInputError(_text_with(name, self.defaults, "jobs"), expected, f"{{{name}}}")
+            expected = f"a column named in [jobs] as {{{name}}}; the columns are {columns}"
+            raise InvalidInputError(f"jobs_csv row {number}.{name}", expected, None)
 
 
 def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) -> Fields:
@@ -133,13 +144,21 @@ def _with_dots(row: Row) -> dict[str, Any]:
     }
 
 
-def _check_columns(used: set[str], cells: Mapping[str, str], where: str) -> None:
-    """Raise InvalidInputError if a text of [jobs] names a column that the row does not have."""
-    for name in sorted(used - cells.keys()):
-        expected = f"a column named in [jobs] as {{{name}}}; the columns are {', '.join(cells) or 'none'}"
-        raise InvalidInputError(_column(where, name), expected, None)
+def _text_with(name: str, value: object, where: str) -> str:
+    """Return the field of the first text with a name in braces.
+
+    >>> _text_with("n", {"command_line": "{m}", "inputs": [{"name": "a"}, {"name": "{n}.csv"}]}, "jobs")
+    'jobs.inputs[1].name'
+    """
+    if isinstance(value, Mapping):
+        parts = [(f"{where}.{key}", one) for key, one in value.items()]
+    elif isinstance(value, list):
+        parts = [(f"{where}[{place}]", one) for place, one in enumerate(value)]
+    else:
+        return where
+    return next(_text_with(name, one, field) for field, one in parts if name in placeholders(one))
 
 
 def _column(where: str, name: str) -> str:
-    """Return the field of a column that is unknown or missing: that of the heading if the first row shows it."""
+    """Return the field of a column without a use: that of the heading if the first row shows it."""
     return f"jobs_csv column {name}" if where == "jobs_csv row 1" else f"{where}.{name}"

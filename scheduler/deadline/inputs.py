@@ -105,8 +105,8 @@ BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
 GATED = {
     Gate.AFAP: "batches to be done as fast as possible",
-    Gate.LATE: "jobs whose loss would delay their batch",
-    Gate.TIGHT: "jobs that this host finishes too late for their batch",
+    Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
+    Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
     Gate.RETRY: "retries and copies",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from administration.attention.service import KEPT_S
@@ -11,7 +13,7 @@ from runtime.metrics import catalogue as metric
 from tests.acceptance.faces import client_of, command
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser
-from tests.browser.scene import OPERATOR, add_operator
+from tests.browser.scene import OPERATOR, add_operator, tell
 from tests.conformance.test_host_lists import a_failure
 from tests.facts import missing
 from tests.worlds import a_registered_host
@@ -90,6 +92,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     batch_id = await server.submit(jobs={"count": FAILURES})
     hosts = [await a_registered_host(server.store) for _ in range(FAILING_HOSTS)]
     async with a_browser(server, OPERATOR) as grace:
+        forms = [await grace.get("/batches/new")]
         _, before = await grace.get("/apps")
         _, app_before = await grace.get("/apps/pi")
         for number in range(FAILURES):
@@ -97,7 +100,12 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
         server.clock.forward(KEPT_S)
         _, after = await grace.get("/apps")
         _, app_after = await grace.get("/apps/pi")
+        await server.add_app("tau")
+        await tell(server)
+        forms += [await grace.get(path) for path in ("/batches/new", "/batches/upload")]
 
+    first = [re.findall(r'<select name="app"><option(?: value="pi")?>(\w+)', page) for _, page in forms]
+    assert first == [["pi"], ["tau"], ["tau"]]
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
     assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
     assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]

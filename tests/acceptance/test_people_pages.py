@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+import aiohttp
+
 from domain.access import ActChoice, Role
 from tests.acceptance.server import LiveServer
-from tests.acceptance.test_console import a_browser, add_person
+from tests.acceptance.test_console import Browser, a_browser, add_person
 from tests.browser.scene import OPERATOR, add_operator
+from tests.facts import missing
 
 OPERATORS_ONLY = ("/people", f"/people/person?name={OPERATOR}", "/audit", "/audit?as=csv")
 SECRET = re.compile(r'id="secret">([^<]+)<')
@@ -91,6 +94,11 @@ async def test_operator_adds_changes_and_disables_a_user(server: LiveServer) -> 
         assert status == 200 and found is not None and "<b>a" not in page
         record = await server.store.access.person(HOSTILE)
         assert record.role is Role.SUBMITTER and record.one_time_until is not None
+        async with aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True)) as http:
+            invited = Browser(http, f"{server.url}console")
+            _, there, asked = await invited.post("/sign-in", {"name": HOSTILE, "password": found[1]})
+            assert there.endswith("/password") and not missing(asked, 'name="again"', "new password first")
+            assert missing(asked, "Sections") == ["Sections"]  # a link of the menu would lead back without a word
 
         where = "/people/person?" + re.findall(r'people/person\?([^"]+)"', page)[0].replace("&amp;", "&")
         status, page = await grace.get(where)

@@ -45,6 +45,8 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         _, page = await grace.get(f"{form}/why")
         heading = re.findall(r'id="h-get">([^<]*)<', page)[0]
         assert ("ban" in heading, "1 job" in heading) == (True, True)
+        _, page = await vera.get("/restrictions")
+        assert not missing(page.partition("<main")[2], "wrong results", "operators can pause")
         _, page = await vera.get(form)
         assert "wrong results" in page and "ada@example.org" not in page
         assert (await vera.post("/restrictions/lift", fields, form=form))[0] == 403

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from administration.explain.fleet import KEPT_S, MOST_GROUPS, MOST_KEPT, FleetJudge
@@ -136,6 +138,23 @@ async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> Non
             for place in ("/", "/attention", "/unschedulable", "/batches", "/batches?state=attention", "/batches/1")
         }
     assert all(not missing(page, "unschedulable", "disk space") for page in pages.values())
+
+
+async def test_time_until_a_judgement_is_in_whole_seconds(pi: LiveServer) -> None:
+    await add_operator(pi)
+    hosts = [await called(pi, name) for name in ("ada", "eve")]
+    await pi.submit(jobs={"count": 5, "disk_bytes": 1e13})
+    await pi.feed()
+    assert [await given(pi, host) for host in hosts] == [None, None]
+    pages = []
+    for wait_s in (COOL_OFF_S - 7.4, 7.0):
+        pi.clock.forward(wait_s)
+        await pi.workers[0].parts.heartbeat.write_once()
+        async with a_browser(pi, OPERATOR) as browser:
+            pages.append((await browser.get("/unschedulable"))[1].partition("They are judged ")[2].partition(".")[0])
+
+    assert re.fullmatch(r"after \d+ more refusals, or in \d+ s", pages[0])
+    assert pages[1] == "now"
 
 
 async def test_hosts_at_a_limit_do_not_hide_unschedulable_work(pi: LiveServer) -> None:

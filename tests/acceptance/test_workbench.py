@@ -157,6 +157,24 @@ async def test_forms_for_new_batches_have_level_queue_and_submitter(server: Live
     assert {(one["queue"], one["user_priority"]) for one in found} == {("bonus", -5)}
 
 
+async def test_deadline_of_a_service_without_one_is_refused(server: LiveServer) -> None:
+    await furnished(server)
+    batch_id = await a_failed_batch(server)
+    given = {"app": "pi", "qos": "afap", "count": "3", "gflop": "1", "delay_bound_h": "24", "name": "dated"}
+    given |= {"deadline": "2099-01-01T00:00"}
+    async with a_browser(server, "ben") as ben:
+        for path in ("/batches/new", f"/batches/{batch_id}/clone"):
+            for what in ("preview", "submit"):
+                status, _, page = await ben.post(path, {**given, "what": what})
+                assert (status, 'id="flaw-deadline"' in page, 'value="2099-01-01T00:00"' in page) == (422, True, True)
+        status, page = await bring(ben, {"table": ("t.csv", "n\n1\n")}, {**given, "command_line": "{n}"})
+        assert (status, 'id="flaw-deadline"' in page) == (422, True)
+        status, page = await bring(ben, {"batch": ("b.toml", f"deadline_s = 60\n{TOML}"), "table": ("t.csv", CSV)})
+        assert (status, "b.toml, line 1:" in page) == (422, True)
+    status, problem = await server.api("POST", f"/batches/{batch_id}/clone", json={"qos": "afap", "deadline_s": 60})
+    assert (status, problem["field"]) == (422, "deadline_s")
+
+
 async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     await furnished(server)
     toml = (
@@ -189,7 +207,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ({"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4\n")}, ("t.csv, line 5",)),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "fpops_est,site\n1e9,x1\n")},
-            ("t.csv, line 1, column site", "{site}"),
+            ("b.toml, line 7", "jobs.command_line:", "fpops_est, site", "got '{n}'", "command_line = "),
         ),
         (
             {"batch": ("b.toml", TOML), "table": ("t.csv", "n,fpops_est,x\n1,1e9,\n")},

@@ -94,11 +94,17 @@ def test_rows_of_json_keep_their_types() -> None:
     ("row", "shared", "facts"),
     [
         (
-            {"unused": "a"},
+            {"unused": "a", "sample": "b"},
             {"command_line": "{sample}"},
             ("jobs_csv column unused:", "input.OPEN_NAME", "{unused}", "got 'unused'"),
         ),
-        ({"n": "1"}, {"command_line": "{n} {sample}"}, ("jobs_csv column sample:", "[jobs]", "columns are n")),
+        (
+            {"seed": "1", "memory_bytes": "9"},
+            {"command_line": "{sed} {memory_bytes}"},
+            ("jobs.command_line:", "seed, memory_bytes", "got '{sed}'"),
+        ),
+        ({"n": "1"}, {"inputs": [{"name": "a"}, {"name": "{s}"}]}, ("jobs.inputs[1].name:", "(n)", "got '{s}'")),
+        ({"n": "1", "s": None}, {"command_line": "{n} {s}"}, ("jobs_csv row 1.s:", "[jobs]", "columns are n")),
         ({"s": "../b"}, {"inputs": [{"name": "{s}"}]}, ("jobs.inputs[0].name:", "'../b'")),
         ({"input.a": "x", "input.a/b": "y"}, {}, ("jobs_csv row 1.inputs:", "folder", "'a'")),
         ({"i": "7"}, {}, ("jobs_csv column i:", "{i}")),
