@@ -84,8 +84,21 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
 
     Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
     come only those of its kind. Blocked and paused batches, and those of an app without a version for new work, do not
-    count as work ahead. The batch may be one that is not submitted yet.
+    count as work ahead, and none counts as gated if the batch's own jobs are. The batch may not be submitted yet.
     """
+    because, ahead = await _turn(store, batch, first, catalogue, now)
+    return because, replace(ahead, gated=ahead.gated if _needs_less(batch, catalogue, now) else 0)
+
+
+def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
+    """Return whether hosts below the gates of late batches get the first instances of a batch."""
+    if batch.qos is QoS.AFAP:
+        settings = catalogue.settings.deadline
+        return settings.p_afap < min(settings.p_late, settings.p_tight)
+    return gate_of(batch, now=now, median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id)) is NO_GATE
+
+
+async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
     if batch.batch_id in first:
         return first[batch.batch_id].because, first[batch.batch_id].ahead
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
