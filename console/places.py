@@ -121,8 +121,7 @@ def why_there(is_first: bool, tier: int) -> str:
     """
     if is_first:
         return " (sent first)"
-    words = tier_of(tier, 0).partition(" goes ")[0].partition(",")[0]
-    return f" ({words})" if words else ""
+    return f" ({tier_name(tier)})" if tier else ""
 
 
 def name_of(batch_id: BatchId, name: str) -> str:
@@ -306,22 +305,28 @@ def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Ins
     return f"the latest end of a forecast; moves when a new one differs by more than {in_words(held_s)}"
 
 
+def tier_name(tier: int) -> str:
+    """Return the name of a tier, "" for that of most batches.
+
+    >>> [tier_name(tier) for tier in (0, -40, 2, 41, 140)]
+    ['', 'expedite', 'tier 2', 'standby', 'unpaid']
+    """
+    expedite, standby = LEVEL_TIERS[ServiceLevel.EXPEDITE], LEVEL_TIERS[ServiceLevel.STANDBY]
+    if tier >= standby:
+        return "unpaid" if tier >= UNPAID_TIER + expedite else "standby"
+    return "expedite" if tier < 0 else f"tier {tier}" if tier else ""
+
+
 def tier_of(tier: int, first: int) -> str:
     """Return a tier in words, "" for that of most batches. `first`: the number of batches that are sent first.
 
-    >>> [tier_of(tier, 0) for tier in (0, -40, 2)]
-    ['', 'expedite goes before all others', 'tier 2, lower ones go first']
-    >>> [tier_of(tier, 1) for tier in (41, 140)]
-    ['standby goes last', 'unpaid goes last']
+    >>> [tier_of(tier, 0) for tier in (0, -40, 2, 41)]
+    ['', 'expedite goes before all others', 'tier 2, lower ones go first', 'standby goes last']
     """
-    expedite, standby = LEVEL_TIERS[ServiceLevel.EXPEDITE], LEVEL_TIERS[ServiceLevel.STANDBY]
-    if tier >= UNPAID_TIER + expedite:
-        return "unpaid goes last"
-    if tier >= standby:
-        return "standby goes last"
     if tier < 0:
-        return ", ".join(filter(None, ("expedite goes before all others", after_first(first))))
-    return f"tier {tier}, lower ones go first" if tier else ""
+        return ", ".join(filter(None, (f"{tier_name(tier)} goes before all others", after_first(first))))
+    lasts = tier >= LEVEL_TIERS[ServiceLevel.STANDBY]
+    return f"{tier_name(tier)}{' goes last' if lasts else ', lower ones go first'}" if tier else ""
 
 
 def moves(

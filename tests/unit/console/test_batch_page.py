@@ -180,7 +180,7 @@ def test_deadline_that_decides_is_not_said_to_change_nothing() -> None:
 
     near, far = (deadline_help(because, 7200.0, none, end_at, NOW) for because in ("sent first, as it is due", ""))
 
-    assert not missing(near, "is sent first, as it is due", "until 2 h before the new one", f"first: {stamp(end_at)}")
+    assert not missing(near, "is sent first, as it is due", "until 2 h before", f"first: {stamp(end_at)}")
     assert not missing(far, "less than 2 h remains", f"forecast: {stamp(end_at)}")
     assert "hanges nothing" not in near + far
     assert not missing(deadline_help("", 7200.0, points, None, NOW), "2 h", "Changes the points")
