@@ -18,7 +18,7 @@ STARTS = 16  # windows begin every 1/16 of their length
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class SampledInstances:
     """Sampled instances, each for `weight` instances. Those with the same number in `page` were chosen together."""
 
     sent_at: Floats
@@ -28,7 +28,7 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
-class InProgress:
+class PeakInProgress:
     """The largest number of instances in progress, and the present one."""
 
     most: float
@@ -36,16 +36,16 @@ class InProgress:
 
 
 def in_progress(
-    sent_at: Floats, ended_at: Floats, sample: Sample, *, since: float, now: float, lasts_s: float
-) -> InProgress:
+    sent_at: Floats, ended_at: Floats, sample: SampledInstances, *, since: float, now: float, lasts_s: float
+) -> PeakInProgress:
     """Return the peak between `since` and `now` of all instances sent and of a sample. NaN: not sent, not ended.
 
     A mean of the sample over a window of length T is reduced by z sd: sd^2 = (1 - 1 / weight) / n with n the pages of
     the instances in it, z^2 = ln((now - since) / (T + lasts_s)). No reduction: the whole time, a weight of 1.
 
-    >>> none = Sample(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), 1.0)
+    >>> none = SampledInstances(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), 1.0)
     >>> in_progress(np.array([-72.0, -1.0]), np.array([-0.6, np.nan]), none, since=-100.0, now=0.0, lasts_s=9.0)
-    InProgress(most=2.0, now=1.0)
+    PeakInProgress(most=2.0, now=1.0)
     """
     first = min(float(np.nanmin(times, initial=now)) for times in (sent_at, sample.sent_at))
     grid = _Grid(min(max(since, first), now - 1.0), now)
@@ -67,7 +67,7 @@ def in_progress(
         if length > STEPS:
             break
         length = min(2 * length, STEPS + 1)
-    return InProgress(most, float(own[-1] + np.mean(sampled[-length_at_most:])))
+    return PeakInProgress(most, float(own[-1] + np.mean(sampled[-length_at_most:])))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from batch_estimator.peak import Sample, in_progress
+from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
 from domain.forecasting import NEVER_MOVED
 
@@ -65,7 +65,7 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     rate that sends `queued` instances in 4 delay bounds.
     """
     own, weight = snapshot.instances, snapshot.sent_weight if np.isfinite(snapshot.sent_weight) else 1.0
-    sample = Sample(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
+    sample = SampledInstances(snapshot.sent.sent_at, snapshot.sent.reported_at, snapshot.sent.page, weight)
     since, tried_at = snapshot.now - RECENT_S, snapshot.now - lasts_s
     found = in_progress(own.sent_at, own.reported_at, sample, since=since, now=snapshot.now, lasts_s=lasts_s)
     tried = np.sum(own.sent_at <= tried_at) + weight * np.sum(sample.sent_at <= tried_at)
@@ -131,7 +131,8 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     """Return the sending rate for `to_send` unsent first instances of jobs that take `turnaround_s`.
 
     Before the first dispatch, the app's capacity determines the rate; afterwards, the batch's own dispatches do, with
-    the capacity counted as three dispatches. A move starts both again.
+    the capacity counted as three dispatches. A move starts both again; a batch that was being sent before it is then
+    assumed to be sent at its rate before the move, and not at the app's capacity.
     """
     rows, urgent = snapshot.instances, is_urgent(snapshot)
     sent = rows.standing != InstanceStanding.UNSENT
@@ -154,6 +155,12 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     # its turn or pause past, it is sent at least as fast as before
     waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)
     waiting = SendingRate(waiting_per_s, capacity.log_sd, wait_s, starts_s, room)
+    before = ages[ages > moved_s]
+    if not snapshot.queue.held and np.sum(before <= before.min(initial=np.inf) + RETURN_S) >= LEAST_SENT:
+        # it was being sent: as before the move, other work, gates and limits keep it from the app's peak
+        last_s = float(before.min())
+        per_s, sd = rate_of(before - last_s, max(elapsed_s - last_s, BURST_S), to_send, capacity.rate_per_s)
+        waiting = SendingRate(max(per_s, least_per_s), sd, wait_s, starts_s)
     if is_waiting(snapshot):
         return waiting
     if moved_s < np.inf and len(since_move):

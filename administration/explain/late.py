@@ -42,12 +42,15 @@ class SendingTime:
 
     @property
     def least_s(self) -> float | None:
-        """Return the seconds if every request took its jobs, None if none is expected.
+        """Return the seconds if every request took its jobs; None if none is expected, or if the forecast is shorter:
+        then one of the two is wrong, and this one is not certain.
 
         >>> SendingTime(2440, None, False, 500.0, 2.0).least_s / 60
         146.4
         """
-        return self.unsent / (self.per_hour * self.per_request) * HOUR_S if self.per_hour > 0.0 else None
+        least_s = self.unsent / (self.per_hour * self.per_request) * HOUR_S if self.per_hour > 0.0 else None
+        is_sooner = least_s is not None and self.present_s is not None and self.present_s < least_s
+        return None if is_sooner else least_s
 
     def in_words(self, left_s: float) -> Sequence[str]:
         """Return the times as sentences."""

@@ -13,7 +13,7 @@ from administration.ordering.places import urgent_of
 from batch_estimator.chain import Copies, FreshLaw, RetryRules, helped_by, tail_begins_s
 from batch_estimator.completion import loosened
 from batch_estimator.estimate import estimate
-from batch_estimator.peak import Sample, in_progress
+from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
 from batch_estimator.survival import watched_of
 from domain.apps import CPU
@@ -94,9 +94,9 @@ def test_no_fewer_than_none_are_in_progress(lives: list[tuple[float, float | Non
     sent_at = np.array([sent for sent, _ in lives])
     ended_at = np.array([np.nan if lasts is None else min(0.0, sent + lasts) for sent, lasts in lives])
 
-    none = Sample(np.zeros(0), np.zeros(0), np.zeros(0, np.int64), 1.0)
+    none = SampledInstances(np.zeros(0), np.zeros(0), np.zeros(0, np.int64), 1.0)
     exact = in_progress(sent_at, ended_at, none, since=-1e6, now=0.0, lasts_s=1e3)
-    sample = Sample(sent_at, ended_at, np.arange(len(lives)), 1.0)
+    sample = SampledInstances(sent_at, ended_at, np.arange(len(lives)), 1.0)
     sampled = in_progress(none.sent_at, none.ended_at, sample, since=-1e6, now=0.0, lasts_s=1e3)
 
     assert exact.now == np.isnan(ended_at).sum() <= exact.most <= len(lives)

@@ -89,7 +89,43 @@ def resumed(sent: int, after_s: float = MOVED_S) -> BatchSnapshot:
 @pytest.mark.parametrize("sent", [1, 3, 30])
 def test_first_instances_after_a_pause_delay_nothing(sent: int) -> None:
     """The hosts were away, so that few dispatches do not show the rate, but many do."""
-    assert expected_h(resumed(sent)) <= expected_h(resumed(0))
+    assert expected_h(resumed(sent)) < 1.001 * expected_h(resumed(0))
+
+
+def shared(since: int, after_s: float) -> BatchSnapshot:
+    """Return a batch that shares the hosts: 150 of 2,500 sent in half an hour before a pause of a minute, `since` after
+    it. Earlier batches of its app had all hosts for hours: 1,000 instances in progress, each for 14 min.
+    """
+    begun_h, job_h = (after_s + 60.0) / HOUR_S, 0.23
+    before = [
+        Sent(at, SUCCESS, 1 + at % 78, begun_h + 0.03 + at / 300, begun_h - 0.12 + at / 300, 0.6)
+        for at in range(50, 150)
+    ]
+    before += [Sent(at, RUNNING, 1 + at % 78, begun_h + at / 300, 0, 0.6) for at in range(50)]
+    out = [
+        Sent(150 + at, RUNNING, 1 + at % 78, after_s / HOUR_S * (at + 1) / (since + 1), 0, 0.6) for at in range(since)
+    ]
+    earlier = [Sent(0, SUCCESS, 1 + at % 190, 2.0 + at / 215 + job_h, 2.0 + at / 215) for at in range(650)]
+    return a_snapshot(
+        [*before, *out, *(Sent(job, UNSENT, created_h=0.6) for job in range(150 + since, 2500))],
+        hosts(190, n=40, hours=job_h, silent_h=0.0),
+        earlier,
+        submitted_at=later(NOW, -0.6 * HOUR_S),
+        sent_weight=20.0,
+        active_hosts=731,
+        moved_at=later(NOW, -after_s),
+        delay_bound_s=Seconds(24 * HOUR_S),
+    )
+
+
+@pytest.mark.parametrize("since, after_s", [(0, 40.0), (12, 49.0), (40, 215.0), (90, 350.0)])
+def test_a_resumed_batch_does_not_get_all_hosts(since: int, after_s: float) -> None:
+    """It is sent at its own rate, before the pause or since, and not at the app's peak, which would take 0.5 h."""
+    terms = estimate(shared(since, after_s)).terms
+    assert terms is not None
+    own_per_s = max(150 / (0.5 * HOUR_S), since / after_s)
+
+    assert terms.sending_s == pytest.approx((2350 - since) / own_per_s, rel=0.3)
 
 
 def test_hosts_that_stay_away_after_a_pause_delay_a_batch() -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from batch_estimator.peak import Sample, in_progress
+from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.sending import capacity_of
 from batch_estimator.snapshot import Floats, InstanceStanding, Ints, SentRows
 from domain.units import DAY_S
@@ -62,11 +62,11 @@ def test_rows_of_one_page_are_no_peak() -> None:
     ended_at, apart = sent_at + LASTS_S, np.arange(440)
     together = np.where(apart < 40, 0, apart)
 
-    def most(sample: Sample, sent_at: Floats = NOTHING, ended_at: Floats = NOTHING) -> float:
+    def most(sample: SampledInstances, sent_at: Floats = NOTHING, ended_at: Floats = NOTHING) -> float:
         return in_progress(sent_at, ended_at, sample, since=-14 * DAY_S, now=0.0, lasts_s=LASTS_S).most
 
-    one_page, many = [most(Sample(sent_at, ended_at, pages, 50.0)) for pages in (together, apart)]
-    own = most(Sample(NOTHING, NOTHING, np.zeros(0, np.int64), 1.0), sent_at, ended_at)
+    one_page, many = [most(SampledInstances(sent_at, ended_at, pages, 50.0)) for pages in (together, apart)]
+    own = most(SampledInstances(NOTHING, NOTHING, np.zeros(0, np.int64), 1.0), sent_at, ended_at)
 
     assert one_page < 400.0 < 1000.0 < many < 40 * 50.0
     assert own == pytest.approx(40.0)

@@ -13,7 +13,7 @@ from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.ranking import Gate, Percentile
 from domain.settings import Settings
-from domain.units import HOUR_S, HostId, InstanceId, JobId, later
+from domain.units import HOUR_S, HostId, InstanceId, JobId, Seconds, later
 from domain.views import ListedInstance
 from muster_client.shapes import RiskShown
 from scheduler.deadline.inputs import below_gate
@@ -63,6 +63,13 @@ def test_share_behind_gates_is_the_cause_with_its_effect() -> None:
     assert found is not None and found.gain == 2.0 and not missing(found.words, "50 %")
     assert found.remedy is not None and found.remedy.link == f"settings/{GATED_SHARE}"
     assert not missing(found.remedy.words, "2 times")
+
+
+def test_least_time_is_dropped_if_the_forecast_is_sooner() -> None:
+    sooner, later_on = (SendingTime(2244, present_s, False, 585.0, 2.9) for present_s in (Seconds(1713), Seconds(8000)))
+
+    assert sooner.least_s is None and len(sooner.in_words(HOUR_S)) == 1
+    assert later_on.least_s is not None and len(later_on.in_words(HOUR_S)) == 2
 
 
 def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
