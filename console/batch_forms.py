@@ -136,12 +136,13 @@ class BatchForms(Pages[PageServices]):
     async def deadline(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
         fields = await fields_of(request)
-        at = deadline_of(fields, self._services.clock.now())
+        now = self._services.clock.now()
+        at, first = deadline_of(fields, now), await sent_first(self._services.store, self._services.catalogue, now)
         changes = ImportanceBody(deadline_at=at, why=fields.get("why"))
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
         subject = f"batch {batch.batch_id}"
         await self._services.authenticator.note(request, "set_deadline", subject, **changes.noted(batch))
-        return self._services.go(f"batches/{batch.batch_id}", "deadline")
+        return self._services.go(f"batches/{batch.batch_id}", "not_first" if batch.batch_id in first else "deadline")
 
     async def page(self, request: web.Request) -> RenderedPage:
         """Return the page with the forms that change a batch."""

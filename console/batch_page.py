@@ -26,7 +26,7 @@ from administration.forecasts.words import (
     risk_tag,
     terms_in_words,
 )
-from administration.ordering.importance import choices_of, queue_choices
+from administration.ordering.importance import FieldEffect, choices_of, queue_choices
 from administration.ordering.places import sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
@@ -38,7 +38,7 @@ from administration.thresholds.keys import gate_meanings
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import beside, moves, sentence, standings, target_in_words, when_sent
+from console.places import PlaceShown, beside, moves, sentence, standings, target_in_words, when_sent
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
@@ -250,6 +250,32 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
+def deadline_help(because: str, first_s: float, effect: FieldEffect, latest_at: float | None, now: float) -> str:
+    """Say what a new deadline of a batch changes, and when its present forecast ends.
+
+    `because`: that the batch is sent first, and why; "" if it is not. `first_s`: how long before its deadline that
+    begins, 0 if never. `effect`: that of the deadline on the order.
+    """
+    said = []
+    if because:
+        said.append(f"The batch is {because}")
+    if because and first_s:
+        said.append(
+            f"A later deadline ends that until {length(first_s)} before the new one; until then it goes in the order"
+        )
+    elif first_s:
+        said.append(
+            f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"
+        )
+    if effect.acts or not said:
+        said.append(f"{effect.words[:1].upper()}{effect.words[1:]}")
+    if latest_at is not None and latest_at > now:
+        said.append(
+            f"Latest end by the present forecast{', while it is sent first' * bool(because)}: {stamp(latest_at)}"
+        )
+    return ". ".join([*said, "Instances in progress keep their due dates."])
+
+
 LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
@@ -318,6 +344,8 @@ class BatchPages(Pages[PageServices]):
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
+        first_s = self._first_s(batch)
+        goes_first_at = None if stopped.state_of(batch) or batch.hold else first_at(batch, first_s, now)
         values: dict[str, object] = {
             "batch": batch,
             "bar": bar_of_batch(batch),
@@ -373,22 +401,16 @@ class BatchPages(Pages[PageServices]):
             "moved": "",
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
-            "first_s": (first_s := self._first_s(batch)),
-            "first_at": None if stopped.state_of(batch) or batch.hold else first_at(batch, first_s, now),
+            "first_at": goes_first_at,
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
-            values["choices"] = await choices_of(
+            values["choices"] = choices = await choices_of(
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
-            if request.query.get("said") in ("importance", "deadline"):
-                then = (await self._priorities.foreseen([batch_id])).get(batch_id)
-                words = f"Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
-                if request.query["said"] == "deadline":
-                    words = "The deadline has been moved, and instances in progress keep their due dates"
-                pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
-                saved = "Saved. " if request.query["said"] == "importance" else ""  # the other has a message
-                moved = moves(standing.at, then, pass_s, pending=pending, first=len(urgent))
-                values["moved"] = f"{saved}{words}: {moved}"
+            effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
+            values["deadline_help"] = deadline_help(standing.because, first_s, effect, latest_at, now)
+            if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
+                values["moved"] = await self._moved(batch, standing, said, goes_first_at)
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0
         return RenderedPage(
             "batch.html",
@@ -402,6 +424,18 @@ class BatchPages(Pages[PageServices]):
                 [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
             ),
         )
+
+    async def _moved(self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None) -> str:
+        """Say what was changed and where the batch moves. `goes_first_at`: when its deadline is near."""
+        then = (await self._priorities.foreseen([batch.batch_id])).get(batch.batch_id)
+        words = "The deadline has been moved, and instances in progress keep their due dates"
+        if said == "importance":
+            words = f"Saved. Level {batch.level}, queue {batch.queue}, user priority {batch.user_priority}"
+        pending, pass_s = standing.is_pending(batch), self._settings.ordering.interval_s
+        moved = moves(standing.at, then, pass_s, pending=pending, first=standing.first)
+        if said == "not_first" and goes_first_at and not standing.because:
+            moved += f"; no longer sent first before {stamp(goes_first_at)}, when the new deadline is near"
+        return f"{words}: {moved}"
 
     def _first_s(self, batch: Batch) -> float:
         """Return how long before its deadline most requests begin to take a batch before the others, 0 if never."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.verdict import start_in_words
-from administration.ordering.places import Urgent, after_first, position
+from administration.ordering.places import Urgent, after_first, among_first, position
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import FIRST_PLACE, Batch, QoS, place_of
@@ -46,7 +46,7 @@ MOST_POINTS = "the batch with the most points goes first"
 class PlaceShown:
     """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
 
-    `because`: why most requests take it before the order, "" if they do not. `record` is the stored breakdown with the
+    `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
     importance on which the place rests. `first`: the number of batches that are sent first.
     """
 
@@ -74,7 +74,7 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
             None if at is None else position(batch, at, first),
             breakdown_of(records[one]) if one in records else None,
             records.get(one, {}),
-            first[one].because if one in first else "",
+            among_first(len(first), first[one].because) if one in first else "",
             len(first),
         )
     return found
@@ -229,7 +229,7 @@ def sentence(standing: PlaceShown, now: float, between: Beside = ALONE) -> Marku
         return Markup("The next ordering, within a minute, gives it a place.")
     sides = (between.before and f"behind {between.before}", between.after and f"before {between.after}")
     near = " and ".join(filter(None, sides))
-    tier = f"sent first, because {standing.because}" if standing.because else tier_of(found.tier, standing.first)
+    tier = standing.because or tier_of(found.tier, standing.first)
     words = because(found, now) if between.is_ranked and not standing.because else ""
     rule = Markup("; ").join(filter(None, (words, rule_of(found.policy)))) if words else ""
     said = (f"it is {near}" if near else "", rule, tier and f"it is {tier}" if standing.because else tier)
@@ -256,8 +256,8 @@ def when_sent(
     ('10 of 11', 'paused: nothing is sent')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
     ('all sent', '4 of 12, for retries and copies')
-    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="its deadline is near"), one, None)
-    ('2 of 11', 'sent first, because its deadline is near')
+    >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
+    ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
     'not ordered yet'
     """
@@ -275,9 +275,8 @@ def when_sent(
         return "all sent", f"{place}, for retries and copies"
     if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
         return place, f"{stop}: nothing is sent"
-    why = f"sent first, because {standing.because}" if standing.because else ""
     before = "" if ahead is None else start_in_words(ahead)
-    return place, "; ".join(filter(None, (why, before)))
+    return place, "; ".join(filter(None, (standing.because, before)))
 
 
 def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:

@@ -160,7 +160,7 @@ class Short:
 class WorkAhead:
     """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
     `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
-    gate.
+    gate, which the batch's own jobs do not need.
     """
 
     batches: int = 0

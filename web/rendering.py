@@ -128,6 +128,7 @@ SAID = {  # messages by result code of the last form
     "importance": "",  # the page of the batch says where it moves
     "unchanged": "Nothing was changed: these are the present values.",
     "deadline": "The deadline has been moved. Instances in progress keep their due dates.",
+    "not_first": "The deadline has been moved. Instances in progress keep their due dates.",
     "submitted": "The batch has been submitted.",
     "retried": "The failed jobs are open again. New instances of them are created within a minute.",
     "thresholds": "Saved. It applies to the next requests, within seconds.",

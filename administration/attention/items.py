@@ -253,7 +253,7 @@ def _for_late(batch: Batch, pause: Restriction | None, *, is_first: bool) -> lis
     if not batch.counts.unsent:
         useless = "all its instances are sent"
     elif is_first or batch.level is ServiceLevel.EXPEDITE:
-        useless = "it is already sent first" if is_first else "it has this level already"
+        useless = "it is already among those sent first" if is_first else "it has this level already"
     see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
     found = [Remedy(see, f"{link}/why")]
     if pause is not None:

@@ -491,7 +491,7 @@ def conclusions(
     if ahead.unsent and quiet:
         said.insert(0, f"{quiet}, because {ahead_in_words(ahead)}")
     elif sent_first and not ahead.unsent:
-        said = [f"{said[0]}, and it is sent first, because {sent_first}"]
+        said = [f"{said[0]}, and it is {sent_first}"]
     else:
         said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
     if sample.gated_share < 1.0:

@@ -140,7 +140,7 @@ def _batch(shown: Document) -> Iterator[str]:
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
     if order["sent_first"] is not None:
-        yield f"sent first, because {order['sent_first']}"
+        yield order["sent_first"]
     if order["queue"] is not None:
         yield f"queue: {order['queue']}"
     if order["queue_hosts"] is not None:

@@ -80,18 +80,32 @@ def _with(ahead: WorkAhead, more: Sequence[FirstSent]) -> WorkAhead:
 
 
 async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
-    """Return why most requests take a batch before the order, None if they do not, and the work that comes before it.
+    """Return that and why most requests take a batch before the order, in words; None if they do not. Return the work
+    that comes before it.
 
     Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
     come only those of its kind. Blocked and paused batches, and those of an app without a version for new work, do not
-    count as work ahead. The batch may be one that is not submitted yet.
+    count as work ahead, and none counts as gated if the batch's own jobs are. The batch may not be submitted yet.
     """
+    because, ahead = await _turn(store, batch, first, catalogue, now)
+    return because, replace(ahead, gated=ahead.gated if _needs_less(batch, catalogue, now) else 0)
+
+
+def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
+    """Return whether hosts below the gates of late batches get the first instances of a batch."""
+    if batch.qos is QoS.AFAP:
+        settings = catalogue.settings.deadline
+        return settings.p_afap < min(settings.p_late, settings.p_tight)
+    return gate_of(batch, now=now, median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id)) is NO_GATE
+
+
+async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
     if batch.batch_id in first:
-        return first[batch.batch_id].because, first[batch.batch_id].ahead
+        return among_first(len(first), first[batch.batch_id].because), first[batch.batch_id].ahead
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
     if free and urgent_of([batch], catalogue, now):
         before = [one for one in first.values() if place_of(one.batch) < place_of(batch)]
-        return because_of(batch, now), _with(WorkAhead(), before)
+        return among_first(len(first) + 1, because_of(batch, now)), _with(WorkAhead(), before)
     at = place_of(batch)
     ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
@@ -106,6 +120,15 @@ def after_first(first: int) -> str:
     """
     most = f"after the {first} batches that are sent first"
     return most if first > 1 else "after the batch that is sent first" if first else ""
+
+
+def among_first(first: int, because: str) -> str:
+    """Return that a batch is among those sent first, and why. `first`: their number.
+
+    >>> among_first(1, "its deadline is near"), among_first(3, "its deadline is near").partition(",")[0]
+    ('sent first, because its deadline is near', 'one of the 3 batches sent first')
+    """
+    return f"{f'one of the {first} batches ' * (first > 1)}sent first, because {because}"
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:

@@ -7,12 +7,17 @@ import re
 import pytest
 
 from domain.access import Role
-from domain.units import BatchId
+from domain.apps import CPU
+from domain.ranking import CutPoints, HostStatisticsRun
+from domain.settings import Settings
+from domain.units import BatchId, Seconds
 from domain.views import SimulationState
 from tests.acceptance.faces import run_duty
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person, until_over
 from tests.browser.scene import OPERATOR, add_operator, work_off
+from tests.facts import missing
+from web.moments import length, stamp
 
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
@@ -197,7 +202,31 @@ async def test_a_batch_has_one_position_on_all_pages(server: LiveServer) -> None
             for address in (f"/batches/{batch}", f"/batches/{batch}/why"):
                 _, page = await grace.get(address)
                 assert re.findall(r"/ordering\?batch=\d+\">([^<]*)<", page) == [place], address
-                assert ("sent first" in page.partition("Position")[2][:300]) == (batch == 3)
+                assert ("sent first" in page.partition("Position")[2].partition("</div>")[0]) == (batch == 3)
+
+
+async def test_later_deadline_says_why_the_batch_moves(grace_server: LiveServer) -> None:
+    store, now, within_s = grace_server.store, grace_server.clock.now(), 100_000.0
+    app_id = (await store.views.batch(BatchId(1))).app_id
+    retry_s = Seconds(within_s / Settings().deadline.first_factor)
+    async with store.generations.new(now=now, full=False) as run:
+        assert run is not None
+        cuts = CutPoints(app_id, CPU, now, 9, (), (), retry_turnaround_s=retry_s)
+        await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=now, seconds=Seconds(1.0)))
+    await run_duty(grace_server, "ordering")
+    await grace_server.feed()
+    async with a_browser(grace_server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/1")
+        form = page.partition("<h3>Deadline")[2]
+        assert not missing(form, "is sent first", length(within_s)) and "not change the position" not in form
+        new = {"deadline": "2099-01-01T00:00"}
+        _, where, page = await grace.post("/batches/1/deadline", new, form="/batches/1")
+        at = (await store.views.batch(BatchId(1))).deadline_at
+        assert at is not None and "said=not_first" in where
+        moved = page.partition('id="batch-moved"')[2].partition("</div>")[0]
+        assert not missing(moved, "no longer", stamp(at - within_s))
+        _, where, page = await grace.post("/batches/1/deadline", {"deadline": "2098-01-01T00:00"}, form="/batches/1")
+        assert "said=deadline" in where and "no longer sent first" not in page
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

@@ -6,14 +6,15 @@ from typing import Any
 
 import pytest
 
-from console.batch_page import forecasts_chart, progress_chart, until_forecast
+from administration.ordering.importance import FieldEffect
+from console.batch_page import deadline_help, forecasts_chart, progress_chart, until_forecast
 from console.charts import Chart
 from console.drawing import Line, Plot
 from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later
 from tests.builders import NOW
 from tests.facts import missing
-from web.moments import length
+from web.moments import length, stamp
 
 
 def a_document(**changes: Any) -> dict[str, Any]:
@@ -172,3 +173,20 @@ def test_fresh_batch_has_an_age_in_whole_seconds() -> None:
     chart = progress_chart(a_document(created_at=NOW, completion_q50_at=None, forecasts=[]), [], NOW + 0.277)
 
     assert not missing(chart.summary, "1 s after")
+
+
+def test_deadline_that_decides_is_not_said_to_change_nothing() -> None:
+    none, points, end_at = FieldEffect(False, "changes nothing"), FieldEffect(True, "changes the points"), NOW + 60.0
+
+    near, far = (deadline_help(because, 7200.0, none, end_at, NOW) for because in ("sent first, as it is due", ""))
+
+    assert not missing(near, "is sent first, as it is due", "until 2 h before", f"first: {stamp(end_at)}")
+    assert not missing(far, "less than 2 h remains", f"forecast: {stamp(end_at)}")
+    assert "hanges nothing" not in near + far
+    assert not missing(deadline_help("", 7200.0, points, None, NOW), "2 h", "Changes the points")
+
+
+def test_deadline_that_decides_nothing_says_so() -> None:
+    said = deadline_help("", 0.0, FieldEffect(False, "changes nothing"), NOW - 60.0, NOW)
+
+    assert not missing(said, "Changes nothing") and "forecast" not in said

@@ -108,7 +108,11 @@ def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
             ({"counts": unsent}, {B}),
         )
     )
-    assert not missing(sent, "are sent") and not missing(level, "this level") and not missing(first, "sent first")
+    assert (
+        not missing(sent, "are sent")
+        and not missing(level, "this level")
+        and not missing(first, "among those sent first")
+    )
     assert all("set its level" not in one for one in (sent, level, first))
 
 

@@ -84,8 +84,10 @@ def test_idle_takers_wait_for_the_work_ahead() -> None:
     assert found.idle == 1
     assert not missing(conclusion(found, WorkAhead(3, 70)), "2 of 2 hosts", 1, "70 unsent instances", "3 batches")
     assert "70" not in conclusion(found, WorkAhead())
-    assert not missing(conclusion(found, WorkAhead(), sent_first="it is due"), "sent first", "it is due")
-    assert not missing(conclusion(found, WorkAhead(2, 5), sent_first="it is due"), "5 unsent", "2 batches")
+    assert not missing(
+        conclusion(found, WorkAhead(), sent_first="sent first, as it is due"), "and it is sent first, as"
+    )
+    assert not missing(conclusion(found, WorkAhead(2, 5), sent_first="sent first"), "5 unsent", "2 batches")
 
 
 def test_verdict_says_why_nothing_is_sent() -> None:
