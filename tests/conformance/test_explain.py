@@ -465,7 +465,7 @@ async def test_a_deadline_out_of_reach_is_told(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=90, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 3600.0))
     await a_calling_host(store, ncpus=2)
     at = {"q10_at": later(NOW, 7e3), "q50_at": later(NOW, 5e4), "q90_at": later(NOW, 9e4)}
-    await store.forecasts.publish(a_record(batch, terms=TERMS, **at))
+    await store.forecasts.publish(a_record(batch, terms=replace(TERMS, sending_s=Seconds(3e5)), **at))
 
     shown = await explain(store).batch(batch.batch_id)
 
