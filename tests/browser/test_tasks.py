@@ -27,7 +27,7 @@ async def test_a_batch_is_submitted_and_watched_until_it_is_done(server: LiveSer
     await tab.page.get_by_label("Size (Gflop)").fill("10")
     await tab.picture("submit")
     await tab.page.get_by_role("button", name="Submit").click()
-    await expect(tab.page.get_by_role("heading", name="my first")).to_be_visible()
+    await expect(tab.page.get_by_role("heading", name="my first", exact=True)).to_be_visible()
     done = tab.page.locator("#done")
     await expect(done).to_have_text("0 %")
 
