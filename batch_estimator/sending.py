@@ -165,17 +165,21 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
         return waiting
     if moved_s < np.inf and len(since_move):
         rate, log_sd = rate_of(since_move, moved_s, to_send, capacity.rate_per_s, is_moved=True)
-        rate = max(rate, _while_hosts_return(float(len(since_move)), moved_s, to_send, waiting))
+        returning = _while_hosts_return(float(len(since_move)), moved_s, to_send, waiting)
+        if returning > rate:
+            rate, log_sd = returning, waiting.log_sd
     return SendingRate(max(rate, least_per_s), log_sd, wait_s)
 
 
 def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: SendingRate) -> float:
-    """Return the rate if hosts may have been away: that of a waiting batch for RETURN_S^2 / moved_s, then `sent`."""
+    """Return the rate if hosts may have been away: that of a waiting batch for RETURN_S^2 / moved_s, then `sent` and
+    the next one, which may be about to be sent.
+    """
     if to_send <= 0.0:
         return 0.0
     away_s = RETURN_S**2 / max(moved_s, 1.0)
     usual_per_s = to_send / float(waiting.after_s(np.array([to_send]))[0])
-    return (sent + usual_per_s * away_s) / (moved_s + away_s)
+    return (sent + 1.0 + usual_per_s * away_s) / (moved_s + away_s)
 
 
 def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:

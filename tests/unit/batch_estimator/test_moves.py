@@ -89,7 +89,7 @@ def resumed(sent: int, after_s: float = MOVED_S) -> BatchSnapshot:
 @pytest.mark.parametrize("sent", [1, 3, 30])
 def test_first_instances_after_a_pause_delay_nothing(sent: int) -> None:
     """The hosts were away, so that few dispatches do not show the rate, but many do."""
-    assert expected_h(resumed(sent)) < 1.001 * expected_h(resumed(0))
+    assert expected_h(resumed(sent)) <= expected_h(resumed(0))
 
 
 def shared(since: int, after_s: float) -> BatchSnapshot:
