@@ -156,10 +156,11 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)
     waiting = SendingRate(waiting_per_s, capacity.log_sd, wait_s, starts_s, room)
     before = ages[ages > moved_s]
-    if not snapshot.queue.held and np.sum(before <= before.min(initial=np.inf) + RETURN_S) >= LEAST_SENT:
+    last_s = float(before.min(initial=np.inf))
+    lasted_s = float(before.max(initial=0.0)) - last_s  # without the wait before its first dispatch
+    if not snapshot.queue.held and lasted_s >= BURST_S and np.sum(before <= last_s + RETURN_S) >= LEAST_SENT:
         # it was being sent: as before the move, other work, gates and limits keep it from the app's peak
-        last_s = float(before.min())
-        per_s, sd = rate_of(before - last_s, max(elapsed_s - last_s, BURST_S), to_send, capacity.rate_per_s)
+        per_s, sd = rate_of(before - last_s, lasted_s, to_send, capacity.rate_per_s)
         waiting = SendingRate(max(per_s, least_per_s), sd, wait_s, starts_s)
     if is_waiting(snapshot):
         return waiting
