@@ -144,13 +144,31 @@ def begun(sent_s: float) -> BatchSnapshot:
     )
 
 
+@pytest.mark.parametrize("moved", [True, False])
 @pytest.mark.parametrize("sent_s", [50.0, 300.0, 900.0])
-def test_a_wait_for_its_turn_does_not_delay_a_batch(sent_s: float) -> None:
+def test_a_wait_for_its_turn_does_not_delay_a_batch(sent_s: float, moved: bool) -> None:
     """Neither the wait before its first dispatch nor the first minute of dispatches is the rate at which it is sent."""
-    terms = estimate(begun(sent_s)).terms
+    batch = begun(sent_s)
+    terms = estimate(batch if moved else replace(batch, moved_at=NEVER_MOVED)).terms
     assert terms is not None
 
     assert 0.5 * LARGE.jobs / 0.7 < terms.sending_s < 1.5 * LARGE.jobs / 0.4
+
+
+@pytest.mark.parametrize("n_hosts", [9, 40])
+def test_a_few_hosts_that_come_late_are_no_wait(n_hosts: int) -> None:
+    """Nine hosts may come an hour after the submission by chance, and come back as rarely; forty do not."""
+    out = [Sent(at, RUNNING, 1 + at % n_hosts, 0.05 - 0.001 * at, 0, 1.0) for at in range(40)]
+    batch = a_snapshot(
+        [*out, *(Sent(job, UNSENT, created_h=1.0) for job in range(40, 4000))],
+        hosts(40, n=40, hours=0.17, silent_h=0.0),
+        submitted_at=later(NOW, -HOUR_S),
+        active_hosts=40,
+    )
+    terms = estimate(batch).terms
+    assert terms is not None
+
+    assert (terms.sending_s > 12 * HOUR_S) == (n_hosts == 9)
 
 
 def test_hosts_that_stay_away_after_a_pause_delay_a_batch() -> None:
