@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -99,7 +98,7 @@ def _conversion(hint: Any) -> Callable[[Any], object] | None:
         return tuple
     optional = [one for one in get_args(hint) if isinstance(one, type) and issubclass(one, Enum)]
     if optional:
-        return partial(_optional, optional[0])
+        return lambda value: None if value is None else optional[0](value)
     return hint if isinstance(hint, type) and issubclass(hint, Enum) else None
 
 
@@ -132,10 +131,6 @@ def _readers(names: str, computed: Mapping[str, Callable[[Any], object]]) -> lis
 def or_empty(column: str) -> Callable[[Row], str]:
     """Return a function that reads a text column, with an empty string for null."""
     return lambda row: row[column] or ""
-
-
-def _optional(of: Callable[[Any], object], value: object) -> object:
-    return None if value is None else of(value)
 
 
 def credit(row: Row | None) -> Credit:
