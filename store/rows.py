@@ -138,6 +138,11 @@ def credit(row: Row | None) -> Credit:
     return NO_CREDIT if row is None else _credit(row)
 
 
+def credit_of(row: Row) -> Credit:
+    """Return the credit in a row's column, zero for null."""
+    return credit(row["credit"])
+
+
 _credit = mapper(Credit)
 account = mapper(Account)
 submitter = mapper(Submitter)

@@ -38,6 +38,10 @@ class PostgresSettings(OnDatabase):
         """Return only the changed settings, by key."""
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
 
+    async def in_force(self) -> Settings:
+        """Return all settings. A stored value that is no longer valid has its default."""
+        return Settings.from_stored(await self.settings())[0]
+
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
         """Store and audit a setting in one transaction. None restores the default."""
         await self.set_settings({key: value}, now=now, who=who, why=why)
