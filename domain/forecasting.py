@@ -204,21 +204,20 @@ class BatchTerms:
 class PlannedBatch:
     """A planned batch with the requirements it places on the app's hosts.
 
-    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size. Batches with
-    a smaller rank of `place` are sent first.
+    `delay_bound_s` is the maximum over its jobs; `jobs_of` gives the number of jobs by size and quorum. Batches with a
+    smaller rank of `place` are sent first.
     """
 
     app_id: AppId
     qos: QoS
     delay_bound_s: Seconds
-    quorum: int
-    jobs_of_flop: Mapping[Flop, int]
+    jobs_of: Mapping[tuple[Flop, int], int]
     deadline_at: Instant | None = None
     place: SendPlace = FIRST_PLACE
 
     @property
     def jobs_total(self) -> int:
-        return sum(self.jobs_of_flop.values())
+        return sum(self.jobs_of.values())
 
 
 Table = TypeVar("Table")

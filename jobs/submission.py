@@ -134,8 +134,7 @@ class CheckedBatch:
             self.app.app_id,
             self.spec.qos,
             size.delay_bound_s,
-            size.quorum,
-            size.jobs_of_flop,
+            size.jobs_of,
             deadline_at=new.deadline_at,
             place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key),
         )

@@ -1,8 +1,8 @@
 """Reads the completion estimator's input for a batch with at most seventeen queries, for any size of batch and project.
 
-Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for the same
-batch, so that a second read gives the same forecast. For a minute, all batches of an app share a sample of all hosts,
-and the work that precedes each batch in the order.
+Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for all batches
+of an app, so that a preview, the first forecast and a second read agree. For a minute, all batches of an app share a
+sample of all hosts, and the work that precedes each batch in the order.
 """
 
 from __future__ import annotations
@@ -103,12 +103,11 @@ def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple
     return of_app, sum(unsent for _, unsent in before) - of_app
 
 
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # approximate number of pages read per table
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read per table, or all of a smaller one; at most twice as many
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
     200,
 )  # read if the first pages had fewer rows of the app, which then is a small part of the table
-SEED_RANGE = 1 << 31
 NO_BATCH = BatchId(0)  # not a batch id
 SAMPLE_S = 60.0  # lifetime of a sample of all hosts
 
@@ -270,7 +269,7 @@ class _BatchReader:
         return sent, 100.0 / share
 
     async def _sent_in(self, row: asyncpg.Record, since: float, share: float) -> Table:
-        sample = share, float(self._batch_id % SEED_RANGE)
+        sample = share, float(row["app_id"])
         return await self._copied(
             "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
@@ -354,12 +353,14 @@ def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting
 
 
 def per_cent(pages: int, most: int) -> float:
-    """Return the percentage of a table of `pages` pages that is about `most` pages.
+    """Return the percentage of a table of `pages` pages that is at least `most` pages, if it has so many.
 
-    >>> per_cent(20, 200), per_cent(8_000, 200)
-    (100.0, 2.5)
+    It is halved when the table has doubled: as it grows, for example by a new batch, the sample has the same pages.
+
+    >>> per_cent(20, 200), per_cent(399, 200), per_cent(400, 200), per_cent(8_000, 200)
+    (100.0, 100.0, 50.0, 3.125)
     """
-    return 100.0 if pages <= most else 100.0 * most / pages
+    return 100.0 / 2.0 ** max(0, (pages // most).bit_length() - 1)
 
 
 def pairs(instances: Table, sent: Table) -> tuple[list[int], list[int]]:
