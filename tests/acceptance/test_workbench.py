@@ -337,6 +337,24 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert lines[0] == lines[1]
 
 
+async def test_forms_preset_the_service_that_delays_no_batch(server: LiveServer) -> None:
+    """A clone keeps the service of its batch."""
+    await furnished(server)
+    urgent = {"app": "pi", "qos": "afap", "submitter": "ben", "jobs": {"count": 2, "fpops_est": 1e12}}
+    batch_id = (await server.create("POST", "/batches", json=urgent))["batch_id"]
+    await server.feed()
+    preset = {}
+    async with a_browser(server, "ben") as ben:
+        for path in ("/batches/new", UPLOAD, f"/batches/{batch_id}/clone"):
+            page = (await ben.get(path))[1]
+            preset[path] = re.findall(r'name="qos" value="(\w+)" checked', page)
+            assert len(re.findall('name="qos"', page)) == 4
+        given = {"app": "pi", "qos": "long_deadline", "count": "0"}
+        again = (await ben.post("/batches/new", {**given, "what": "preview"}))[2]
+    assert list(preset.values()) == [["throughput"], ["throughput"], ["afap"]]
+    assert re.findall(r'name="qos" value="(\w+)" checked', again) == ["long_deadline"]
+
+
 async def test_clone_changes_the_needs_of_its_jobs(server: LiveServer) -> None:
     await furnished(server)
     batch_id = await a_failed_batch(server)
