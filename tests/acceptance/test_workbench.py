@@ -28,6 +28,7 @@ jobs_csv = "anything.csv"
 
 [jobs]
 command_line = "--n {n}"
+disk_bytes = 2e8
 outputs = [{name = "out", max_bytes = 1000}]
 """
 CSV = "n,fpops_est\n1,1e9\n2,2e9\n3,3e9\n"
@@ -81,6 +82,7 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
                 "as fast as possible",
                 "ben, account default",
                 "--n 1",
+                "disk 200 MB",
                 "b.toml, t.csv",
                 "b.toml names anything.csv",
             )
