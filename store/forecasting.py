@@ -72,19 +72,19 @@ class Places:
 
 
 NOTHING_AHEAD: Ahead = (0, 0, NEVER_FIRST)
-Waiting: TypeAlias = tuple[SendRank, BatchId, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
+Waiting: TypeAlias = tuple[SendRank, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
 
 
 def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
     """Compute the work ahead of each batch.
 
-    >>> rows = ((1, 1, 0.5), 7, 1, 10, 90.0), ((1, 1, 0.6), 5, 2, 4, 80.0), ((0, 1, 9.0), 6, 1, 3, -9.0)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 90.0), ((1, 1, 0.6, 5), 2, 4, 80.0), ((0, 1, 9.0, 6), 1, 3, -9.0)
     >>> places(rows, Instant(0.0)).ahead
     {6: (0, 0, -9.0), 7: (3, 0, 90.0), 5: (0, 13, 80.0)}
     """
     ahead: dict[BatchId, Ahead] = {}
     total, of_app = 0, Counter[AppId]()
-    for _, batch_id, app_id, unsent, first_from in sorted(waiting):
+    for (*_, batch_id), app_id, unsent, first_from in sorted(waiting):
         ahead[batch_id] = (of_app[app_id], total - of_app[app_id], first_from)
         total += unsent
         of_app[app_id] += unsent
@@ -94,11 +94,11 @@ def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
 def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple[int, int]:
     """Return the work ahead of a new batch of the app with this rank.
 
-    >>> rows = ((1, 1, 0.5), 7, 1, 10, 0.0), ((1, 1, 0.7), 5, 1, 4, 0.0), ((0, 1, 9.0), 6, 2, 3, 0.0)
-    >>> ahead_of((1, 1, 0.6), 1, rows)
-    (10, 3)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 0.0), ((1, 1, 0.7, 5), 1, 4, 0.0), ((0, 1, 9.0, 6), 2, 3, 0.0)
+    >>> ahead_of((1, 1, 0.6, 2), 1, rows), ahead_of((1, 1, 0.7, 8), 1, rows)
+    ((10, 3), (14, 3))
     """
-    before = [(app, unsent) for at, _, app, unsent, _ in waiting if at < rank]
+    before = [(app, unsent) for at, app, unsent, _ in waiting if at < rank]
     of_app = sum(unsent for app, unsent in before if app == app_id)
     return of_app, sum(unsent for _, unsent in before) - of_app
 
@@ -347,9 +347,10 @@ def _terms(
 
 def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting:
     app_id = row["app_id"]
-    place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], row["order_tier"], row["order_key"])
+    own = row["order_tier"], row["order_key"], row["batch_id"]
+    place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], *own)
     rank, first_from = place.rank(app_id, catalogue, now), place.first_from(app_id, catalogue)
-    return rank, row["batch_id"], app_id, row["unsent"], first_from
+    return rank, app_id, row["unsent"], first_from
 
 
 def per_cent(pages: int, most: int) -> float:
