@@ -264,7 +264,7 @@ class PercentilePages(Pages[PageServices]):
         services = self._services
         number = await start_replay(services.store, services.clock, self._runs, changes, size, who=person.name)
         await services.authenticator.note(request, "simulate", f"simulation {number}", values=dict(changes))
-        return services.go(f"simulate/{number}", "simulation")
+        return services.go(f"simulate/{number}")
 
     async def _sizes(self) -> Mapping[str, object]:
         """Return the fields of a simulation, sized for about a minute, and the expected time."""

@@ -302,7 +302,7 @@ class SimulatePages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario")
         )
-        return self._services.go(f"simulate/{simulation_id}", "simulation")
+        return self._services.go(f"simulate/{simulation_id}")
 
     @get("/simulate/{id}", "simulation")
     async def one(self, request: web.Request) -> RenderedPage:

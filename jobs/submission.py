@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 
 from domain.apps import App, ProcessorType
-from domain.batches import Account, Submitter
+from domain.batches import UNNUMBERED, Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
@@ -102,7 +102,6 @@ def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
 
 
 CHUNK_FILES = 200
-UNNUMBERED = BatchId(1 << 62)  # a batch's id before its row is written: after batches at the same place
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +126,16 @@ class CheckedBatch:
     may_date: bool = False  # its deadline affects its place in the order
     copied: CopiedJobs | None = None  # in place of the jobs in `spec`, which then have only their classes
 
-    def planned(self, new: NewBatch) -> PlannedBatch:
+    def planned(self, new: NewBatch, batch_id: BatchId = UNNUMBERED) -> PlannedBatch:
         """Return the demand that the batch places on its app's hosts, and its place in the order."""
         size = self.size
         return PlannedBatch(
             self.app.app_id,
             self.spec.qos,
             size.delay_bound_s,
-            size.quorum,
-            size.jobs_of_flop,
+            size.jobs_of,
             deadline_at=new.deadline_at,
-            place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key),
+            place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key, batch_id),
         )
 
 
