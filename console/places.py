@@ -138,26 +138,23 @@ def rule_of(policy: str) -> str:
     return RULES.get(policy, MOST_POINTS)
 
 
-def first_sent(settings: Settings) -> str:
-    """Say which jobs a request gets first.
+def first_sent(settings: Settings) -> Sequence[str]:
+    """Say, one fact per line, which jobs a request gets first.
 
-    >>> first_sent(Settings()).count(". ")
-    2
+    >>> len(first_sent(Settings()))
+    4
     """
     traits, share = traits_of(settings.deadline), settings.scheduler.afap_first_fraction
-    said = ["A request gets the first jobs in this order that its host may run"]
+    said = ["A request gets the first jobs in this order that its host may run."]
     if traits.gates:
-        most = f", up to {percent(settings.scheduler.urgent_share_fraction)} of their jobs" * traits.shares_gated
-        said.append(f"hosts above a gate get the jobs that need a fast host before those{most}")
-    words = "; ".join(said)
-    if not traits.afap_first or share <= 0.0:
-        return f"{words}."
-    factor = settings.deadline.first_factor
-    due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
-    return (
-        f"{words}. {percent(share)} of requests take afap batches{due} before the others, even before expedite ones "
-        "and even if they are standby themselves; within both groups the order holds. Positions show that."
-    )
+        most = f", up to {percent(settings.scheduler.urgent_share_fraction)} of the host's jobs" * traits.shares_gated
+        said.append(f"A host above a gate gets the jobs that need a fast host before the others{most}.")
+    if traits.afap_first and share > 0.0:
+        factor = settings.deadline.first_factor
+        due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
+        said.append(f"{percent(share)} of requests take afap batches{due} before all others, at any level.")
+        said.append("Positions are those of these requests.")
+    return said
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
