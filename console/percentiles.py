@@ -21,7 +21,7 @@ from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import after_in_words, population_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
-from console.drawing import Axis, Bins, MarkLine, Plot
+from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -97,7 +97,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
         ],
         Plot(
             Axis("turnaround, as a multiple of the expected one", "log", exp(low), exp(low + span), "× expected"),
-            Axis("hosts", high=(1.1 + 0.1 * len(marks)) * max(hosts)),  # leaves space for labels above the bars
+            Axis("hosts", high=max(hosts) / (1.0 - labelled_fraction(len(marks)))),
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
         ),
