@@ -122,6 +122,17 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
     return sorted(found.items())
 
 
+def moves_nothing(waiting: Sequence[Document]) -> bool:
+    """Return whether jobs wait behind gates, and the same requests pass them before and after a change.
+
+    >>> now, then = {"threshold": 0.5, "calls_per_hour": 9.0}, {"threshold": 0.4, "calls_per_hour": 12.0}
+    >>> same, changed = {"old": now, "new": now}, {"old": now, "new": then}
+    >>> moves_nothing([same]), moves_nothing([same, changed]), moves_nothing([])
+    (True, False, False)
+    """
+    return bool(waiting) and all(one["old"] == one["new"] for one in waiting)
+
+
 def gate_legend() -> list[tuple[str, str, str]]:
     """Return each gate with its colour in charts, and the hosts that pass it.
 
@@ -224,6 +235,7 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
+            "moves_nothing": moves_nothing(shown["waiting"]),
             "gates": moved_first(shown["hosts"]),
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),

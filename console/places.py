@@ -30,10 +30,6 @@ RULES = {  # policy -> its rule in words
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-STOPS: Mapping[ForecastState | None, str] = {
-    ForecastState.PAUSED: "paused",
-    ForecastState.UNSCHEDULABLE: "no host can run its jobs",
-}
 RANK_VALUE = (
     "A later submission, more earlier work of the same submitter, a larger batch and a smaller share of the project "
     "raise the value, the opposite lowers it; it is set at submission and predicts no end."
@@ -250,7 +246,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
-    ('10 of 11', 'paused: nothing is sent')
+    ('paused', 'nothing is sent; otherwise 10 of 11')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
     ('all sent', '4 of 12, for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
@@ -270,8 +266,10 @@ def when_sent(
         if batch.qos is QoS.AFAP:
             return "all sent", "its retries and copies are sent first"
         return "all sent", f"{place}, for retries and copies"
-    if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
-        return place, f"{stop}: nothing is sent"
+    if batch.hold or state is ForecastState.PAUSED:
+        return "blocked by a limit" if batch.hold else "paused", f"nothing is sent; otherwise {place}"
+    if state is ForecastState.UNSCHEDULABLE:
+        return place, "no host can run its jobs: nothing is sent"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (standing.because, before)))
 

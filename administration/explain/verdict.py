@@ -472,7 +472,7 @@ def conclusions(
     ['47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.']
     """
     if blocked:
-        return [f"None of its jobs is sent while it is blocked ({blocked})."]
+        return [f"None of its jobs is sent while it is blocked: {blocked}."]
     if not sample.hosts:
         return ["No host has contacted the scheduler yet."]
     if not sample.takers and not sample.waiting:

@@ -279,6 +279,7 @@ async def test_bans_go_with_the_host_and_the_account(server: LiveServer) -> None
 
 @pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
 async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: str, name: str) -> None:
+    await add_operator(server)
     await server.add_app()
     host = await server.add_host()
     batch_id = await server.submit(jobs={"count": 4})
@@ -294,6 +295,10 @@ async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: s
     assert [one["code"] for one in explained["refused_at_large"]] == ["paused"]
     [job, *_] = await server.jobs(batch_id)
     assert (await server.create("GET", f"/explain/job/{job.job_id}"))["hold"] == hold
+    async with a_browser(server, OPERATOR) as grace:
+        _, why = await grace.get(f"/batches/{batch_id}/why")
+        links = re.findall(r'class="button" href="/console/(restrictions|batches/1#restrict)"', why)
+        assert links == ["batches/1#restrict" if kind == "batch" else "restrictions"]
 
     await server.create("DELETE", f"/restrictions/{kind}/{name}")
     await server.feed()
@@ -374,7 +379,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             assert "full disk" in page and page.index("/restrictions/lift") < page.index('class="figures"')
             for place in ("/batches", "/batches/1", "/batches/1/why"):
                 _, page = await grace.get(place)
-                assert "paused: nothing is sent" in page and "come first" not in page, place
+                assert ">paused</a>" in page and "nothing is sent" in page and "come first" not in page, place
                 assert "no end while paused" in page or place.endswith("why"), place
             [shown] = (await server.create("GET", "/batches"))["batches"]
             assert (shown["forecast_state"], shown["completion_q50_at"]) == ("paused", None)
