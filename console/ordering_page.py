@@ -311,7 +311,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
         "shares",
         "Shares against usage",
         f"Fractions of the total, for the {len(shown)} largest of {len(leaves)} submitters; usage decays.",
-        ("submitter", "owed", "used"),
+        ("submitter", "entitled", "used"),
         [
             (label, f"{100 * row['share_fraction']:.1f} %", f"{100 * row['usage_fraction']:.1f} %")
             for label, row in zip(labels, shown, strict=True)
@@ -319,7 +319,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
         _rows(
             labels,
             {
-                "owed": [100 * row["share_fraction"] for row in shown],
+                "entitled": [100 * row["share_fraction"] for row in shown],
                 "used": [100 * row["usage_fraction"] for row in shown],
             },
             Axis(unit=" %"),
