@@ -381,6 +381,8 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
                 _, page = await grace.get(place)
                 assert ">paused</a>" in page and "nothing is sent" in page and "come first" not in page, place
                 assert "no end while paused" in page or place.endswith("why"), place
+            _, page = await grace.get("/ordering")
+            assert len(re.findall(r'class="tag warn"[^>]*>paused<', page)) == (fields["kind"] == "batch")
             [shown] = (await server.create("GET", "/batches"))["batches"]
             assert (shown["forecast_state"], shown["completion_q50_at"]) == ("paused", None)
             tag = {"batch": '">paused</span>', "project": '">project paused</span>'}[fields["kind"]]
