@@ -14,6 +14,7 @@ import numpy as np
 from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
 from domain.forecasting import NEVER_MOVED
+from domain.units import Instant
 
 RECENT_S = 14 * 86400.0  # window for the peak number of instances in progress
 USUAL_BUSY = 0.5  # fraction of the available processors assumed to work for the project
@@ -96,6 +97,7 @@ MOST_BOUNDS = 40.0  # in delay bounds; no forecast if sending takes longer
 ROUNDS = 4
 USUAL_WEIGHT = 3.0  # number of dispatches that the usual rate counts as
 LEAST_RETRIES = 3
+MISSED_HOSTS = 30.0  # a wait in which so many hosts got nothing is not chance
 RETURN_S = 3600.0  # after a pause, hosts come back within about this time
 USUAL_RETRY_WAIT_S = 1800.0
 URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retry or a tail copy
@@ -131,8 +133,8 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     """Return the sending rate for `to_send` unsent first instances of jobs that take `turnaround_s`.
 
     Before the first dispatch, the app's capacity determines the rate; afterwards, the batch's own dispatches do, with
-    the capacity counted as three dispatches. A move starts both again; a batch that was being sent before it is then
-    assumed to be sent at its rate before the move, and not at the app's capacity.
+    the capacity counted as three dispatches. A move, or the end of a wait for the batch's turn, starts both again; a
+    batch that was being sent before it is then assumed to be sent at its rate before, not at the app's capacity.
     """
     rows, urgent = snapshot.instances, is_urgent(snapshot)
     sent = rows.standing != InstanceStanding.UNSENT
@@ -145,9 +147,9 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
-    elapsed_s = max(snapshot.now - _began_at(snapshot, ages), BURST_S)
-    moved_s = snapshot.now - snapshot.moved_at
+    moved_s = snapshot.now - _placed_at(snapshot, sent & ~urgent)
     since_move = ages[ages <= moved_s]
+    elapsed_s = max(snapshot.now - snapshot.submitted_at, BURST_S)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
     least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
     starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
@@ -156,10 +158,11 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)
     waiting = SendingRate(waiting_per_s, capacity.log_sd, wait_s, starts_s, room)
     before = ages[ages > moved_s]
-    if not snapshot.queue.held and np.sum(before <= before.min(initial=np.inf) + RETURN_S) >= LEAST_SENT:
+    last_s = float(before.min(initial=np.inf))
+    lasted_s = float(before.max(initial=0.0)) - last_s  # without the wait before its first dispatch
+    if not snapshot.queue.held and lasted_s >= BURST_S and np.sum(before <= last_s + RETURN_S) >= LEAST_SENT:
         # it was being sent: as before the move, other work, gates and limits keep it from the app's peak
-        last_s = float(before.min())
-        per_s, sd = rate_of(before - last_s, max(elapsed_s - last_s, BURST_S), to_send, capacity.rate_per_s)
+        per_s, sd = rate_of(before - last_s, lasted_s, to_send, capacity.rate_per_s)
         waiting = SendingRate(max(per_s, least_per_s), sd, wait_s, starts_s)
     if is_waiting(snapshot):
         return waiting
@@ -182,13 +185,20 @@ def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: Se
     return (sent + 1.0 + usual_per_s * away_s) / (moved_s + away_s)
 
 
-def _began_at(snapshot: BatchSnapshot, ages_s: Floats) -> float:
-    """Return when sending began: at submission, unless the batch had to wait for its turn.
+def _placed_at(snapshot: BatchSnapshot, of: Bools) -> Instant:
+    """Return since when the batch has had its place: its last move, or the first dispatch of `of` if it waited for it.
 
-    A first dispatch within `LEAST_WINDOW_S` of submission does not count as a wait.
+    It waited if that was `LEAST_WINDOW_S` after submission, or if 30 hosts (`MISSED_HOSTS`) would have got work before
+    it at the rate since then, shown by ten or more hosts.
     """
-    waited_s = snapshot.now - float(ages_s.max(initial=0.0)) - snapshot.submitted_at
-    return snapshot.submitted_at + (waited_s if len(ages_s) and waited_s > LEAST_WINDOW_S else 0.0)
+    sent_at = snapshot.instances.sent_at[of]
+    if not len(sent_at):
+        return snapshot.moved_at
+    first_at = Instant(float(sent_at.min()))
+    waited_s, hosts = first_at - snapshot.submitted_at, len(np.unique(snapshot.instances.host_id[of]))
+    missed = hosts * waited_s / max(snapshot.now - first_at, 1.0)
+    is_wait = waited_s > LEAST_WINDOW_S or (hosts >= LEAST_SENT and missed > MISSED_HOSTS)
+    return max(snapshot.moved_at, first_at) if is_wait else snapshot.moved_at
 
 
 def rate_of(

@@ -488,8 +488,13 @@ def conclusions(
     if not sample.idle:
         return [f"{start}; all of them are busy{f', the first for another {first}' if first else ''}."]
     said = [f"{start}; {sample.idle} could start one now"]
-    if ahead.unsent and quiet:
-        said.insert(0, f"{quiet}, because {ahead_in_words(ahead)}")
+    first_reason = next((one for one in sample.held_back[:1] if 2 * one.hosts > sample.hosts), None)
+    causes = (
+        [f"{first_reason.hosts} of {counted(sample.hosts, 'host')} {first_reason.of_hosts}"] if first_reason else []
+    )
+    causes += [ahead_in_words(ahead)] if ahead.unsent else []
+    if quiet and causes:
+        said.insert(0, f"{quiet}, because {' and '.join(causes)}")
     elif sent_first and not ahead.unsent:
         said = [f"{said[0]}, and it is {sent_first}"]
     else:

@@ -128,6 +128,49 @@ def test_a_resumed_batch_does_not_get_all_hosts(since: int, after_s: float) -> N
     assert terms.sending_s == pytest.approx((2350 - since) / own_per_s, rel=0.3)
 
 
+def begun(sent_s: float) -> BatchSnapshot:
+    """Return a batch that waited 94 min for its turn, and was sent at 0.4/s for `sent_s` before a pause of a minute."""
+    out = [Sent(at, RUNNING, 1 + at % 40, (80.0 + sent_s - 2.5 * at) / HOUR_S) for at in range(int(sent_s / 2.5))]
+    batch = LARGE.seen(moved=False)
+    return a_snapshot(
+        [*out, *(Sent(job, UNSENT, created_h=1.6) for job in range(len(out), LARGE.jobs))],
+        hosts(40, n=40, hours=LARGE.job_h, silent_h=0.0),
+        [Sent(0, SUCCESS, 1 + at % 40, 20.0 + at / 800, 20.0 + at / 800 - LARGE.job_h) for at in range(400)],
+        submitted_at=later(NOW, -1.6 * HOUR_S),
+        sent_weight=batch.sent_weight,
+        active_hosts=batch.active_hosts,
+        moved_at=later(NOW, -20.0),
+        delay_bound_s=batch.delay_bound_s,
+    )
+
+
+@pytest.mark.parametrize("moved", [True, False])
+@pytest.mark.parametrize("sent_s", [50.0, 300.0, 900.0])
+def test_a_wait_for_its_turn_does_not_delay_a_batch(sent_s: float, moved: bool) -> None:
+    """Neither the wait before its first dispatch nor the first minute of dispatches is the rate at which it is sent."""
+    batch = begun(sent_s)
+    terms = estimate(batch if moved else replace(batch, moved_at=NEVER_MOVED)).terms
+    assert terms is not None
+
+    assert 0.5 * LARGE.jobs / 0.7 < terms.sending_s < 1.5 * LARGE.jobs / 0.4
+
+
+@pytest.mark.parametrize("n_hosts", [9, 40])
+def test_a_few_hosts_that_come_late_are_no_wait(n_hosts: int) -> None:
+    """Nine hosts may come an hour after the submission by chance, and come back as rarely; forty do not."""
+    out = [Sent(at, RUNNING, 1 + at % n_hosts, 0.05 - 0.001 * at, 0, 1.0) for at in range(40)]
+    batch = a_snapshot(
+        [*out, *(Sent(job, UNSENT, created_h=1.0) for job in range(40, 4000))],
+        hosts(40, n=40, hours=0.17, silent_h=0.0),
+        submitted_at=later(NOW, -HOUR_S),
+        active_hosts=40,
+    )
+    terms = estimate(batch).terms
+    assert terms is not None
+
+    assert (terms.sending_s > 12 * HOUR_S) == (n_hosts == 9)
+
+
 def test_hosts_that_stay_away_after_a_pause_delay_a_batch() -> None:
     assert expected_h(resumed(100, after_s=4 * HOUR_S)) > 3 * expected_h(resumed(0))
 

@@ -101,6 +101,15 @@ def test_verdict_says_why_nothing_is_sent() -> None:
     assert missing(conclusion(calling_hosts([gated, free, free], settings), WorkAhead()), "25 %", GATED_SHARE)
 
 
+def test_a_condition_of_most_hosts_is_why_nothing_is_sent() -> None:
+    """Four instances ahead alone would not keep the batch for minutes."""
+    most = conclusion(calling_hosts([taker(), *[refused(memory(8e9))] * 3]), WorkAhead(1, 4), quiet="Nothing was sent")
+    some = conclusion(calling_hosts([taker(), taker(), refused(memory(8e9))]), WorkAhead(1, 4), quiet="Nothing")
+
+    assert not missing(most, "because 3 of 4 hosts", "memory and 4 unsent")
+    assert not missing(some, "because 4 unsent")
+
+
 def test_limit_that_blocks_the_batch_comes_first() -> None:
     found = calling_hosts([taker()])
 
