@@ -171,14 +171,18 @@ async def write(
     ordering: OrderingSettings,
     clock: Clock,
     key: SubmissionKey | None = None,
+    logical_end_at: Instant | None = None,
 ) -> tuple[BatchId, NewBatch]:
     """Write a whole batch. It is committed when this returns.
 
+    `logical_end_at`: its place by logical time from the next ordering pass on, None for the place of a new batch.
     Raises AlreadyExistsError if a batch was already submitted with that key.
     """
     async with submissions.submission() as writer:
         now = clock.now()
         new, found = await _placed(batch, writer, ordering, now)
+        if logical_end_at is not None:
+            new = replace(new, logical_end_at=logical_end_at)
         batch_id = await writer.add_batch(new)
         if key is not None:
             await writer.remember(key, batch_id, now=now)

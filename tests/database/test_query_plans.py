@@ -118,6 +118,7 @@ BY_KEY = {  # query -> the indexes it must use
         "team_pkey",
     },
     "versions_of_hosts": {"host_app_version_pkey"},
+    "instances_on_hosts": {"instance_on_host"},
     "set_host_labels": {"host_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
     # and writes
