@@ -28,7 +28,7 @@ from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
 from administration.stopped import NOTHING_STOPPED, Stopped, stopped_of
 from batch_estimator.preview import Previewer
-from domain.batches import Batch, QoS
+from domain.batches import UNNUMBERED, Batch, QoS
 from domain.clock import Clock
 from domain.errors import AlreadyExistsError, ConflictError, InvalidInputError, NotFoundError
 from domain.forecasts import ForecastRecord
@@ -43,7 +43,6 @@ from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, with_rows
 from jobs.submission import (
-    UNNUMBERED,
     CheckedBatch,
     CopiedJobs,
     SubmissionPorts,
@@ -400,7 +399,7 @@ class Batches:
     async def _preview(
         self, batch: CheckedBatch, new: NewBatch, settings: Settings, batch_id: BatchId = UNNUMBERED
     ) -> shapes.PreviewShown:
-        planned = batch.planned(new)
+        planned = batch.planned(new, batch_id)
         previewer = Previewer(self._store.forecasting, self._store.forecasts, settings, self._clock)
         preview, catalogue = (
             await previewer.preview(planned),

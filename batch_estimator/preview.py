@@ -86,7 +86,7 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
 
     >>> from domain.forecasts import Method
     >>> from domain.units import AppId, Seconds
-    >>> short = PlannedBatch(AppId(1), QoS.SHORT_DEADLINE, Seconds(7200.0), 1, {}, deadline_at=Instant(86400.0))
+    >>> short = PlannedBatch(AppId(1), QoS.SHORT_DEADLINE, Seconds(7200.0), {}, deadline_at=Instant(86400.0))
     >>> late = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(172800.0), Method.WARM, "from the record")
     >>> preview_of(short, late).at_risk.late_by_s
     86400.0
@@ -105,12 +105,12 @@ def preview_of(planned: PlannedBatch, forecast: Forecast) -> BatchPreview:
 
 def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, settings: Settings) -> BatchSnapshot:
     """Return the snapshot of the batch right after submission: all jobs open, nothing sent. Pure."""
-    sizes = np.repeat(list(planned.jobs_of_flop.keys()), list(planned.jobs_of_flop.values()))
-    jobs = np.zeros(len(sizes), [(name, kind) for name, kind in JOB_FIELDS])
-    jobs["job_id"] = np.arange(1, len(sizes) + 1)
-    jobs["fpops_est_flop"] = sizes
+    jobs = np.zeros(planned.jobs_total, [(name, kind) for name, kind in JOB_FIELDS])
+    jobs["job_id"] = np.arange(1, len(jobs) + 1)
+    flop, quorum = zip(*planned.jobs_of, strict=True)
+    counts = list(planned.jobs_of.values())
+    jobs["fpops_est_flop"], jobs["needed"] = np.repeat(flop, counts), np.repeat(quorum, counts)
     jobs["is_open"] = True
-    jobs["needed"] = planned.quorum
     terms = BatchTerms(
         PLANNED,
         planned.app_id,

@@ -24,9 +24,10 @@ from console.places import moves, standings
 from domain.access import Role
 from domain.batches import Batch, BatchState, QoS
 from domain.bounds import BOUNDS, FURTHEST_S
+from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
-from domain.units import DAY_S, HOUR_S, BatchId, Instant
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, Instant
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import plural, stamp
@@ -93,7 +94,6 @@ class BatchForms(Pages[PageServices]):
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             **await apps_shown(self._services),
-            "promises": [qos.value for qos in QoS],
             **await importance_shown(self._services, person),
         }
         status = 422 if wrong is not None else 200
@@ -171,12 +171,35 @@ async def apps_shown(services: PageServices) -> dict[str, object]:
     return {"apps": sorted(names - failing) + sorted(names & failing), "failing": failing, "left_out": left_out}
 
 
+def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
+    """Return, by quality of service, its name and when to choose it. Forms preset the first, which delays no batch.
+
+    >>> [about for _, about in promises_of(Catalogue()).values()][2]
+    'You need the whole batch, and every hour counts. It is sent before other batches.'
+    """
+    first, deadline = "", ""
+    if catalogue.sent_first_from(AppId(0), QoS.AFAP, None, unpaid=False) < 0.0:
+        first = " It is sent before other batches."
+        deadline = " It is sent before other batches once that is near." * (
+            catalogue.settings.deadline.first_factor > 0
+        )
+    return {
+        QoS.THROUGHPUT: ("throughput", "Each job is useful by itself, and the end of the batch does not matter."),
+        QoS.LONG_DEADLINE: ("long deadline", "You need the whole batch, but not urgently."),
+        QoS.AFAP: ("as fast as possible", f"You need the whole batch, and every hour counts.{first}"),
+        QoS.SHORT_DEADLINE: ("short deadline", f"You need the batch by the time below.{deadline}"),
+    }
+
+
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
-    """Return what a form for a new batch offers the user: levels and priorities, queues, and operators submitters."""
+    """Return what a form for a new batch offers the user: services, levels and priorities, queues, and operators
+    submitters.
+    """
     ordering = services.catalogue.settings.ordering
     submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
     first = await sent_first(services.store, services.catalogue, services.clock.now())
     return {
+        "promises": promises_of(services.catalogue),
         "choices": await choices_for(services.store, person, ordering, sent_first=len(first)),
         "queues": queue_choices(ordering),
         "submitters": sorted(one.name for one in submitters),

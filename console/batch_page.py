@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from administration.access.who import is_operator, person_of, present
+from administration.access.who import Person, is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
@@ -39,6 +39,7 @@ from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import PlaceShown, beside, moves, sentence, standings, target_in_words, when_sent
+from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
@@ -46,7 +47,7 @@ from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, 
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
-from domain.restrictions import Restricted, pause_of
+from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
 from domain.settings import Settings
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
@@ -295,6 +296,17 @@ def may_change(request: web.Request, batch: Batch) -> bool:
     return person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
 
 
+def release_of(batch: Batch, restrictions: Restrictions, person: Person) -> tuple[str, str] | None:
+    """Return the page where what blocks a batch is lifted, and the words of the link; None if nothing blocks it."""
+    pause = pause_of(restrictions, batch)
+    if pause is None or batch.ended_at is not None:
+        return ("accounts/limits", "The limits") if batch.hold and batch.ended_at is None else None
+    may = person.may(Role.OPERATOR) or person.name == pause.set_by
+    if pause.kind is Restricted.BATCH:
+        return f"batches/{batch.batch_id}#restrict", "Resume the batch" if may else "The pause"
+    return "restrictions", f"Resume the {pause.kind}" if may else "The pause"
+
+
 class BatchPages(Pages[PageServices]):
     """Pages about one batch, why it waits, and its jobs."""
 
@@ -479,6 +491,7 @@ class BatchPages(Pages[PageServices]):
             "gated_share": GATED_SHARE,
             "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
+            "release": release_of(batch, await restrictions_of(store), present(request)),
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),

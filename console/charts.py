@@ -12,6 +12,8 @@ from console.drawing import Drawing, Plot
 from domain.batches import Batch
 from web.moments import number, percent, plural
 
+LEAST_PART = 1e-6  # percent: the parts are not exact
+NEARLY = 0.99  # share of valid jobs from which on a decimal tells how many are left
 HUES = 8  # colours of series: the CSS classes c1 to c8
 
 
@@ -48,13 +50,25 @@ def hue(place: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The parts of a bar, out of 100. `out` are jobs in progress; `words` describe the bar."""
+    """The parts of a bar, out of 100. `out` are jobs in progress, `rest` names the others; `words` describe the bar."""
 
     valid: float
     failed: float
     out: float
     percent: str
     words: str
+    rest: str
+
+    @property
+    def parts(self) -> Sequence[str]:
+        """Return the names of the parts that the bar has, from left to right.
+
+        >>> bar_of(10, 4, 1, 2).parts, bar_of(10, 9, 1, 0).parts
+        (('valid', 'failed', 'in progress', 'otherwise open'), ('valid', 'failed'))
+        """
+        sizes = {"valid": self.valid, "failed": self.failed, "in progress": self.out}
+        rest = {f"otherwise {self.rest}" if self.out else self.rest: 100.0 - sum(sizes.values())}
+        return tuple(name for name, size in {**sizes, **rest}.items() if size > LEAST_PART)
 
 
 def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str = "open") -> Bar:
@@ -63,6 +77,8 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str =
 
     >>> bar_of(200, 50, 10, 30).words
     '50 of 200 jobs valid, 10 failed, 140 open; 30 instances in progress'
+    >>> bar_of(4000, 3995, 5, 0).percent, bar_of(4000, 4000, 0, 0).percent
+    ('99.9 %', '100 %')
     """
     whole = max(total, 1)
     left = max(0, total - valid - failed)
@@ -72,7 +88,8 @@ def bar_of(total: int, valid: int, failed: int, in_progress: int, *, rest: str =
     if in_progress > left:
         words += ", some of them copies" + (" or of jobs that have ended" if left < total else "")
     out = 100.0 * min(in_progress, left) / whole
-    return Bar(100.0 * valid / whole, 100.0 * failed / whole, out, percent(valid / whole), words)
+    share = valid / whole
+    return Bar(100.0 * share, 100.0 * failed / whole, out, percent(share, int(NEARLY <= share < 1.0)), words, rest)
 
 
 def bar_of_batch(batch: Batch) -> Bar:

@@ -19,6 +19,7 @@ from web.moments import number
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
 RIGHT = 0.6  # further right, labels are left of their marks
 CHARACTER = 7.3  # pixels, of an average character
+HEIGHT = 220  # pixels, of a plot
 EDGE = 2  # pixels above and below the stretched picture
 WIDE = 1000  # units across the stretched picture
 SHORT = 5.0  # of these: a line shorter than this also gets a dot
@@ -237,6 +238,15 @@ def _x_axis(scaled: Scale, y: float, title: str, *, grid_from: float | None = No
     return "".join(drawn) + said
 
 
+def labelled_fraction(marks: int) -> float:
+    """Return the share of a plot of the usual height, from the top, that labels of this many marks cover.
+
+    >>> labelled_fraction(1), labelled_fraction(20)
+    (0.1, 0.6)
+    """
+    return min(0.6, (LINE * marks + BESIDE) / HEIGHT)
+
+
 @dataclass(frozen=True, slots=True)
 class Plot:
     """Lines, bands, a histogram and marks over two axes. `zoom`: scripts let users select a part of the x-axis."""
@@ -247,7 +257,7 @@ class Plot:
     bands: Sequence[Band] = ()
     bins: Bins | None = None
     marks: Sequence[MarkLine] = ()
-    height: int = 220
+    height: int = HEIGHT
     zoom: bool = False
 
     def markup(self) -> str:
@@ -397,7 +407,7 @@ class ColumnPlot:
     series: Sequence[BarSeries]
     y: Axis
     key: str = ""  # unique on the page if a bar is hatched
-    height: int = 220
+    height: int = HEIGHT
 
     def markup(self) -> str:
         y = scale(self.y, [value for bars in self.series for value in bars.values if value is not None])

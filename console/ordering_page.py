@@ -45,11 +45,13 @@ from console.places import (
     total_name,
     weightiest,
 )
+from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import FIRST_PLACE, BatchState, place_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
+from domain.restrictions import pause_of
 from domain.settings import meaning_of
 from domain.units import HOUR_S, BatchId
 from domain.views import ListedBatch
@@ -311,7 +313,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
         "shares",
         "Shares against usage",
         f"Fractions of the total, for the {len(shown)} largest of {len(leaves)} submitters; usage decays.",
-        ("submitter", "owed", "used"),
+        ("submitter", "entitled", "used"),
         [
             (label, f"{100 * row['share_fraction']:.1f} %", f"{100 * row['usage_fraction']:.1f} %")
             for label, row in zip(labels, shown, strict=True)
@@ -319,7 +321,7 @@ def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
         _rows(
             labels,
             {
-                "owed": [100 * row["share_fraction"] for row in shown],
+                "entitled": [100 * row["share_fraction"] for row in shown],
                 "used": [100 * row["usage_fraction"] for row in shown],
             },
             Axis(unit=" %"),
@@ -347,13 +349,14 @@ class OrderingPages(Pages[PageServices]):
         places = await standings(store, [row.batch for row in rows], first)
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
-        tree = await self._sharing.show()
+        tree, restrictions = await self._sharing.show(), await restrictions_of(store)
         settings = await self._services.store.settings.in_force()
         order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "rows": rows,
             "places": places,
+            "pause_of": lambda batch: pause_of(restrictions, batch),
             "one": batch_id,
             "names": names,
             "every_s": settings.ordering.interval_s,

@@ -21,7 +21,7 @@ from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import after_in_words, population_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
 from console.charts import Chart
-from console.drawing import Axis, Bins, MarkLine, Plot
+from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
 from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
@@ -96,7 +96,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
         ],
         Plot(
             Axis("turnaround, as a multiple of the expected one", "log", exp(low), exp(low + span), "× expected"),
-            Axis("hosts", high=(1.1 + 0.1 * len(marks)) * max(hosts)),  # leaves space for labels above the bars
+            Axis("hosts", high=max(hosts) / (1.0 - labelled_fraction(len(marks)))),
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
         ),
@@ -119,6 +119,17 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
         for threshold, side in names.items():
             found.setdefault(threshold, []).append(gate.value if len(names) == 1 else f"{gate.value} {side}")
     return sorted(found.items())
+
+
+def moves_nothing(waiting: Sequence[Document]) -> bool:
+    """Return whether jobs wait behind gates, and the same requests pass them before and after a change.
+
+    >>> now, then = {"threshold": 0.5, "calls_per_hour": 9.0}, {"threshold": 0.4, "calls_per_hour": 12.0}
+    >>> same, changed = {"old": now, "new": now}, {"old": now, "new": then}
+    >>> moves_nothing([same]), moves_nothing([same, changed]), moves_nothing([])
+    (True, False, False)
+    """
+    return bool(waiting) and all(one["old"] == one["new"] for one in waiting)
 
 
 def gate_legend() -> list[tuple[str, str, str]]:
@@ -223,6 +234,7 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
+            "moves_nothing": moves_nothing(shown["waiting"]),
             "gates": moved_first(shown["hosts"]),
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
@@ -263,7 +275,7 @@ class PercentilePages(Pages[PageServices]):
         services = self._services
         number = await start_replay(services.store, services.clock, self._runs, changes, size, who=person.name)
         await services.authenticator.note(request, "simulate", f"simulation {number}", values=dict(changes))
-        return services.go(f"simulate/{number}", "simulation")
+        return services.go(f"simulate/{number}")
 
     async def _sizes(self) -> Mapping[str, object]:
         """Return the fields of a simulation, sized for about a minute, and the expected time."""

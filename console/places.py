@@ -30,10 +30,6 @@ RULES = {  # policy -> its rule in words
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
-STOPS: Mapping[ForecastState | None, str] = {
-    ForecastState.PAUSED: "paused",
-    ForecastState.UNSCHEDULABLE: "no host can run its jobs",
-}
 RANK_VALUE = (
     "A later submission, more earlier work of the same submitter, a larger batch and a smaller share of the project "
     "raise the value, the opposite lowers it; it is set at submission and predicts no end."
@@ -138,26 +134,23 @@ def rule_of(policy: str) -> str:
     return RULES.get(policy, MOST_POINTS)
 
 
-def first_sent(settings: Settings) -> str:
-    """Say which jobs a request gets first.
+def first_sent(settings: Settings) -> Sequence[str]:
+    """Say, one fact per line, which jobs a request gets first.
 
-    >>> first_sent(Settings()).count(". ")
-    2
+    >>> len(first_sent(Settings()))
+    4
     """
     traits, share = traits_of(settings.deadline), settings.scheduler.afap_first_fraction
-    said = ["A request gets the first jobs in this order that its host may run"]
+    said = ["A request gets the first jobs in this order that its host may run."]
     if traits.gates:
-        most = f", up to {percent(settings.scheduler.urgent_share_fraction)} of their jobs" * traits.shares_gated
-        said.append(f"hosts above a gate get the jobs that need a fast host before those{most}")
-    words = "; ".join(said)
-    if not traits.afap_first or share <= 0.0:
-        return f"{words}."
-    factor = settings.deadline.first_factor
-    due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
-    return (
-        f"{words}. {percent(share)} of requests take afap batches{due} before the others, even before expedite ones "
-        "and even if they are standby themselves; within both groups the order holds. Positions show that."
-    )
+        most = f", up to {percent(settings.scheduler.urgent_share_fraction)} of the host's jobs" * traits.shares_gated
+        said.append(f"A host above a gate gets the jobs that need a fast host before the others{most}.")
+    if traits.afap_first and share > 0.0:
+        factor = settings.deadline.first_factor
+        due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
+        said.append(f"{percent(share)} of requests take afap batches{due} before all others, at any level.")
+        said.append("Positions are those of these requests.")
+    return said
 
 
 def instant_of(breakdown: Breakdown) -> Instant | None:
@@ -253,7 +246,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
-    ('10 of 11', 'paused: nothing is sent')
+    ('paused', 'nothing is sent; otherwise 10 of 11')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
     ('all sent', '4 of 12, for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
@@ -273,8 +266,10 @@ def when_sent(
         if batch.qos is QoS.AFAP:
             return "all sent", "its retries and copies are sent first"
         return "all sent", f"{place}, for retries and copies"
-    if stop := "blocked by a limit" if batch.hold else STOPS.get(state, ""):
-        return place, f"{stop}: nothing is sent"
+    if batch.hold or state is ForecastState.PAUSED:
+        return "blocked by a limit" if batch.hold else "paused", f"nothing is sent; otherwise {place}"
+    if state is ForecastState.UNSCHEDULABLE:
+        return place, "no host can run its jobs: nothing is sent"
     before = "" if ahead is None else start_in_words(ahead)
     return place, "; ".join(filter(None, (standing.because, before)))
 

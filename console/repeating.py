@@ -26,7 +26,7 @@ from console.batch_forms import (
     shown_key,
 )
 from domain.access import Role
-from domain.batches import Batch, QoS
+from domain.batches import Batch
 from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
@@ -127,7 +127,6 @@ class RepeatingPages(Pages[PageServices]):
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
-            "promises": [qos.value for qos in QoS],
             **await importance_shown(self._services, present(request)),
             "choices": choices,
         }

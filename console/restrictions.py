@@ -8,11 +8,12 @@ from aiohttp import web
 
 from administration.access.who import Person, admit
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, admit_restrictor, lift, listed, restrict, resumable
+from administration.restrictions import MOST_JOBS, admit_restrictor, key_of, lift, listed, restrict, resumable
 from domain.access import Role
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
+from domain.hosts import host_in_words
 from domain.restrictions import Restricted, Restrictions
-from domain.units import BatchId, HostId
+from domain.units import BatchId, HostId, VolunteerId
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
@@ -74,6 +75,8 @@ class RestrictionPages(Pages[PageServices]):
                 return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
             most = _limit_of(fields, chosen)
+            if not (chosen.is_work or most or fields.get("sure")):
+                return await self._ban_asked(chosen, name, {**fields, "why": why})
             now = self._services.clock.now()
             made = await restrict(
                 self._services.store,
@@ -105,6 +108,26 @@ class RestrictionPages(Pages[PageServices]):
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
         return self._services.go_back(fields, "restrictions", said)
+
+    async def _ban_asked(self, kind: Restricted, name: str, fields: Fields) -> RenderedPage:
+        """Show what a ban ends, with the form that sets it. Raises InvalidInputError, NotFoundError."""
+        store, key = self._services.store, await key_of(self._services.store, kind, name)
+        if kind is Restricted.HOST:
+            host_id = HostId(int(key))
+            found = (await store.host_lists.listed([host_id]))[host_id]
+            hosts, in_progress = 1, found.in_progress
+            title = f"host {host_in_words(host_id, found.host.domain_name)}"
+        else:
+            totals = await store.volunteer_views.totals(VolunteerId(int(key)))
+            hosts, in_progress = totals.hosts, totals.in_progress
+            title = f"volunteer {name}"
+        values: dict[str, object] = {
+            "fields": {**{one: fields.get(one, "") for one in ("abort", "why", "back")}, "kind": kind, "name": key},
+            "hosts": hosts,
+            "in_progress": in_progress,
+        }
+        crumbs = (Crumb("restrictions", "Pauses and bans"),)
+        return RenderedPage("ban_asked.html", f"Ban {title}?", "restrictions", crumbs, values)
 
     async def _admit(self, request: web.Request, kind: str, name: str) -> None:
         """Raises NotAllowedError, InvalidInputError, NotFoundError."""

@@ -11,8 +11,10 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit
+from administration.forecasts.service import end_of
 from administration.simulations.rules import DEFAULT_RULES, MOST_SEEDS, RequestedComparison, checked, choices
 from administration.simulations.runs import SimulationRuns
+from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
@@ -302,7 +304,7 @@ class SimulatePages(Pages[PageServices]):
         await self._services.authenticator.note(
             request, "simulate", f"simulation {simulation_id}", scenario=fields.get("scenario")
         )
-        return self._services.go(f"simulate/{simulation_id}", "simulation")
+        return self._services.go(f"simulate/{simulation_id}")
 
     @get("/simulate/{id}", "simulation")
     async def one(self, request: web.Request) -> RenderedPage:
@@ -359,12 +361,16 @@ class SimulatePages(Pages[PageServices]):
         }
 
     async def _urgent(self, begun_at: Instant, result: Document) -> Sequence[Document]:
-        """Return the simulated batches that are urgent, with their simulated ends."""
-        views, found = self._services.store.views, result.get("batches") or ()
-        batches = {one.batch_id: one for one in await views.batches_with([one["batch_id"] for one in found])}
+        """Return the simulated batches that are urgent, with their forecast and their simulated ends."""
+        store, found = self._services.store, result.get("batches") or ()
+        ids = [one["batch_id"] for one in found]
+        batches = {one.batch_id: one for one in await store.views.batches_with(ids)}
+        last, stopped = await store.forecasts.last(ids), await stopped_of(store, self._services.clock)
+        now = self._services.clock.now()
         return [
             {
                 "batch": batch,
+                "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
             }
             for one in found

@@ -36,7 +36,6 @@ from console.batch_forms import (
     submitter_of,
 )
 from domain.access import Role
-from domain.batches import QoS
 from domain.errors import InvalidInputError, MusterError
 from domain.formatting import both_in_words, size_in_words
 from domain.units import BatchId
@@ -198,7 +197,6 @@ class UploadPages(Pages[PageServices]):
             "column": ", column " in str(shown.get("place")),
             **await apps_shown(self._services),
             **await importance_shown(self._services, person),
-            "promises": [qos.value for qos in QoS],
             "example_batch": EXAMPLE_BATCH,
             "example_table": EXAMPLE_TABLE,
             "most_batch": MOST_BATCH_BYTES,

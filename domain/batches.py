@@ -147,6 +147,9 @@ class Batch:
 FIRST_PLACE = (-(2**31), -math.inf, BatchId(0))  # before all batches in the order
 
 
+UNNUMBERED = BatchId(1 << 62)  # a batch's id before its row is written: after batches at the same place
+
+
 def place_of(batch: Batch) -> tuple[int, float, BatchId]:
     """Return the key by which batches are in order."""
     return batch.order_tier, batch.order_key, batch.batch_id

@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Generic, TypeAlias, TypeVar
 
-from domain.batches import QoS
+from domain.batches import UNNUMBERED, QoS
 from domain.catalogue import Catalogue
 from domain.jobs import InstanceState
 from domain.units import DAY_S, MINUTE_S, AppId, BatchId, Flop, Instant, Seconds, later
@@ -86,13 +86,13 @@ STANDINGS: Mapping[InstanceState, int] = MappingProxyType(
 )
 
 
-SendRank: TypeAlias = tuple[int, int, float]  # batches with a smaller one are sent first
+SendRank: TypeAlias = tuple[int, int, float, BatchId]  # batches with a smaller one are sent first
 
 
 @dataclass(frozen=True, slots=True)
 class SendPlace:
     """What decides in which sequence most requests take batches: those sent first, the others, and unpaid ones; within
-    each, the order.
+    each, the order, and at last the id.
     """
 
     qos: QoS
@@ -100,6 +100,7 @@ class SendPlace:
     unpaid: bool
     tier: int
     key: float
+    batch_id: BatchId = UNNUMBERED
 
     def first_from(self, app_id: AppId, catalogue: Catalogue) -> Instant:
         """Return after which instant a batch of the app is sent first."""
@@ -108,13 +109,13 @@ class SendPlace:
     def rank(self, app_id: AppId, catalogue: Catalogue, now: Instant) -> SendRank:
         """Return the rank of a batch of the app.
 
-        >>> urgent, other = (SendPlace(qos, None, False, 7, 0.5) for qos in (QoS.AFAP, QoS.THROUGHPUT))
-        >>> unpaid = SendPlace(QoS.AFAP, None, True, 7, 0.5)
+        >>> urgent, other = (SendPlace(qos, None, False, 7, 0.5, 3) for qos in (QoS.AFAP, QoS.THROUGHPUT))
+        >>> unpaid = SendPlace(QoS.AFAP, None, True, 7, 0.5, 3)
         >>> [place.rank(AppId(1), Catalogue(), Instant(0.0)) for place in (urgent, other, unpaid)]
-        [(0, 7, 0.5), (1, 7, 0.5), (2, 7, 0.5)]
+        [(0, 7, 0.5, 3), (1, 7, 0.5, 3), (2, 7, 0.5, 3)]
         """
         group = 2 if self.unpaid else 0 if self.first_from(app_id, catalogue) < now else 1
-        return group, self.tier, self.key
+        return group, self.tier, self.key, self.batch_id
 
 
 FIRST_PLACE = SendPlace(QoS.AFAP, None, False, -(2**31), -math.inf)  # before every batch
@@ -204,21 +205,20 @@ class BatchTerms:
 class PlannedBatch:
     """A planned batch with the requirements it places on the app's hosts.
 
-    `delay_bound_s` and `quorum` are maxima over its jobs; `jobs_of_flop` gives the number of jobs by size. Batches with
-    a smaller rank of `place` are sent first.
+    `delay_bound_s` is the maximum over its jobs; `jobs_of` gives the number of jobs by size and quorum. Batches with a
+    smaller rank of `place` are sent first.
     """
 
     app_id: AppId
     qos: QoS
     delay_bound_s: Seconds
-    quorum: int
-    jobs_of_flop: Mapping[Flop, int]
+    jobs_of: Mapping[tuple[Flop, int], int]
     deadline_at: Instant | None = None
     place: SendPlace = FIRST_PLACE
 
     @property
     def jobs_total(self) -> int:
-        return sum(self.jobs_of_flop.values())
+        return sum(self.jobs_of.values())
 
 
 Table = TypeVar("Table")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from domain.batches import Batch
 from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
-from domain.units import HOUR_S, Flop, HostId, Instant, Seconds
+from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, Instant, Seconds
 
 MOST_SHORT_HOSTS = 10_000  # an app with at least this many suitable hosts is not short of hosts
 MOST_SHORT_JOBS = 100  # number of jobs checked per batch, retries first
@@ -92,12 +92,25 @@ class WaitingBatch:
 
 
 @dataclass(frozen=True, slots=True)
+class RecentInstance:
+    """An instance in progress on a recent host."""
+
+    batch_id: BatchId
+    app_version_id: AppVersionId
+    sent_at: Instant
+    due_at: Instant
+
+
+@dataclass(frozen=True, slots=True)
 class RecentHost:
-    """A host that recently contacted the server, with its statistics by app version."""
+    """A host that recently contacted the server, with its statistics by app version, and its instances in progress in
+    the order of their dispatch.
+    """
 
     host: Host
     rpc_interval_s: Seconds | None = None
     havs: tuple[HostAppVersion, ...] = ()
+    held: tuple[RecentInstance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

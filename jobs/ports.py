@@ -223,7 +223,7 @@ class Outages(Protocol):
         A gap of `outage_at_least_s` or more between two records is an outage. Its length is added to due_at and
         timeout_at of all instances that were in progress and not overdue when it began. The outage is stored with the
         record, and progress with each portion, so an interrupted shift continues at the next call. Outages are handled
-        one at a time.
+        one at a time. After each, the active batches count as sent again (docs/decisions/0083).
         """
         ...
 

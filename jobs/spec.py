@@ -83,17 +83,16 @@ MOST_CLASSES = 100
 class BatchSize:
     """The totals of a batch: its jobs, the work of all instances that its quorums need, and its input files.
 
-    `delay_bound_s`, `quorum` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound;
-    `jobs_of_flop` is the number of jobs of each size; `nbytes` is the approximate size in the database. `classes` are
-    the first MOST_CLASSES that hosts may treat differently.
+    `delay_bound_s` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound; `jobs_of` is
+    the number of jobs by size and quorum; `nbytes` is the approximate size in the database. `classes` are the first
+    MOST_CLASSES that hosts may treat differently.
     """
 
     jobs: int
     flop: Flop
     delay_bound_s: Seconds
     shortest_bound_s: Seconds
-    quorum: int
-    jobs_of_flop: Mapping[Flop, int]
+    jobs_of: Mapping[tuple[Flop, int], int]
     nbytes: int = 0
     inputs: tuple[InputSpec, ...] = ()  # without duplicates
     request: Request = field(default=Request())
@@ -102,7 +101,7 @@ class BatchSize:
     @property
     def job_flop(self) -> Flop:
         """Return the mean work per job."""
-        return Flop(sum(flop * count for flop, count in self.jobs_of_flop.items()) / self.jobs)
+        return Flop(sum(flop * count for (flop, _), count in self.jobs_of.items()) / self.jobs)
 
 
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
@@ -147,12 +146,12 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
     >>> size = size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
     ...                             "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
-    >>> size.jobs, size.flop, size.quorum, size.jobs_of_flop
-    (3, 6000000000000.0, 2, {1000000000000.0: 3})
+    >>> size.jobs, size.flop, size.jobs_of
+    (3, 6000000000000.0, {(1000000000000.0, 2): 3})
     """
-    jobs, flop, quorum = 0, 0.0, 1
+    jobs, flop = 0, 0.0
     delay_bound_s, shortest_bound_s = Seconds(0.0), Seconds(math.inf)
-    jobs_of_flop: dict[Flop, int] = {}
+    jobs_of: dict[tuple[Flop, int], int] = {}
     request = Request(0.0)
     inputs: dict[InputSpec, None] = {}
     stored = StoredSize()
@@ -164,13 +163,12 @@ def size_of(spec: BatchSpec) -> BatchSize:
             needs = one.fpops_est_flop, one.memory_bytes, one.disk_bytes, one.ncpus, one.delay_bound_s
             classes.setdefault(needs, one)
         jobs += job.count
-        of_flop = job.job_class.fpops_est_flop
-        jobs_of_flop[of_flop] = jobs_of_flop.get(of_flop, 0) + job.count
+        of = job.job_class.fpops_est_flop, job.job_class.quorum
+        jobs_of[of] = jobs_of.get(of, 0) + job.count
         delay_bound_s = max(delay_bound_s, job.job_class.delay_bound_s)
         shortest_bound_s = min(shortest_bound_s, job.job_class.delay_bound_s)
-        quorum = max(quorum, job.job_class.quorum)
         request = _most(request, job.job_class)
-        flop += job.count * of_flop * job.job_class.quorum
+        flop += job.count * of[0] * of[1]
         inputs.update(dict.fromkeys((*job.shared_inputs, *job.own_inputs)))
         if jobs > MAX_JOBS:
             raise InvalidInputError("jobs", f"at most {MAX_JOBS} jobs in a batch", f"{jobs} or more")
@@ -178,9 +176,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         raise InvalidInputError("jobs_csv" if spec.jobs_csv else "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
     kinds = tuple(classes.values())
-    return BatchSize(
-        jobs, Flop(flop), *bounds_s, quorum, jobs_of_flop, stored.nbytes, tuple(inputs), request, classes=kinds
-    )
+    return BatchSize(jobs, Flop(flop), *bounds_s, jobs_of, stored.nbytes, tuple(inputs), request, classes=kinds)
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

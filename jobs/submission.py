@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 
 from domain.apps import App, ProcessorType
-from domain.batches import Account, Submitter
+from domain.batches import UNNUMBERED, Account, Submitter
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
@@ -97,7 +97,6 @@ def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:
 
 
 CHUNK_FILES = 200
-UNNUMBERED = BatchId(1 << 62)  # a batch's id before its row is written: after batches at the same place
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +121,16 @@ class CheckedBatch:
     may_date: bool = False  # its deadline affects its place in the order
     copied: CopiedJobs | None = None  # in place of the jobs in `spec`, which then have only their classes
 
-    def planned(self, new: NewBatch) -> PlannedBatch:
+    def planned(self, new: NewBatch, batch_id: BatchId = UNNUMBERED) -> PlannedBatch:
         """Return the demand that the batch places on its app's hosts, and its place in the order."""
         size = self.size
         return PlannedBatch(
             self.app.app_id,
             self.spec.qos,
             size.delay_bound_s,
-            size.quorum,
-            size.jobs_of_flop,
+            size.jobs_of,
             deadline_at=new.deadline_at,
-            place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key),
+            place=SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key, batch_id),
         )
 
 
@@ -168,14 +166,18 @@ async def write(
     ordering: OrderingSettings,
     clock: Clock,
     key: SubmissionKey | None = None,
+    logical_end_at: Instant | None = None,
 ) -> tuple[BatchId, NewBatch]:
     """Write a whole batch. It is committed when this returns.
 
+    `logical_end_at`: its place by logical time from the next ordering pass on, None for the place of a new batch.
     Raises AlreadyExistsError if a batch was already submitted with that key.
     """
     async with submissions.submission() as writer:
         now = clock.now()
         new, found = await _placed(batch, writer, ordering, now)
+        if logical_end_at is not None:
+            new = replace(new, logical_end_at=logical_end_at)
         batch_id = await writer.add_batch(new)
         if key is not None:
             await writer.remember(key, batch_id, now=now)

@@ -264,8 +264,9 @@ def _nothing_fits(app: App, kind: ProcessorType, context: SchedulingContext) -> 
     if not platforms:
         return Refusal(RefusalCode.NO_APP_VERSION, f"app {app.name} has no version for {kind}")
     reported = tuple(context.host.platforms)
-    has = "app {0} has versions for {1}; the client reported {2}"
     served = {one.platform for versions in context.catalogue.current.values() for one in versions}
-    if served.isdisjoint(reported):
-        has = f"no app has a version for this platform: {has}"
-    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), ", ".join(reported) or "none", reported))
+    has = "app {0} has no version for {2}, only for {1}"
+    if served.isdisjoint(reported):  # then all apps have one sentence
+        has, platforms = "no app has a version for {2}, only for {1}", sorted(served)
+    words = ", ".join(reported) or "a client without a platform"
+    return Refusal(RefusalCode.PLATFORM, has, (app.name, ", ".join(platforms), words, reported))

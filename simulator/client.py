@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from domain.dispatch import ReportedFile, ReportedResult
 from domain.units import DAY_S, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
-from simulator.ports import VolunteerFacts
-from simulator.processors import Ended, Processors, Task
+from simulator.ports import HeldJob, VolunteerFacts
+from simulator.processors import DONE_S, Ended, Processors, Task
 from simulator.traits import Fate, Fates, Traits, digest_of
 from simulator.work_buffer import FIRST_WISH, NO_WISH, Calls, Wish, in_progress, low_after_s, wish_of, work_of_others
 from wire.messages import (
@@ -171,6 +171,47 @@ class SimulatedVolunteer:
     @property
     def authenticator(self) -> str:
         return self._traits.authenticator
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Return the labels that operators give to the host."""
+        return self._traits.labels
+
+    @property
+    def host_id(self) -> int:
+        """Return the id that the server gave to the host, 0 before its first reply."""
+        return self._host_id
+
+    def hold(self, job: HeldJob, now: Instant) -> None:
+        """Continue a job received earlier; jobs with progress come first. It ends a back-off."""
+        self.advance(now)
+        fate, plan = self._fates.of_next(job.command_line), job.plan_class
+        kind = self._kinds[plan.gpu_type or ""]
+        gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
+        true_s = job.flop * fate.size / self._traits.flop_per_s_of(plan.ncpus, gpu_count)
+        done_s = true_s * job.done_fraction
+        task = Task(
+            job.name,
+            job.due_at,
+            left_s=max(DONE_S, (true_s * fate.fails_after if fate.fails else true_s) - done_s),
+            true_s=true_s,
+            estimate_s=job.estimate_s,
+            ncpus=min(plan.ncpus, float(self._traits.ncpus)),
+            gpu_count=gpu_count,
+            version_num=job.version_num,
+            plan_class=plan.name,
+            job=job.job,
+            lost=fate.lost,
+            fails=fate.fails,
+            garbage=fate.garbage,
+            done_s=done_s,
+            started=done_s > 0.0,
+        )
+        if fate.forgotten:
+            return
+        kind.processors.tasks.sort(key=lambda held: held.done_s / held.true_s, reverse=True)
+        kind.processors.add([task], now)
+        kind.without_work, kind.ask_from_at, kind.low_from_at = 0, -math.inf, -math.inf
 
     def facts(self) -> VolunteerFacts:
         every = [kind.processors for kind in self._kinds.values()]
@@ -378,6 +419,8 @@ class SimulatedVolunteer:
             kind = self._kinds[name]
             kind.without_work += 1
             kind.ask_from_at = now + self._calls.backoff_s(kind.without_work)
+            if now < self._traits.calls_by_at:
+                kind.ask_from_at = min(kind.ask_from_at, self._traits.calls_by_at)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
         """Return new tasks by processor type. The list is empty if the host loses all its tasks on arrival."""

@@ -11,7 +11,9 @@ from functools import partial
 
 from domain.apps import CPU
 from domain.jobs import JobClass
-from domain.units import BatchId, Instant, later
+from domain.units import BatchId, HostId, Instant, later
+from simulator.client import SimulatedVolunteer
+from simulator.in_progress import InProgress
 from simulator.ports import Outage, Participant, Scenario, Submission
 from simulator.recording import SAMPLE_S, Followed, RunRecord, WorkSample
 from simulator.services import (
@@ -67,6 +69,8 @@ class Engine:
         self._to_come = len(self._submissions)
         self._outages = list(scenario.outages)
         self._validator_waits = False
+        self._visits: Sequence[_Visit] = ()
+        self._in_progress = InProgress(self.store, self.record, self.volunteers)
         self.services: Services  # set by `run`
 
     async def run(self) -> None:
@@ -91,8 +95,8 @@ class Engine:
             self._calendar.put(max(start_at, submission.at), partial(self._submit, submission))
         for task in tasks:
             self._calendar.put(start_at, partial(self._do, task))
-        for volunteer in self.volunteers:
-            visit = _Visit(self, volunteer)
+        self._visits = [_Visit(self, volunteer) for volunteer in self.volunteers]
+        for visit in self._visits:
             visit.enter(start_at)
         self._calendar.put(start_at, self._sample_work)
 
@@ -121,6 +125,10 @@ class Engine:
             on_cpus=self.services.catalogue.catalogue().has_version_for(batch.app_id, CPU),
         )
         self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
+        if submission.held:
+            now, catalogue = self.clock.now(), self.services.catalogue.catalogue()
+            for place in set(await self._in_progress.hand_out(batch_id, submission.held, catalogue, now)):
+                self._visits[place].enter(now)
 
     async def _sample_work(self) -> None:
         """Record whether unsent instances that a CPU could run are waiting."""
@@ -173,6 +181,8 @@ class Engine:
             volunteer.unanswered(now)
             return
         reply = await self.services.answer(request, now)
+        if reply.host_id is not None and isinstance(volunteer, SimulatedVolunteer) and volunteer.labels:
+            await self.store.ordering_rules.set_host_labels(HostId(reply.host_id), volunteer.labels)
         self._validate_soon()
         volunteer.receive(reply, now)
 
@@ -206,7 +216,9 @@ class _Visit:
         self._engine.enter(at, self)
 
     async def make(self) -> None:
-        now = self._at
+        now = self._engine.clock.now()
+        if now != self._at:  # replaced by an earlier event when the host got a job
+            return
         self._volunteer.advance(now)
         await self._engine.call(self._volunteer, now)
         self.enter(now)

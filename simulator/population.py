@@ -226,7 +226,8 @@ MIN_BUFFER_S = 0.1 * DAY_S  # the client's default for the preference "store at 
 class MeasuredHost:
     """One measured host. `stretch` is the ratio of its jobs' actual runtime to that predicted by its benchmark.
 
-    The host is on for `on_fraction` of the time and buffers `buffer_s` of work. Other fractions are of its instances.
+    The host is on for `on_fraction` of the time, gives the project `share` of its processors and buffers `buffer_s` of
+    work. Other fractions are of its instances.
     Two hosts of the same `owner` do not get instances of the same job.
     """
 
@@ -240,9 +241,12 @@ class MeasuredHost:
     stretch: float = 1.0
     on_fraction: float = 1.0
     buffer_s: Seconds = Seconds(0.6 * DAY_S)
+    share: float = 1.0
     loss_fraction: float = 0.0
     error_fraction: float = 0.0
     gpu: Gpu | None = None
+    labels: tuple[str, ...] = ()
+    calls_by_s: float = math.inf  # after the start: a back-off before this time ends at it
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +300,13 @@ def _traits(host: MeasuredHost, number: int, first_call_at: Instant, starts_at: 
         disk_bytes=host.disk_bytes,
         platform=host.platform,
         os_name=host.os_name,
-        share=1.0,
+        share=host.share,
         buffer=Buffer(Seconds(least_s), Seconds(host.buffer_s - least_s)),
         joins_at=starts_at,
         first_call_at=first_call_at,
         gpu=host.gpu,
         loss_fraction=host.loss_fraction,
         error_fraction=host.error_fraction,
+        labels=host.labels,
+        calls_by_at=starts_at + host.calls_by_s,
     )

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from domain.apps import App, AppVersion
+from domain.apps import App, AppVersion, PlanClass, ProcessorType
 from domain.units import Instant, Seconds
 from wire.messages import SchedulerReply, SchedulerRequest
 
@@ -38,14 +38,49 @@ class ShareOf:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldInstance:
+    """An instance of a batch that a host has in progress when the batch is submitted.
+
+    `volunteer` is the host's place in the scenario's volunteers, `age_s` the time since its dispatch, `due_s` the time
+    to its due date (negative if it has passed), and `done_fraction` the computed part of its job.
+    """
+
+    volunteer: int
+    age_s: Seconds
+    due_s: Seconds
+    done_fraction: float
+    gpu_type: ProcessorType | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     """A batch to submit. `batch` is the table passed to `jobs.spec.parse_batch`.
 
-    Names must be unique, because they identify batches in results and in the clairvoyant bound.
+    Names must be unique, because they identify batches in results and in the clairvoyant bound. `logical_end_at` is the
+    batch's place in the order by logical time, None for the place of a new batch.
     """
 
     at: Instant
     batch: Mapping[str, object]
+    held: tuple[HeldInstance, ...] = ()
+    logical_end_at: Instant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldJob:
+    """A job that a client has had for a while: the names of its result and workunit, its command line, its estimated
+    size and run time, and the computed part.
+    """
+
+    name: str
+    job: str
+    command_line: str
+    flop: float
+    estimate_s: Seconds
+    due_at: Instant
+    done_fraction: float
+    version_num: int
+    plan_class: PlanClass
 
 
 @dataclass(frozen=True, slots=True)

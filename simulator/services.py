@@ -28,7 +28,7 @@ from jobs.ordering.ordering_pass import Orderer
 from jobs.requirements import InputSpec
 from jobs.reserving import ClassSearch, Reserver, ReservingReport
 from jobs.spec import parse_batch
-from jobs.submission import SubmissionPorts, submit
+from jobs.submission import SubmissionPorts, checked, write
 from scheduler.service import RequestService, SchedulerPorts
 from simulator.ports import Participant, Scenario, Submission
 from simulator.recording import RecordedForecasts, RecordedLedger, RecordedOverdue, RecordedUnsettled, RunRecord
@@ -220,7 +220,16 @@ class Services:
         ports = SubmissionPorts(self._store.submissions, self._store.people, self._store.applications, self._files)
         settings = self.catalogue.catalogue().settings
         spec = parse_batch(submission.batch, files=settings.files)
-        return await submit(spec, ports=ports, ordering=settings.ordering, clock=self._clock)
+        batch_id, _ = await write(
+            await checked(spec, ports=ports, by_operator=True),
+            submissions=ports.submissions,
+            ordering=settings.ordering,
+            clock=self._clock,
+            logical_end_at=submission.logical_end_at,
+        )
+        if submission.logical_end_at is not None:
+            await self.orderer.run_once()
+        return batch_id
 
 
 ACCOUNT = "default"

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 from domain.batches import QoS
 from domain.errors import InvalidInputError
+from domain.ordering import ServiceLevel
 from domain.submission import MAX_JOBS
 from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds
 from jobs.fields import Fields
-from simulator.ports import Submission
+from simulator.ports import HeldInstance, Submission
 
 KNOWN = (
     "name",
@@ -35,7 +36,9 @@ OUTPUT = {"name": "out", "max_bytes": 10_000}
 
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
-    """A batch to be submitted. `batch_id`: that of a waiting batch of the project which it stands for."""
+    """A batch to be submitted. `batch_id`: that of a waiting batch of the project which it stands for, with the
+    instances that hosts have in progress (`held`) and its place by logical time, in seconds after the start.
+    """
 
     name: str
     app: str
@@ -50,6 +53,11 @@ class BatchPlan:
     memory_bytes: float = 5e8
     ncpus: float = 1.0
     batch_id: BatchId | None = None
+    level: ServiceLevel = ServiceLevel.NORMAL
+    queue: str = "normal"
+    user_priority: int = 0
+    held: tuple[HeldInstance, ...] = ()
+    logical_end_s: float | None = None
 
     def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
         """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number,
@@ -73,11 +81,15 @@ class BatchPlan:
             "qos": str(self.qos),
             "submitter": self.submitter,
             "name": self.name,
+            "level": str(self.level),
+            "queue": self.queue,
+            "user_priority": self.user_priority,
             "jobs": jobs,
         }
         if self.deadline_s is not None:
             batch["deadline_s"] = self.deadline_s
-        return Submission(Instant(starts_at + self.at_s), batch)
+        logical_end_at = None if self.logical_end_s is None else Instant(starts_at + self.logical_end_s)
+        return Submission(Instant(starts_at + self.at_s), batch, self.held, logical_end_at)
 
 
 def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seconds) -> list[BatchPlan]:

@@ -34,7 +34,8 @@ class Traits:
     """One host.
 
     `flop_per_s` is its benchmark per CPU; its jobs take `stretch` times as long as that predicts. This project gets
-    `share` of its processors. The fractions are of instances. The host makes its first request at `first_call_at`.
+    `share` of its processors. The fractions are of instances. The host makes its first request at `first_call_at`. It
+    asks for work again by `calls_by_at`, if it then backs off. `labels` are those that operators gave to the host.
     """
 
     number: int
@@ -56,6 +57,8 @@ class Traits:
     error_fraction: float = 0.0
     garbage_fraction: float = 0.0
     timezone_s: float = 0.0
+    labels: tuple[str, ...] = ()
+    calls_by_at: float = math.inf
 
     def flop_per_s_of(self, ncpus: float, gpu_count: float) -> float:
         """Return the true speed of a running job that uses this many CPUs, or GPUs and CPUs."""

@@ -1,8 +1,8 @@
 """Reads the completion estimator's input for a batch with at most seventeen queries, for any size of batch and project.
 
-Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for the same
-batch, so that a second read gives the same forecast. For a minute, all batches of an app share a sample of all hosts,
-and the work that precedes each batch in the order.
+Rows of the batch and its hosts are read by key. Other tables are sampled by page, with the same pages for all batches
+of an app, so that a preview, the first forecast and a second read agree. For a minute, all batches of an app share a
+sample of all hosts, and the work that precedes each batch in the order.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ class Places:
 
 
 NOTHING_AHEAD: Ahead = (0, 0, NEVER_FIRST)
-Waiting: TypeAlias = tuple[SendRank, BatchId, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
+Waiting: TypeAlias = tuple[SendRank, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
 
 
 def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
     """Compute the work ahead of each batch.
 
-    >>> rows = ((1, 1, 0.5), 7, 1, 10, 90.0), ((1, 1, 0.6), 5, 2, 4, 80.0), ((0, 1, 9.0), 6, 1, 3, -9.0)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 90.0), ((1, 1, 0.6, 5), 2, 4, 80.0), ((0, 1, 9.0, 6), 1, 3, -9.0)
     >>> places(rows, Instant(0.0)).ahead
     {6: (0, 0, -9.0), 7: (3, 0, 90.0), 5: (0, 13, 80.0)}
     """
     ahead: dict[BatchId, Ahead] = {}
     total, of_app = 0, Counter[AppId]()
-    for _, batch_id, app_id, unsent, first_from in sorted(waiting):
+    for (*_, batch_id), app_id, unsent, first_from in sorted(waiting):
         ahead[batch_id] = (of_app[app_id], total - of_app[app_id], first_from)
         total += unsent
         of_app[app_id] += unsent
@@ -94,21 +94,20 @@ def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
 def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple[int, int]:
     """Return the work ahead of a new batch of the app with this rank.
 
-    >>> rows = ((1, 1, 0.5), 7, 1, 10, 0.0), ((1, 1, 0.7), 5, 1, 4, 0.0), ((0, 1, 9.0), 6, 2, 3, 0.0)
-    >>> ahead_of((1, 1, 0.6), 1, rows)
-    (10, 3)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 0.0), ((1, 1, 0.7, 5), 1, 4, 0.0), ((0, 1, 9.0, 6), 2, 3, 0.0)
+    >>> ahead_of((1, 1, 0.6, 2), 1, rows), ahead_of((1, 1, 0.7, 8), 1, rows)
+    ((10, 3), (14, 3))
     """
-    before = [(app, unsent) for at, _, app, unsent, _ in waiting if at < rank]
+    before = [(app, unsent) for at, app, unsent, _ in waiting if at < rank]
     of_app = sum(unsent for app, unsent in before if app == app_id)
     return of_app, sum(unsent for _, unsent in before) - of_app
 
 
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # approximate number of pages read per table
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read per table, or all of a smaller one; at most twice as many
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
     200,
 )  # read if the first pages had fewer rows of the app, which then is a small part of the table
-SEED_RANGE = 1 << 31
 NO_BATCH = BatchId(0)  # not a batch id
 SAMPLE_S = 60.0  # lifetime of a sample of all hosts
 
@@ -270,7 +269,7 @@ class _BatchReader:
         return sent, 100.0 / share
 
     async def _sent_in(self, row: asyncpg.Record, since: float, share: float) -> Table:
-        sample = share, float(self._batch_id % SEED_RANGE)
+        sample = share, float(row["app_id"])
         return await self._copied(
             "forecast_sent", SENT_FIELDS, row["app_version_ids"], self._batch_id, since, SENT_MOST, *sample
         )
@@ -348,18 +347,21 @@ def _terms(
 
 def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting:
     app_id = row["app_id"]
-    place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], row["order_tier"], row["order_key"])
+    own = row["order_tier"], row["order_key"], row["batch_id"]
+    place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], *own)
     rank, first_from = place.rank(app_id, catalogue, now), place.first_from(app_id, catalogue)
-    return rank, row["batch_id"], app_id, row["unsent"], first_from
+    return rank, app_id, row["unsent"], first_from
 
 
 def per_cent(pages: int, most: int) -> float:
-    """Return the percentage of a table of `pages` pages that is about `most` pages.
+    """Return the percentage of a table of `pages` pages that is at least `most` pages, if it has so many.
 
-    >>> per_cent(20, 200), per_cent(8_000, 200)
-    (100.0, 2.5)
+    It is halved when the table has doubled: as it grows, for example by a new batch, the sample has the same pages.
+
+    >>> per_cent(20, 200), per_cent(399, 200), per_cent(400, 200), per_cent(8_000, 200)
+    (100.0, 100.0, 50.0, 3.125)
     """
-    return 100.0 if pages <= most else 100.0 * most / pages
+    return 100.0 / 2.0 ** max(0, (pages // most).bit_length() - 1)
 
 
 def pairs(instances: Table, sent: Table) -> tuple[list[int], list[int]]:

@@ -28,6 +28,7 @@ from domain.insight import (
     JobSize,
     Newcomers,
     RecentHost,
+    RecentInstance,
     Short,
     WaitingBatch,
 )
@@ -124,8 +125,9 @@ class PostgresInsight(OnDatabase):
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]
             known = await connection.fetch(load("versions_of_hosts"), ids, timeout=MOST_S)
+            held = await connection.fetch(load("instances_on_hosts"), ids, timeout=MOST_S)
         return await asyncio.to_thread(
-            _host_sample, sampled, known
+            _host_sample, sampled, known, held
         )  # other tasks share this process, and there may be many rows
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
@@ -154,12 +156,21 @@ def _equipment(row: asyncpg.Record) -> Equipment:
     return Equipment(row["equipment"], frozenset(row["platforms"]), frozenset(msgspec.json.decode(row["coprocessors"])))
 
 
-def _host_sample(sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record]) -> HostSample:
-    """Build a host sample from host rows and their statistics with app versions."""
+def _host_sample(
+    sampled: Sequence[asyncpg.Record], known: Sequence[asyncpg.Record], held: Sequence[asyncpg.Record]
+) -> HostSample:
+    """Build a host sample from host rows, their statistics with app versions, and their instances in progress."""
     havs: dict[HostId, list[HostAppVersion]] = {row["host_id"]: [] for row in sampled}
+    instances: dict[HostId, list[RecentInstance]] = {row["host_id"]: [] for row in sampled}
     for row in known:
         havs[row["host_id"]].append(rows.host_app_version(row))
-    hosts = [RecentHost(rows.host(row), row["rpc_interval_s"], tuple(havs[row["host_id"]])) for row in sampled]
+    for row in held:
+        instances[row["host_id"]].append(_instance(row))
+    hosts = [
+        RecentHost(rows.host(row), row["rpc_interval_s"], tuple(havs[host_id]), tuple(instances[host_id]))
+        for row in sampled
+        if (host_id := row["host_id"])
+    ]
     return HostSample(tuple(hosts), sampled[0]["active"] if sampled else 0)
 
 
@@ -175,6 +186,7 @@ def _listed(values: Iterable[object]) -> str:
 _waiting = mapper(WaitingBatch, batch=rows.batch)
 _short = mapper(Short)
 _job_size = mapper(JobSize)
+_instance = mapper(RecentInstance)
 _caller = mapper(Caller, key=mapper(RequestKey, left_out=["instance_ids", "of_computer", "network"]))
 
 

@@ -59,7 +59,7 @@ class PostgresSettings(OnDatabase):
                     await connection.execute(load("upsert_setting"), key, new)
                 await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
                 if key == PAUSE and old == PAUSED and new != PAUSED:
-                    await connection.execute(load("resume_project"), now)
+                    await connection.execute(load("batches_resumed"), now)
 
         await self._database.in_transaction(write)
 

@@ -66,7 +66,8 @@ class PostgresOutages(OnDatabase):
     """Implements jobs' Outages."""
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """Record, in one transaction, being alive and the outage this ends; in another, shift some deadlines.
+        """Record, in one transaction, being alive and the outage this ends, after which batches are sent again as after
+        a pause; in another, shift some deadlines.
 
         A record in the future by an outage's length comes from a wrong clock and would hide outages until then.
         """
@@ -77,6 +78,7 @@ class PostgresOutages(OnDatabase):
             await connection.execute(load("set_duty_back" if ahead else "note_duty"), ALIVE, now)
             if before is not None and elapsed_s(before, now) >= outage_at_least_s:
                 await connection.execute(load("insert_outage"), before, now)
+                await connection.execute(load("batches_resumed"), now)
 
         async def move(connection: Connection) -> OutageReport:
             return await _move_some(connection, limit)

@@ -134,7 +134,6 @@ SAID = {  # messages by result code of the last form
     "thresholds": "Saved. It applies to the next requests, within seconds.",
     "setting": "Saved. It takes effect within seconds.",
     "reset": "The setting has been reset to its default, which takes effect within seconds.",
-    "simulation": "The simulation has started; this page shows its progress.",
     "cancelled": "The simulation has been stopped.",
     "asked": "A message to the address asks to confirm it. The subscription starts then.",
     "subscription": "Saved. It applies from the next event on.",

@@ -235,13 +235,12 @@ def counted(count: int, one: str, many: str = "") -> str:
 class ClassCondition:
     """The groups of jobs that one check refuses a host, the sentence of most of them, and what would help.
 
-    `alike` of the groups have this sentence. `help`: the words of the suggestion, or other advice; "" for none.
+    `help`: the words of the suggestion, or other advice; "" for none.
     """
 
     code: RefusalCode
     groups: int
     why: str
-    alike: int
     suggestion: Suggestion | None
     help: str
 
@@ -255,16 +254,16 @@ def class_conditions(refused: Iterable[Sequence[Refusal]]) -> tuple[ClassConditi
     rows = []
     for code, whys in by_code.items():
         needs = all(one.need for one in whys)
-        said, alike = (spanned(whys), len(whys)) if needs else Counter(why.detail for why in whys).most_common(1)[0]
+        said = spanned(whys) if needs else Counter(why.detail for why in whys).most_common(1)[0][0]
         suggestion = _of_host(whys)
-        rows.append(ClassCondition(code, len(whys), said, alike, suggestion, _help(suggestion, whys)))
+        rows.append(ClassCondition(code, len(whys), said, suggestion, _help(suggestion, whys)))
     return tuple(sorted(rows, key=lambda row: (-row.groups, row.code)))
 
 
 def _help(suggestion: Suggestion | None, refusals: Sequence[Refusal]) -> str:
     """Return what would help against refusals by one check.
 
-    >>> sentence = "app {0} has versions for {1}; the client reported {2}"
+    >>> sentence = "app {0} has no version for {2}, only for {1}"
     >>> terms = ("linux", "a, b", ("a", "b"))
     >>> apps = [Refusal(RefusalCode.PLATFORM, sentence, (app, *terms)) for app in ("sieve", "pi", "pi")]
     >>> _help(None, apps)
@@ -311,9 +310,7 @@ def host_conclusion(
         why = "no job is ready to be sent" if not groups else "no group of jobs was evaluated"
         return f"Host {host} would get nothing: {why}."
     first, of = conditions[0], f"{counted(groups, 'group')} of jobs"
-    others = "with other numbers" if first.code.traits.about is About.JOBS else "likewise"
-    more = f"; for {first.groups - first.alike} more, {others}" if first.alike < first.groups else ""
-    return f"Host {host} would get nothing; for {first.alike} of {of}: {first.why}{more}."
+    return f"Host {host} would get nothing: {first.why} (this condition refuses {first.groups} of {of})."
 
 
 # ------------------------------------------------------------------ hosts
@@ -475,7 +472,7 @@ def conclusions(
     ['47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.']
     """
     if blocked:
-        return [f"None of its jobs is sent while it is blocked ({blocked})."]
+        return [f"None of its jobs is sent while it is blocked: {blocked}."]
     if not sample.hosts:
         return ["No host has contacted the scheduler yet."]
     if not sample.takers and not sample.waiting:

@@ -1,4 +1,4 @@
-"""Builds a simulation scenario from the project: its hosts as recently measured, and its waiting work.
+"""Builds a simulation scenario from the project: its hosts as recently measured, and its work, waiting or in progress.
 
 A host without results gets the median of the measured hosts. Shares of lost and failed instances are shrunk towards the
 overall share, with the weight of LIKE_ALL instances. A sample of the hosts gets a proportional share of the jobs. The
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from administration.catalogue import fresh_catalogue
@@ -21,10 +22,10 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.hosts import Host, HostAppVersion
-from domain.insight import HostSample, JobSize, RecentHost, WaitingBatch
+from domain.insight import HostSample, JobSize, RecentHost, RecentInstance, WaitingBatch
 from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId
 from simulator.population import MeasuredHost, MeasuredPopulation
-from simulator.ports import ShareOf
+from simulator.ports import HeldInstance, ShareOf
 from simulator.scenario import AppPlan, FileScenario
 from simulator.submitters import BatchPlan
 from simulator.traits import Gpu
@@ -37,6 +38,8 @@ MOST_BUFFER_S = 10 * DAY_S  # the maximum in clients' preferences
 USUAL_BUFFER_S = 0.6 * DAY_S
 MOST_LOST_FRACTION = 0.9
 LEAST_EFFICIENCY = 1e-3
+LEAST_SHARE = 0.02
+MOST_DONE_FRACTION = 0.9
 
 Versions = Mapping[AppVersionId, AppVersion]
 Sizes = Mapping[AppId, Flop]  # size of an app's usual job
@@ -48,22 +51,37 @@ class _Usual:
 
     stretch: float
     buffer_s: float
+    share: float
     lost_fraction: float
     failed_fraction: float
 
 
-def measured_hosts(hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes) -> tuple[MeasuredHost, ...]:
+def measured_hosts(
+    hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes, now: Instant
+) -> tuple[MeasuredHost, ...]:
     """Return the hosts as measured; hosts without a known platform are omitted."""
-    known = [one for one in hosts if one.host.platforms]
+    known = _known_hosts(hosts)
     counts = [_counts(one) for one in known]
     valid, failed, lost = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
     usual = _Usual(
         _median((_stretch(one, versions) for one in known), 1.0),
         _median((_buffer_s(one, versions, sizes) for one in known), USUAL_BUFFER_S),
+        _median((share_of(one, versions, sizes) for one in known), 1.0),
         lost / max(1, valid + failed + lost),
         failed / max(1, valid + failed),
     )
-    return tuple(_measured(one, versions, sizes, usual) for one in known)
+    return tuple(
+        replace(_measured(one, versions, sizes, usual), calls_by_s=LEARN_S + _next_call_s(one, now)) for one in known
+    )
+
+
+def _next_call_s(one: RecentHost, now: Instant) -> float:
+    """Return after how long a host makes its next request if it keeps to its usual interval, at most a day."""
+    return min(DAY_S, max(0.0, one.host.last_rpc_at + (one.rpc_interval_s or DAY_S) - now))
+
+
+def _known_hosts(hosts: Sequence[RecentHost]) -> list[RecentHost]:
+    return [one for one in hosts if one.host.platforms]
 
 
 def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) -> MeasuredHost:
@@ -83,9 +101,11 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
         stretch=stretch,
         on_fraction=on_fraction_of(host),
         buffer_s=Seconds(min(MOST_BUFFER_S, buffer_s)),
+        share=_or(share_of(one, versions, sizes), usual.share),
         loss_fraction=min(MOST_LOST_FRACTION, shrunk(lost, valid + failed + lost, usual.lost_fraction)),
         error_fraction=shrunk(failed, valid + failed, usual.failed_fraction),
         gpu=_gpu(one, versions, stretch),
+        labels=host.labels,
     )
 
 
@@ -122,11 +142,73 @@ def _stretch(one: RecentHost, versions: Versions) -> float | None:
 def _buffer_s(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
     """Return the host's usual turnaround minus a usual job's run time, in seconds: the length of its work queue."""
     best = _most_used(one, versions, lambda version: version.app_id in sizes)
-    if best is None or best[0].log_n <= 0:
+    cycle = None if best is None else _cycle(one.host, *best, sizes)
+    return None if cycle is None else cycle.turnaround_s - cycle.runs_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """The usual turnaround of a host's usual job with a version, and the part of it in which the job runs."""
+
+    turnaround_s: float
+    runs_s: float
+
+
+def _cycle(host: Host, hav: HostAppVersion, version: AppVersion, sizes: Sizes) -> _Cycle | None:
+    if hav.log_n <= 0 or hav.speed.mean <= 0.0 or version.app_id not in sizes:
         return None
-    hav, version = best
-    runs_s = hav.speed.mean * sizes[version.app_id] / on_fraction_of(one.host)
-    return max(0.0, math.exp(hav.log_sum / hav.log_n) - runs_s)
+    runs_s = hav.speed.mean * sizes[version.app_id] / on_fraction_of(host)
+    return _Cycle(max(runs_s, math.exp(hav.log_sum / hav.log_n)), runs_s)
+
+
+def _cycle_of(one: RecentHost, held: RecentInstance, versions: Versions, sizes: Sizes) -> _Cycle | None:
+    """Return the cycle of an instance in progress, None if it is not measured."""
+    version = versions.get(held.app_version_id)
+    hav = next((hav for hav in one.havs if hav.app_version_id == held.app_version_id), None)
+    return None if hav is None or version is None else _cycle(one.host, hav, version, sizes)
+
+
+def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
+    """Return the part of its processors that a host gives to the project, None without results.
+
+    By Little's law, n jobs in progress with a turnaround T and a run time R keep n R / T processors busy. The results
+    returned since the host is known give a lower bound, because it had no work at times.
+    """
+    known_s = max(1.0, one.host.last_rpc_at - one.host.created_at)
+    busy: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for hav in one.havs:
+        version = versions.get(hav.app_version_id)
+        cycle = None if version is None else _cycle(one.host, hav, version, sizes)
+        if version is None or cycle is None:
+            continue
+        plan = version.plan_class
+        used = plan.ncpus / one.host.ncpus
+        if plan.gpu_type is not None:
+            used = plan.gpu_count / max(1, sum(gpu.count for gpu in one.host.coprocessors if gpu.type == plan.gpu_type))
+        held = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
+        busy[plan.gpu_type or "", "held"] += used * held * cycle.runs_s / cycle.turnaround_s
+        busy[plan.gpu_type or "", "returned"] += used * hav.log_n * cycle.runs_s / known_s
+    return min(1.0, max(LEAST_SHARE, *busy.values())) if busy else None
+
+
+def held_by_batch(
+    hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes, now: Instant
+) -> Mapping[BatchId, Sequence[HeldInstance]]:
+    """Return the instances in progress by batch, in the order of their dispatch.
+
+    A job first waits in the host's queue, then runs to the end of the usual turnaround. An overdue job is nearly done.
+    """
+    found: dict[BatchId, list[HeldInstance]] = {}
+    for number, one in enumerate(_known_hosts(hosts)):
+        for held in one.held:
+            version, cycle = versions.get(held.app_version_id), _cycle_of(one, held, versions, sizes)
+            age_s = max(1.0, now - held.sent_at)
+            ran_s = 0.0 if cycle is None else age_s - (cycle.turnaround_s - cycle.runs_s)
+            done = 0.0 if cycle is None else min(MOST_DONE_FRACTION, max(0.0, ran_s / cycle.runs_s))
+            gpu_type = None if version is None else version.plan_class.gpu_type
+            instance = HeldInstance(number, Seconds(age_s), Seconds(held.due_at - now), done, gpu_type)
+            found.setdefault(held.batch_id, []).append(instance)
+    return {batch_id: sorted(every, key=lambda held: -held.age_s) for batch_id, every in found.items()}
 
 
 def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
@@ -248,7 +330,7 @@ async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
 def _recent(read: _Read, days: float) -> Recent:
     """Build the scenario. Raises InvalidInputError as `recent_project` does."""
     catalogue, waiting, usual = read.catalogue, read.waiting, read.usual
-    hosts = measured_hosts(read.sample.hosts, catalogue.versions, usual)
+    hosts = measured_hosts(read.sample.hosts, catalogue.versions, usual, read.now)
     if not hosts:
         active_days = catalogue.settings.ranking.active_s / DAY_S
         raise InvalidInputError("population", f"computers that called in the last {active_days:g} days", 0)
@@ -296,8 +378,10 @@ async def _usual_sizes(
 
 def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
     """Yield the open jobs of each batch; batches arrive 1 s apart, in their order."""
+    held = held_by_batch(read.sample.hosts, read.catalogue.versions, read.usual, read.now)
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
+        instances = tuple(held.get(batch.batch_id, ()))
         deadline_s = None if batch.deadline_at is None else Seconds(max(LEAST_DEADLINE_S, batch.deadline_at - read.now))
         yield BatchPlan(
             f"batch {batch.batch_id}",
@@ -305,7 +389,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             read.submitters[batch.submitter_id].submitter,
             batch.qos,
             LEARN_S + place,
-            max(1, round(batch.counts.jobs_open * share)),
+            max(1, round(batch.counts.jobs_open * share), math.ceil(len(instances) / size.quorum)),
             size.flop,
             one.delay_bound_s,
             deadline_s,
@@ -313,12 +397,17 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             size.memory_bytes,
             size.ncpus,
             batch.batch_id,
+            batch.level,
+            batch.queue,
+            batch.user_priority,
+            instances,
+            LEARN_S + batch.logical_end_at - read.now,
         )
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:
     """Yield deferrable work, an equal part for each app, from which the scheduler learns the hosts' statistics."""
-    flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction for host in hosts)
+    flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction * host.share for host in hosts)
     for app_id, flop in usual.items():
         fill = LEARN_FRACTION * flop_per_s * LEARN_S / (flop * len(usual))
         yield BatchPlan(

@@ -9,7 +9,7 @@ from store.memory.applications import MemoryApplications, MemoryNotes, MemoryPeo
 from store.memory.forecasting import MemoryForecasting
 from store.memory.forecasts import MemoryForecasts
 from store.memory.ledger import MemoryLedger, MemoryTrickles
-from store.memory.ordering import MemoryOrdering, OrderBook
+from store.memory.ordering import MemoryOrdering, MemoryOrderingRules, OrderBook
 from store.memory.percentiles import MemoryGenerations, MemoryHavTables
 from store.memory.registry import Registry
 from store.memory.reserving import MemoryReserving
@@ -51,4 +51,5 @@ class MemoryStore:
         self.forecasting = MemoryForecasting(registry, work)
         self.forecasts = MemoryForecasts(registry, work)
         self.ordering = MemoryOrdering(registry, work, book)
+        self.ordering_rules = MemoryOrderingRules(registry, work, book)
         self.reserving = MemoryReserving(registry, work, book)

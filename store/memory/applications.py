@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from domain.acceleration import Acceleration
 from domain.apps import App, AppFile, AppVersion, PlanClass
-from domain.batches import Account, BatchState, Submitter
+from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.host_classes import ClassesByApp
@@ -211,9 +211,7 @@ class MemorySettings(OnTables):
             change_id = len(registry.setting_changes) + 1
             registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
             if key == PAUSE and old is True and value is not True:
-                for batch in self._work.batches.values():
-                    if batch.state is BatchState.ACTIVE:
-                        batch.moved_at = max(batch.moved_at or now, now)
+                self._work.note_resumed(now)
 
 
 class MemoryNotes(OnTables):

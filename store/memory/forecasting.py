@@ -125,8 +125,8 @@ class MemoryForecasting(OnTables):
         return is_down or (bool(pauses) and pause_of(pauses, batch.as_batch()) is not None)
 
     def _ahead_of(self, batch: StoredBatch, catalogue: Catalogue, now: Instant) -> list[StoredBatch]:
-        own = _rank(batch, catalogue, now), batch.batch_id
-        return [one for one in self._ready(catalogue) if (_rank(one, catalogue, now), one.batch_id) < own]
+        own = _rank(batch, catalogue, now)
+        return [one for one in self._ready(catalogue) if _rank(one, catalogue, now) < own]
 
     def _ready(self, catalogue: Catalogue) -> list[StoredBatch]:
         """Return the ready batches of the apps whose jobs are sent."""
@@ -189,7 +189,7 @@ class MemoryForecasting(OnTables):
 
 def _place(batch: StoredBatch) -> SendPlace:
     new = batch.new
-    return SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key)
+    return SendPlace(new.qos, new.deadline_at, new.unpaid, new.order_tier, new.order_key, batch.batch_id)
 
 
 def _rank(batch: StoredBatch, catalogue: Catalogue, now: Instant) -> SendRank:

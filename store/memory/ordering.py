@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.batches import BatchState
+from domain.errors import NotFoundError
 from domain.jobs import InstanceState
 from domain.limits import Limit
 from domain.ordered_work import (
@@ -30,7 +31,7 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import Request
-from domain.units import AccountId, BatchId, Flop, FlopPerSecond, Instant, Seconds
+from domain.units import AccountId, BatchId, Flop, FlopPerSecond, HostId, Instant, Seconds
 from domain.usage import DecayedUsage
 from store.binary_copy import Table
 from store.memory.registry import Registry
@@ -101,6 +102,21 @@ def correct_logical_times(registry: Registry, work: Work, corrections: Sequence[
 
 
 SAMPLED_JOBS = 100
+
+
+class MemoryOrderingRules:
+    """The rules that the simulator sets; tests.memory has the others."""
+
+    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
+        self._registry = registry
+        self._work = work
+        self._book = book
+
+    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
+        stored = self._work.hosts.get(host_id)
+        if stored is None:
+            raise NotFoundError("host", host_id)
+        stored.host = replace(stored.host, labels=tuple(labels))
 
 
 class MemoryOrdering:

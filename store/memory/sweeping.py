@@ -100,6 +100,7 @@ class MemoryOutages(OnTables):
         self._registry.duty_done_at[ALIVE] = now if before is None or ahead else max(now, before)
         if before is not None and elapsed_s(before, now) >= outage_at_least_s:
             self._open.append(_Outage(before, elapsed_s(before, now)))
+            self._work.note_resumed(now)
         if not self._open:
             return OutageReport()
         outage = self._open[0]

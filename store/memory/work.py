@@ -177,6 +177,12 @@ class Work:
 
     # ------------------------------------------------------------ look-up
 
+    def note_resumed(self, now: Instant) -> None:
+        """Note that the active batches are sent again."""
+        for batch in self.batches.values():
+            if batch.state is BatchState.ACTIVE:
+                batch.moved_at = max(batch.moved_at or now, now)
+
     def job(self, job_id: JobId) -> StoredJob | None:
         """Return a job that was not purged."""
         return self.jobs[job_id - 1] if 0 < job_id <= len(self.jobs) and job_id not in self.purged else None

@@ -281,6 +281,16 @@ ORDER BY recent.failures::double precision / recent.results DESC, recent.failure
 LIMIT $5;
 
 
+-- name: instances_on_hosts
+-- Purpose: return the instances in progress on some hosts.
+-- Arguments: $1 host_ids.
+-- Result: host_id, batch_id, app_version_id, sent_at, due_at; by host and in the order of their dispatch.
+SELECT host_id, batch_id, app_version_id, sent_at, due_at
+FROM instance
+WHERE host_id = ANY($1::int[]) AND state = 'in_progress'
+ORDER BY host_id, sent_at, instance_id;
+
+
 -- name: last_sample
 -- Purpose: return the instant of the latest sample of a step.
 -- Arguments: $1 step_s, $2 until when.

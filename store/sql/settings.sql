@@ -71,8 +71,8 @@ SELECT pg_advisory_xact_lock_shared(1297437780, hashtext('conditional edits'));
 SELECT pg_advisory_xact_lock(1297437780, hashtext('conditional edits'));
 
 
--- name: resume_project
--- Purpose: after a pause of the project, note that the active batches are sent again; reads all of them.
+-- name: batches_resumed
+-- Purpose: after a pause of the project or an outage, note that the active batches are sent again; reads all of them.
 -- Arguments: $1 now.
 -- Result: none.
 UPDATE batch SET moved_at = greatest(batch.moved_at, $1::double precision)

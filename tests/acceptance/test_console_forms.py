@@ -159,6 +159,7 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert await until_over(grace_server, 1) is SimulationState.DONE
         status, page = await grace.get("/simulate/1")
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
+        assert page.count('data-label="Forecast now"') == page.count('data-label="Simulated, present values"') == 1
         undecided = 'class="note  verdict"' in page
         assert ('name="seeds" value="4"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page

@@ -32,7 +32,7 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     assert len(await host.ask(1)) == 1
     form = f"/hosts/{host.host_id}"
     ban = {"kind": "host", "name": str(host.host_id), "effect": "ban"}
-    fields = {**ban, "back": f"/console{form}?state=valid&said=lifted"}
+    fields = {**ban, "sure": "yes", "back": f"/console{form}?state=valid&said=lifted"}
 
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         _, where, page = await grace.post("/restrictions", {**fields, "why": "wrong results"}, form=form)
@@ -122,7 +122,10 @@ async def test_an_aborting_ban_replaces_the_jobs_at_once(server: LiveServer) -> 
     async with a_browser(server, OPERATOR) as grace:
         status, _, page = await grace.post("/restrictions", {**fields, "effect": "limit", "max_jobs": "3"})
         assert (status, page.count('name="abort" value="1" checked class="wrong"')) == (422, 1)
-        await grace.post("/restrictions", {**fields, "effect": "ban"})
+        status, _, asked = await grace.post("/restrictions", {**fields, "effect": "ban"})
+        assert (status, list(await restricted(server))) == (200, [])
+        assert not missing(asked.partition("<main")[2], "1 instance", "wrong results", "abort")
+        await grace.post("/restrictions", {**fields, "effect": "ban", "sure": "yes"})
         _, page = await grace.get("/restrictions")
         assert "jobs aborted" in page
     await server.validate()
@@ -143,7 +146,7 @@ async def test_form_tells_a_ban_from_a_limit(server: LiveServer) -> None:
         assert (status, re.findall(r'value="(\w+)" checked', page)) == (422, ["limit"])
         assert 'aria-describedby="flaw-max_jobs"' in page
         for effect, most in (("limit", 4), ("ban", 0)):
-            await grace.post("/restrictions", {**fields, "max_jobs": "4", "effect": effect})
+            await grace.post("/restrictions", {**fields, "max_jobs": "4", "effect": effect, "sure": "yes"})
             assert [one.max_jobs for one in await restricted(server)] == [most]
         await grace.post("/restrictions/lift", fields)
         _, page = await grace.get(f"/hosts/{host.host_id}")
@@ -151,6 +154,23 @@ async def test_form_tells_a_ban_from_a_limit(server: LiveServer) -> None:
         assert (kept, "checked" in page) == (["effect", "effect", "max_jobs", "abort"], False)
         _, page = await grace.get(f"/hosts/{host.host_id}?effect=ban")
         assert re.findall(r'value="(\w+)"(?: required)? checked', page) == ["ban"]
+
+
+async def test_volunteers_ban_is_asked_with_what_it_ends(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host("ada")
+    await server.submit(jobs={"count": 2})
+    await host.ask(1)
+    email = (await server.store.restrictions.listed([VolunteerId(1)]))[0].email
+    fields = {"kind": "volunteer", "name": email, "why": "errors", "effect": "ban"}
+    async with a_browser(server, OPERATOR) as grace:
+        status, _, asked = await grace.post("/restrictions", fields)
+        sent = dict(re.findall(r'type="hidden" name="(\w+)" value="(\w+)"', asked.partition("<main")[2]))
+
+        assert (status, sent["name"], sent["sure"], "abort" in sent) == (200, "1", "yes", False)
+        assert not missing(asked.partition("<main")[2], "1 host", "1 instance")
+        assert list(await restricted(server)) == []
 
 
 async def test_a_host_is_banned_by_a_name_that_is_its_own(server: LiveServer) -> None:
@@ -216,7 +236,7 @@ async def test_audit_names_the_restricted_object(server: LiveServer) -> None:
     email = (await server.store.restrictions.listed([VolunteerId(1)]))[0].email
     async with a_browser(server, OPERATOR) as grace:
         for kind, name in (("app", "pi"), ("volunteer", email)):
-            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x", "effect": "ban"})
+            await grace.post("/restrictions", {"kind": kind, "name": name, "why": "x", "effect": "ban", "sure": "yes"})
             await grace.post("/restrictions/lift", {"kind": kind, "name": name})
         for path in ("host/1", f"volunteer/{email}"):
             await server.create("PUT", f"/restrictions/{path}", json={"why": "wrong results"})
@@ -259,6 +279,7 @@ async def test_bans_go_with_the_host_and_the_account(server: LiveServer) -> None
 
 @pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal")])
 async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: str, name: str) -> None:
+    await add_operator(server)
     await server.add_app()
     host = await server.add_host()
     batch_id = await server.submit(jobs={"count": 4})
@@ -274,6 +295,10 @@ async def test_paused_work_is_not_sent_and_explained(server: LiveServer, kind: s
     assert [one["code"] for one in explained["refused_at_large"]] == ["paused"]
     [job, *_] = await server.jobs(batch_id)
     assert (await server.create("GET", f"/explain/job/{job.job_id}"))["hold"] == hold
+    async with a_browser(server, OPERATOR) as grace:
+        _, why = await grace.get(f"/batches/{batch_id}/why")
+        links = re.findall(r'class="button" href="/console/(restrictions|batches/1#restrict)"', why)
+        assert links == ["batches/1#restrict" if kind == "batch" else "restrictions"]
 
     await server.create("DELETE", f"/restrictions/{kind}/{name}")
     await server.feed()
@@ -354,8 +379,10 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             assert "full disk" in page and page.index("/restrictions/lift") < page.index('class="figures"')
             for place in ("/batches", "/batches/1", "/batches/1/why"):
                 _, page = await grace.get(place)
-                assert "paused: nothing is sent" in page and "come first" not in page, place
+                assert ">paused</a>" in page and "nothing is sent" in page and "come first" not in page, place
                 assert "no end while paused" in page or place.endswith("why"), place
+            _, page = await grace.get("/ordering")
+            assert len(re.findall(r'class="tag warn"[^>]*>paused<', page)) == (fields["kind"] == "batch")
             [shown] = (await server.create("GET", "/batches"))["batches"]
             assert (shown["forecast_state"], shown["completion_q50_at"]) == ("paused", None)
             tag = {"batch": '">paused</span>', "project": '">project paused</span>'}[fields["kind"]]

@@ -138,6 +138,7 @@ async def test_work_that_no_host_can_run_is_unschedulable(pi: LiveServer) -> Non
             for place in ("/", "/attention", "/unschedulable", "/batches", "/batches?state=attention", "/batches/1")
         }
     assert all(not missing(page, "unschedulable", "disk space") for page in pages.values())
+    assert re.findall(r'id="(t-(?:unschedulable|not-judged))"', pages["/unschedulable"]) == ["t-unschedulable"]
 
 
 async def test_time_until_a_judgement_is_in_whole_seconds(pi: LiveServer) -> None:
@@ -151,7 +152,9 @@ async def test_time_until_a_judgement_is_in_whole_seconds(pi: LiveServer) -> Non
         pi.clock.forward(wait_s)
         await pi.workers[0].parts.heartbeat.write_once()
         async with a_browser(pi, OPERATOR) as browser:
-            pages.append((await browser.get("/unschedulable"))[1].partition("They are judged ")[2].partition(".")[0])
+            _, page = await browser.get("/unschedulable")
+            pages.append(page.partition("They are judged ")[2].partition(".")[0])
+            assert re.findall(r'id="(t-(?:unschedulable|not-judged))"', page) == ["t-not-judged"]
 
     assert re.search(r" \d+ s$", pages[0]) and not missing(pages[0], "refusals")
     assert pages[1] == "now"

@@ -28,6 +28,7 @@ jobs_csv = "anything.csv"
 
 [jobs]
 command_line = "--n {n}"
+disk_bytes = 2e8
 outputs = [{name = "out", max_bytes = 1000}]
 """
 CSV = "n,fpops_est\n1,1e9\n2,2e9\n3,3e9\n"
@@ -81,6 +82,7 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
                 "as fast as possible",
                 "ben, account default",
                 "--n 1",
+                "disk 200 MB",
                 "b.toml, t.csv",
                 "b.toml names anything.csv",
             )
@@ -335,6 +337,24 @@ async def test_clone_is_previewed_and_submitted_by_a_form(server: LiveServer) ->
     assert (clone["name"], clone["submitter"], clone["jobs_total"], clone["unsent"]) == ("again", "ben", 2, 2)
     lines = [[job.command_line for job in await server.jobs(BatchId(batch_id + n))] for n in (0, 1)]
     assert lines[0] == lines[1]
+
+
+async def test_forms_preset_the_service_that_delays_no_batch(server: LiveServer) -> None:
+    """A clone keeps the service of its batch."""
+    await furnished(server)
+    urgent = {"app": "pi", "qos": "afap", "submitter": "ben", "jobs": {"count": 2, "fpops_est": 1e12}}
+    batch_id = (await server.create("POST", "/batches", json=urgent))["batch_id"]
+    await server.feed()
+    preset = {}
+    async with a_browser(server, "ben") as ben:
+        for path in ("/batches/new", UPLOAD, f"/batches/{batch_id}/clone"):
+            page = (await ben.get(path))[1]
+            preset[path] = re.findall(r'name="qos" value="(\w+)" checked', page)
+            assert len(re.findall('name="qos"', page)) == 4
+        given = {"app": "pi", "qos": "long_deadline", "count": "0"}
+        again = (await ben.post("/batches/new", {**given, "what": "preview"}))[2]
+    assert list(preset.values()) == [["throughput"], ["throughput"], ["afap"]]
+    assert re.findall(r'name="qos" value="(\w+)" checked', again) == ["long_deadline"]
 
 
 async def test_clone_changes_the_needs_of_its_jobs(server: LiveServer) -> None:

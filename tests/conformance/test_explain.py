@@ -18,7 +18,7 @@ from administration.explain.words import batch_in_words, host_in_words, instance
 from administration.ordering.places import sent_first, turn_of
 from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA, OnePerVolunteer, VersionState
-from domain.batches import QoS
+from domain.batches import UNNUMBERED, QoS
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.forecasts import ForecastHold, HoldKind
@@ -32,7 +32,6 @@ from domain.settings import Settings
 from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, JobId, Seconds, later
 from feeder.array import JobArray
-from jobs.submission import UNNUMBERED
 from tests.builders import NOW, a_job_class, some_due_terms
 from tests.conformance.test_forecasts import TERMS, a_record
 from tests.conformance.test_thresholds import ranked_hosts

@@ -317,7 +317,7 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
     await an_app(store, "pi")
     first = await a_submitted_batch(store, jobs=5, order_tier=3, order_key=1.0)
     await a_submitted_batch(store, jobs=3, app_id=elsewhere, order_tier=3, order_key=2.0)
-    await a_submitted_batch(store, jobs=9, order_tier=3, order_key=4.0)
+    last = await a_submitted_batch(store, jobs=9, order_tier=3, order_key=4.0)
     at = SendPlace(QoS.THROUGHPUT, None, unpaid=False, tier=3, key=3.0)
 
     async def ahead(place: SendPlace) -> tuple[int, int]:
@@ -327,6 +327,8 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
 
     assert await ahead(at) == (5, 3)
     assert await ahead(replace(at, qos=QoS.AFAP)) == await ahead(FIRST_PLACE) == (0, 0)
+    assert await ahead(replace(at, key=4.0)) == (14, 3)  # a new batch comes after those at its place
+    assert await ahead(replace(at, key=4.0, batch_id=last.batch_id)) == (5, 3)
     assert await ahead(replace(at, tier=4)) == await ahead(replace(at, tier=0, unpaid=True)) == (14, 3)
 
 

@@ -9,6 +9,7 @@ import pytest
 from administration.thresholds.recent import LEARN_S, RecentSample, recent_project
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
+from domain.ordering import ServiceLevel
 from domain.units import DAY_S, Seconds, later
 from simulator.population import MeasuredPopulation
 from simulator.virtual_time import VirtualClock
@@ -45,6 +46,7 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     urgent = await a_submitted_batch(
         store, jobs=6, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 2 * DAY_S), batch_flop=2.4e13, order_key=2.0
     )
+    await a_sent_instance(store, urgent.batch_id, host)
     await store.settings.set_setting("deadline.p_tight", 0.8, now=NOW, who="ops", why="")
 
     recent = await recent_project(as_postgres(store), VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
@@ -63,6 +65,17 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     assert [(one.name, one.on_cpus, one.versions) for one in scenario.apps] == [("pi", True, (version,))]
     assert isinstance(scenario.population, MeasuredPopulation)
     known, newcomer = scenario.population.hosts
+    assert {plan.name: (len(plan.held), plan.level, plan.queue) for plan in plans}[f"batch {urgent.batch_id}"] == (
+        1,
+        ServiceLevel.NORMAL,
+        "normal",
+    )
+    [held] = plans[1].held
+    assert (held.volunteer, held.age_s) == (0, DAY_S)
+    assert [plan.logical_end_s for plan in plans] == [
+        LEARN_S + one.logical_end_at - later(NOW, DAY_S)
+        for one in await store.views.batches_with([bulk.batch_id, urgent.batch_id])
+    ]
     assert (known.ncpus, known.on_fraction, known.owner) == (4, 0.5, host.volunteer_id)
     assert known.stretch == pytest.approx(2.0)
     assert newcomer.stretch == pytest.approx(2.0)

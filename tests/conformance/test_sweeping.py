@@ -291,6 +291,18 @@ async def test_corrected_slow_clock_extends_due_dates(store: Store) -> None:
     assert [(await alive(store, after_s)).by_s for after_s in (5000.0, 0.0, 5010.0)] == [0.0, 0.0, 5010.0]
 
 
+async def test_batches_are_sent_again_after_an_outage(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=1)
+    moved_at = []
+    for after_s in (10.0, 3000.0, 8000.0):
+        await alive(store, after_s)
+        standing = await store.forecasts.standing(batch.batch_id)
+        assert standing is not None
+        moved_at.append(standing.age.moved_at)
+
+    assert moved_at == [None, None, NOW + 8000.0]
+
+
 async def test_an_outage_moves_the_deadlines_that_were_still_open(store: Store) -> None:
     host = await a_registered_host(store)
     early, middle, done = await under_way(store, host, count=3)

@@ -118,6 +118,7 @@ BY_KEY = {  # query -> the indexes it must use
         "team_pkey",
     },
     "versions_of_hosts": {"host_app_version_pkey"},
+    "instances_on_hosts": {"instance_on_host"},
     "set_host_labels": {"host_pkey"},
     "instances_reported": {"instance_pkey", "job_pkey", "upload_pkey"},
     # and writes
@@ -211,7 +212,7 @@ BY_KEY = {  # query -> the indexes it must use
     "complete_batches": {"batch_count_pkey"},
     "list_restrictions": {"batch_pkey"},
     "lift_restriction": {"batch_in_order", "batch_pkey"},
-    "resume_project": {"batch_in_order", "batch_pkey"},
+    "batches_resumed": {"batch_in_order", "batch_pkey"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},
     "time_out_instances": {"instance_pkey"},

@@ -26,6 +26,7 @@ class MemoryStore(store.memory.MemoryStore):
     generations: MemoryGenerations
     history: MemoryHistory
     insight: MemoryInsight
+    ordering_rules: MemoryOrderingRules
     people: MemoryPeople
     settings: MemorySettings
     submissions: MemorySubmissions

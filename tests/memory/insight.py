@@ -32,7 +32,16 @@ from domain.host_lists import (
     SlowWith,
 )
 from domain.hosts import Host
-from domain.insight import MOST_SHORT_HOSTS, MOST_SHORT_JOBS, Caller, HostSample, JobSize, RecentHost, Short
+from domain.insight import (
+    MOST_SHORT_HOSTS,
+    MOST_SHORT_JOBS,
+    Caller,
+    HostSample,
+    JobSize,
+    RecentHost,
+    RecentInstance,
+    Short,
+)
 from domain.jobs import InstanceState
 from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
 from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
@@ -125,7 +134,9 @@ def _drawn_by(host_id: HostId) -> tuple[str, HostId]:
 
 def _recent(stored: StoredHost) -> RecentHost:
     havs = tuple(stored.havs[version_id] for version_id in sorted(stored.havs))
-    return RecentHost(stored.host, stored.rpc_interval_s, havs)
+    rows = sorted((row.as_held for row in stored.held.values()), key=lambda one: (one.sent_at, one.instance_id))
+    held = tuple(RecentInstance(one.batch_id, one.app_version_id, one.sent_at, one.due_at) for one in rows)
+    return RecentHost(stored.host, stored.rpc_interval_s, havs, held)
 
 
 def _job_size(batch: StoredBatch) -> JobSize:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+import store.memory.ordering
 from domain.batches import BatchState
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant
 from domain.ordering import PlaceInOrder, ServiceLevel
-from domain.units import AccountId, BatchId, HostId, Instant, Seconds
+from domain.units import AccountId, BatchId, Instant, Seconds
 from domain.usage import Amounts, DecayedUsage, UsageRow
-from store.memory.ordering import LimitKey, OrderBook
-from store.memory.registry import Registry
+from store.memory.ordering import LimitKey
 from store.memory.rows import StoredBatch
-from store.memory.work import Work
 
 
 def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
@@ -27,12 +26,7 @@ def limit_key(scope: Scope, quantity: Quantity, name: str | None) -> LimitKey:
     return str(scope), quantity.name.lower(), name or ""
 
 
-class MemoryOrderingRules:
-    def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
-        self._registry = registry
-        self._work = work
-        self._book = book
-
+class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
     async def grants(self) -> Sequence[Grant]:
         return [self._book.grants[account_id] for account_id in sorted(self._book.grants)]
 
@@ -63,12 +57,6 @@ class MemoryOrderingRules:
 
     async def usage_report(self, starts_at: Instant, ends_at: Instant, **_: object) -> Sequence[UsageRow]:
         return []  # no history is kept in memory
-
-    async def set_host_labels(self, host_id: HostId, labels: Sequence[str]) -> None:
-        stored = self._work.hosts.get(host_id)
-        if stored is None:
-            raise NotFoundError("host", host_id)
-        stored.host = replace(stored.host, labels=tuple(labels))
 
     def _active(self, batch_id: BatchId) -> StoredBatch:
         batch = self._work.batches.get(batch_id)

@@ -25,7 +25,7 @@ from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 from tests.unit.jobs.projects import HandClock
 from tests.worlds import a_registered_host, a_submitted_batch
 
-PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), 1, {Flop(1e12): 30, Flop(2e12): 10})
+PLANNED = PlannedBatch(AppId(1), QoS.AFAP, Seconds(DAY_S), {(Flop(1e12), 1): 30, (Flop(2e12), 1): 10})
 
 
 async def a_store(hosts: int = 20, *, jobs: int = 10, valid: int = 5) -> MemoryStore:
@@ -56,7 +56,7 @@ async def test_every_job_waits_to_be_sent() -> None:
 async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
     store, clock = await a_store(jobs=5), HandClock()
     jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
-    preview = await previewed(store, replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of_flop={Flop(1e12): 12}))
+    preview = await previewed(store, replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of={(Flop(1e12), 1): 12}))
 
     batch = await a_submitted_batch(store, jobs=12, job_class=jobs)
     [done] = (await an_estimator(store, clock).run_one(batch.batch_id)).done
@@ -69,7 +69,7 @@ async def test_it_says_what_the_first_forecast_after_submission_says() -> None:
 async def test_work_ahead_is_included_as_in_the_first_forecast() -> None:
     store, clock = await a_store(jobs=900), HandClock()
     jobs = a_job_class(fpops_est_flop=1e12, delay_bound_s=DAY_S)
-    planned = replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of_flop={Flop(1e12): 12})
+    planned = replace(PLANNED, qos=QoS.THROUGHPUT, jobs_of={(Flop(1e12), 1): 12})
     last_place = SendPlace(planned.qos, None, False, 1_000_000, 0.0)
     alone, behind = await previewed(store, planned), await previewed(store, replace(planned, place=last_place))
 
@@ -86,7 +86,7 @@ async def test_batch_of_a_new_app_is_forecast_from_its_size() -> None:
     app_id = (await a_submitted_batch(store, jobs=1)).app_id
 
     small = await previewed(store, replace(PLANNED, app_id=app_id))
-    large = await previewed(store, replace(PLANNED, app_id=app_id, jobs_of_flop={Flop(1e15): 40}))
+    large = await previewed(store, replace(PLANNED, app_id=app_id, jobs_of={(Flop(1e15), 1): 40}))
 
     assert small.forecast.method is large.forecast.method is Method.APRIORI
     assert large.forecast.q50_at > later(small.forecast.q50_at, HOUR_S)
@@ -110,10 +110,12 @@ async def test_without_results_no_number_is_shown() -> None:
     assert (preview.state, preview.at_risk) == (ForecastState.FIRST_RESULTS, None)
 
 
-async def test_a_quorum_of_two_takes_twice_the_instances() -> None:
-    preview = await previewed(await a_store(), replace(PLANNED, quorum=2))
+async def test_each_job_takes_the_instances_of_its_quorum() -> None:
+    planned = replace(PLANNED, jobs_of={(Flop(1e12), 1): 30, (Flop(1e12), 2): 10})
 
-    assert [(hold.kind, hold.slots) for hold in preview.forecast.holds] == [(HoldKind.NOT_SENT, 80)]
+    preview = await previewed(await a_store(), planned)
+
+    assert [(hold.kind, hold.slots) for hold in preview.forecast.holds] == [(HoldKind.NOT_SENT, 50)]
 
 
 async def test_an_unknown_app_is_named() -> None:

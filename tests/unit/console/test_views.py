@@ -96,8 +96,8 @@ def test_shared_task_is_shown_from_the_holder_that_is_behind() -> None:
 
 
 def test_a_bar_shows_valid_jobs_and_the_end_only_when_reached() -> None:
-    assert bar_of(1000, 999, 0, 1).percent == "99 %"
-    assert bar_of(1000, 999, 1, 0).percent == "99 %"
+    assert bar_of(1000, 999, 0, 1).percent == "99.9 %"
+    assert bar_of(1000, 999, 1, 0).percent == "99.9 %"
     assert bar_of(80, 0, 80, 0).percent == "0 %"
     assert bar_of(80, 80, 0, 0).percent == "100 %"
     assert bar_of(0, 0, 0, 0).percent == "0 %"

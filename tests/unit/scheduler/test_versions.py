@@ -12,7 +12,7 @@ import pytest
 from domain.apps import CPU, NVIDIA, AppVersion, PlanClass, ProcessorType
 from domain.hosts import Coprocessor, DecayedSums
 from domain.refusals import Refusal, RefusalCode
-from domain.units import DAY_S, AppVersionId, FlopPerSecond
+from domain.units import DAY_S, AppId, AppVersionId, FlopPerSecond
 from scheduler.context import SchedulingContext
 from scheduler.versions import Best, best_version, plan_class_refusal, quota_left
 from tests.builders import LINUX, NOW, a_hav, a_host, a_plan_class, a_volunteer, an_app, an_app_version
@@ -130,12 +130,23 @@ def test_an_app_without_a_version_for_the_processor_says_so() -> None:
 
 
 def test_platform_refusal_names_both_platforms() -> None:
-    found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
+    linux = version(1)
+    windows = replace(version(2, platform="windows_x86_64"), app_id=AppId(9))
+    catalogue = a_catalogue(linux)
+    others = replace(catalogue, current={**catalogue.current, AppId(9): (windows,)})
+
+    found = refusal(an_asking(catalogue=others, host=a_host(platforms=("windows_x86_64",))))
+
     assert found.code is RefusalCode.PLATFORM
-    assert not missing(
-        found.detail, "app pi", "versions for x86_64-pc-linux-gnu", "reported windows_x86_64", "no app has"
-    )
+    assert not missing(found.detail, "app pi", LINUX, "windows_x86_64")
     assert found.terms[-1] == ("windows_x86_64",)
+
+
+def test_platform_of_no_app_is_one_refusal_for_all_apps() -> None:
+    found = refusal(an_asking(host=a_host(platforms=("windows_x86_64",))))
+
+    assert found.code is RefusalCode.PLATFORM
+    assert missing(found.detail, "pi", LINUX, "windows_x86_64") == ["pi"]
 
 
 def test_unfit_plan_class_is_reported() -> None:

@@ -50,6 +50,13 @@ def test_a_computer_is_on_for_the_measured_share_of_time(fraction: float) -> Non
     assert presence(fraction).fraction == pytest.approx(fraction)
 
 
+def test_a_computer_has_its_share_labels_and_next_call() -> None:
+    population = MeasuredPopulation.of((replace(HOST, share=0.25, labels=("lab",), calls_by_s=60.0),))
+    [traits] = population.traits(1, starts_at=MONDAY, horizon_s=DAY_S)
+
+    assert (traits.share, traits.labels, traits.calls_by_at) == (0.25, ("lab",), MONDAY + 60.0)
+
+
 def test_short_buffer_has_no_additional_work() -> None:
     short = MeasuredPopulation.of((replace(HOST, buffer_s=Seconds(0.0)),))
     [traits] = short.traits(1, starts_at=MONDAY, horizon_s=DAY_S)

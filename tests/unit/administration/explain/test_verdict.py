@@ -190,22 +190,22 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
     found = class_conditions(groups)
     said = host_conclusion("220", refused(), found, batches=0, groups=9)
 
-    assert [(one.groups, one.alike) for one in found] == [(8, 8)]
+    assert [one.groups for one in found] == [8]
     assert not missing(said, "Host 220", "8 of 9 groups", "100 MB to 10 TB", "67 MB")
     assert not missing(found[0].help, "7 groups", "100 MB", "8", "10 TB")
 
 
-def test_groups_of_other_apps_are_no_other_numbers() -> None:
-    sentence = "app {0} has versions for {1}; the client reported {2}"
+def test_host_headline_counts_one_condition_once() -> None:
+    sentence = "app {0} has no version for {2}, only for {1}"
     apps = [
         [Refusal(RefusalCode.PLATFORM, sentence, (app, "linux", "windows_x86_64", ("windows_x86_64",)))]
-        for app in ("pi", "sieve")
+        for app in ("pi", "sieve", "sieve")
     ]
 
     [found] = class_conditions(apps)
-    said = host_conclusion("7", refused(), [found], batches=0, groups=2)
+    said = host_conclusion("7", refused(), [found], batches=0, groups=4)
 
-    assert "numbers" not in said and not missing(said, "1 of 2 groups", "1 more")
+    assert said.count("groups") == 1 and not missing(said, "app sieve", "3 of 4 groups")
     assert not missing(found.help, "pi", "sieve", "windows_x86_64")
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from administration.thresholds.recent import measured_hosts
+from administration.thresholds.recent import LEARN_S, held_by_batch, measured_hosts
 from domain.apps import NVIDIA, AppVersion, PlanClass
 from domain.hosts import Coprocessor, DecayedSums
-from domain.insight import RecentHost
-from domain.units import AppId, AppVersionId, Flop, FlopPerSecond, Seconds
+from domain.insight import RecentHost, RecentInstance
+from domain.units import AppId, AppVersionId, BatchId, Flop, FlopPerSecond, Seconds, later
 from simulator.population import MeasuredHost
 from tests.builders import NOW, a_hav, a_host, an_app_version
 
@@ -35,7 +35,7 @@ def a_record(version: AppVersion = PLAIN, *, s_per_flop: float, turnaround_s: fl
 
 
 def measured(*hosts: RecentHost) -> tuple[MeasuredHost, ...]:
-    return measured_hosts(hosts, VERSIONS, SIZES)
+    return measured_hosts(hosts, VERSIONS, SIZES, NOW)
 
 
 def test_stretch_is_measured_over_benchmark_time() -> None:
@@ -74,6 +74,50 @@ def test_defaults_apply_without_any_record() -> None:
 
     assert (one.stretch, one.buffer_s) == (1.0, 0.6 * 86400.0)
     assert (one.loss_fraction, one.error_fraction) == (0.0, 0.0)
+
+
+def held_by(host: RecentHost, *ages_s: float, version: AppVersion = PLAIN) -> RecentHost:
+    """Return the host with instances in progress, sent so long ago and due in an hour."""
+    rows = [RecentInstance(BatchId(3), version.app_version_id, later(NOW, -age), later(NOW, 3600.0)) for age in ages_s]
+    return replace(host, held=tuple(rows))
+
+
+def test_share_follows_from_the_jobs_in_progress() -> None:
+    """Four jobs of an hour that return after four hours keep one of eight processors busy."""
+    host = replace(a_host(ncpus=8), created_at=later(NOW, -30 * 86400.0), last_rpc_at=NOW)
+    known = RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=4 * 3600.0),))
+
+    [one, other] = measured(held_by(known, *(4 * [60.0])), RecentHost(a_host()))
+
+    assert one.share == pytest.approx(1 / 8)
+    assert other.share == one.share
+
+
+def test_share_is_at_least_what_was_returned() -> None:
+    """Ten jobs of an hour in 20 hours keep half a processor busy."""
+    host = replace(a_host(ncpus=4), created_at=later(NOW, -20 * 3600.0), last_rpc_at=NOW)
+    [one] = measured(RecentHost(host, havs=(a_record(s_per_flop=1e-9),)))
+
+    assert one.share == pytest.approx(1 / 8)
+
+
+def test_jobs_in_progress_are_done_by_their_age() -> None:
+    """A job of an hour waits for three hours in a queue of four."""
+    host = RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9, turnaround_s=4 * 3600.0),))
+    found = held_by_batch([RecentHost(a_host()), held_by(host, 9e4, 3.25 * 3600.0, 60.0)], VERSIONS, SIZES, NOW)
+
+    [old, running, new] = found[BatchId(3)]
+    assert [one.done_fraction for one in (old, running, new)] == pytest.approx([0.9, 0.25, 0.0])
+    assert (running.volunteer, running.age_s, running.due_s) == (1, 3.25 * 3600.0, 3600.0)
+
+
+def test_next_call_is_expected_after_the_usual_interval() -> None:
+    host = replace(a_host(), last_rpc_at=later(NOW, -600.0))
+    [one, silent, unknown] = measured(
+        RecentHost(host, Seconds(3600.0)), RecentHost(host, Seconds(60.0)), RecentHost(host)
+    )
+
+    assert [each.calls_by_s - LEARN_S for each in (one, silent, unknown)] == [3000.0, 0.0, 85_800.0]
 
 
 def test_loss_and_error_shares_are_shrunk_to_overall() -> None:
