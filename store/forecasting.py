@@ -103,7 +103,7 @@ def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple
     return of_app, sum(unsent for _, unsent in before) - of_app
 
 
-HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 200  # read per table, or all of a smaller one; at most twice as many
+HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 500  # read per table, or all of a smaller one; at most twice as many
 MORE_SENT_PAGES, LEAST_SENT = (
     4_000,
     200,
