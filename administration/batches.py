@@ -340,7 +340,7 @@ class Batches:
         return grouped(batch.batch_id, failed, more=any(count >= LOOKED_AT for count in counts.values()))
 
     async def _settings(self) -> Settings:
-        return Settings.from_stored(await self._store.settings.settings())[0]
+        return await self._store.settings.in_force()
 
     @asynccontextmanager
     async def _checked(

@@ -60,7 +60,7 @@ async def write_changes(
         raise InvalidInputError("why", "a reason for the audit trail", why)
     checked_text(why, "why")
     checked_text(who, "by")
-    settings, _ = Settings.from_stored(await store.settings())
+    settings = await store.in_force()
     check(with_changes(settings, changes))
     before = settings.as_mapping()
     await store.set_settings(changes, now=clock.now(), who=who, why=why)

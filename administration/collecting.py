@@ -115,7 +115,11 @@ async def collect(source: Source, batch_id: int, folder: Path, *, progress: Prog
             }
             index.writerows(row_of(job, homes[int(job["job_id"])].name) for job in page)
             done.listed += len(page)
-            done.without_result += [_without(job) for job in page if job["state"] != JobState.VALID]
+            done.without_result += [
+                {key: job[key] for key in ("job_id", "state", "because")}
+                for job in page
+                if job["state"] != JobState.VALID
+            ]
             for run in runs(page, ARCHIVE_BYTES):
                 await _collect_run(source, run, after, homes, done)
                 after = int(run[-1]["job_id"])
@@ -214,10 +218,6 @@ async def _all_of(tasks: Iterable[Coroutine[None, None, None]]) -> None:
                 group.create_task(task)
     except ExceptionGroup as failed:
         raise failed.exceptions[0] from None
-
-
-def _without(job: Document) -> dict[str, object]:
-    return {"job_id": job["job_id"], "state": job["state"], "because": job["because"]}
 
 
 def _missing(wanted: Wanted, because: str) -> dict[str, object]:

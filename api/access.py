@@ -15,7 +15,7 @@ from administration.show import shown
 from api.paging import Page, cursor_of, key_of, page_of
 from api.table import Ask, NoParams, operation
 from api.versions import edited_part
-from domain.access import Act, ActChoice, Right, Role, Token
+from domain.access import ActChoice, Right, Role, Token
 from domain.units import Instant, TokenId
 from muster_client import shapes
 
@@ -68,10 +68,6 @@ class AuditParams(Page, kw_only=True):
 def token_as_json(token: Token, person: str) -> shapes.TokenShown:
     """Return a token's description, which does not include the token itself."""
     return shown(shapes.TokenShown, token, person=person, scopes=sorted(token.rights))
-
-
-def act_as_json(act: Act) -> shapes.ActShown:
-    return shown(shapes.ActShown, act, detail=dict(act.detail))
 
 
 class AccessApi:
@@ -201,4 +197,5 @@ class AccessApi:
         before = key_of(asked.cursor, "acts", int)
         found = await trail_page(self._authenticator.store, choice, before=before, limit=asked.limit)
         after = None if found.next_before is None else cursor_of("acts", found.next_before)
-        return {"acts": [act_as_json(one) for one in found.acts], "next_cursor": after}
+        acts = [shown(shapes.ActShown, one, detail=dict(one.detail)) for one in found.acts]
+        return {"acts": acts, "next_cursor": after}

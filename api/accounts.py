@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Annotated, Literal
 
@@ -9,7 +10,7 @@ import msgspec
 
 from administration.accounts import AccountKeys, add_volunteer, checked_email
 from administration.names import checked_name, checked_shares, checked_text
-from administration.ordering.accounts import AccountTree
+from administration.ordering.accounts import load_tree
 from administration.ordering.sharing import Sharing
 from administration.show import account_as_json, shown, submitter_as_json
 from administration.volunteers import VolunteerBody, change_volunteer, volunteer_as_json
@@ -17,7 +18,7 @@ from api.paging import Page, key_of, page_of, page_of_all
 from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
-from domain.batches import TreeKind, TreeRow
+from domain.batches import Account, TreeKind, TreeRow
 from domain.clock import Clock
 from domain.errors import NotFoundError
 from muster_client import shapes
@@ -90,6 +91,10 @@ class FoundParams(Page, forbid_unknown_fields=True, kw_only=True):
     q: Annotated[str, msgspec.Meta(max_length=200, description="The text; default: all volunteers.")] = ""
 
 
+def names_of(accounts: Iterable[Account]) -> dict[int, str]:
+    return {one.account_id: one.name for one in accounts}
+
+
 class AccountsApi:
     TAG = "people"
 
@@ -99,11 +104,10 @@ class AccountsApi:
         self._keys = keys
         self._clock = clock
         self._sharing = Sharing(store, clock)
-        self._tree = AccountTree(store, clock)
 
     @operation("GET", "/account-tree", "Accounts, submitters and their additional accounts, as rows to save and load.")
     async def account_tree(self, ask: Ask[NoParams, None]) -> shapes.TreeShown:
-        return {"rows": [shown(shapes.TreeRowShown, one) for one in await self._tree.dump()]}
+        return {"rows": [shown(shapes.TreeRowShown, one) for one in await self._people.tree()]}
 
     @operation(
         "PUT",
@@ -117,20 +121,14 @@ class AccountsApi:
             TreeRow(TreeKind(one.kind), one.name, one.parent, one.shares, tuple(sorted(set(one.permissions))))
             for one in ask.body.rows
         ]
-        changed = await self._tree.load(rows, dry_run=ask.body.dry_run)
+        changed = await load_tree(self._people, rows, dry_run=ask.body.dry_run, now=self._clock.now())
         return {"rows": [shown(shapes.TreeRowShown, one) for one in changed]}
 
     @operation("GET", "/accounts", "Accounts, by id.")
     async def list_accounts(self, ask: Ask[Page, None]) -> shapes.AccountPage:
         accounts = await self._people.accounts()
-        names = {int(one.account_id): one.name for one in accounts}
-        return page_of_all(
-            shapes.AccountPage,
-            accounts,
-            ask.params,
-            lambda one: one.account_id,
-            lambda one: account_as_json(one, names),
-        )
+        show = partial(account_as_json, names=names_of(accounts))
+        return page_of_all(shapes.AccountPage, accounts, ask.params, lambda one: one.account_id, show)
 
     @operation(
         "POST",
@@ -152,15 +150,9 @@ class AccountsApi:
 
     @operation("GET", "/submitters", "Submitters, by id.")
     async def list_submitters(self, ask: Ask[Page, None]) -> shapes.SubmitterPage:
-        accounts = {int(one.account_id): one.name for one in await self._people.accounts()}
         found = await self._people.submitters()
-        return page_of_all(
-            shapes.SubmitterPage,
-            found,
-            ask.params,
-            lambda one: one.submitter_id,
-            lambda one: submitter_as_json(one, accounts),
-        )
+        show = partial(submitter_as_json, accounts=names_of(await self._people.accounts()))
+        return page_of_all(shapes.SubmitterPage, found, ask.params, lambda one: one.submitter_id, show)
 
     @operation(
         "POST",
@@ -186,13 +178,8 @@ class AccountsApi:
         after = key_of(ask.params.cursor, "volunteers", int)
         records = await self._store.volunteers.volunteers(limit=ask.params.limit + 1, after=after)
         apps = await self._store.applications.apps()
-        return page_of(
-            shapes.VolunteerPage,
-            records,
-            ask.params,
-            lambda one: one.volunteer.volunteer_id,
-            lambda one: volunteer_as_json(one, apps),
-        )
+        show = partial(volunteer_as_json, apps=apps)
+        return page_of(shapes.VolunteerPage, records, ask.params, lambda one: one.volunteer.volunteer_id, show)
 
     @operation(
         "GET",
@@ -203,13 +190,8 @@ class AccountsApi:
     async def find_volunteers(self, ask: Ask[FoundParams, None]) -> shapes.FoundVolunteerPage:
         before, text = key_of(ask.params.cursor, "volunteers", int), checked_text(ask.params.q, "q")
         found = await self._store.restrictions.volunteers(text, before=before, limit=ask.params.limit + 1)
-        return page_of(
-            shapes.FoundVolunteerPage,
-            found,
-            ask.params,
-            lambda one: one.volunteer_id,
-            partial(shown, shapes.FoundVolunteer),
-        )
+        show = partial(shown, shapes.FoundVolunteer)
+        return page_of(shapes.FoundVolunteerPage, found, ask.params, lambda one: one.volunteer_id, show)
 
     @operation(
         "POST",
@@ -238,7 +220,7 @@ class AccountsApi:
         found = next((one for one in accounts if one.name == ask.params.name), None)
         if found is None:
             raise NotFoundError("account", ask.params.name)
-        return account_as_json(found, {int(one.account_id): one.name for one in accounts})
+        return account_as_json(found, names_of(accounts))
 
     @operation(
         "PATCH",
@@ -277,7 +259,7 @@ class AccountsApi:
         edited=edited_part("name", "account", "shares", "permissions"),
     )
     async def submitter(self, ask: Ask[NameParams, None]) -> shapes.SubmitterShown:
-        names = {int(one.account_id): one.name for one in await self._people.accounts()}
+        names = names_of(await self._people.accounts())
         return submitter_as_json(await self._people.submitter(ask.params.name), names)
 
     @operation(

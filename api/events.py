@@ -17,7 +17,6 @@ from aiohttp import web
 from administration.show import shown
 from api.batches import BatchParams
 from api.table import Ask, NoParams, operation
-from domain.batches import Batch
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
 from domain.units import BatchId
@@ -112,17 +111,13 @@ class ProgressHub:
         ids = sorted({one.topic for one in listeners if one.topic is not None})
         found: dict[BatchId | None, Event] = {}
         if ids:
-            found |= {one.batch_id: batch_event(one) for one in await self._views.batches_with(ids)}
+            batches = await self._views.batches_with(ids)
+            found |= {one.batch_id: shown(shapes.ProgressShown, one, one.counts) for one in batches}
         if len(ids) < len({one.topic for one in listeners}):
             found[PROJECT] = project_event(await self._listings.totals())
         for listener in listeners:
             if (event := found.get(listener.topic)) is not None:
                 listener.tell(event)
-
-
-def batch_event(batch: Batch) -> shapes.ProgressShown:
-    """Return a batch's progress event. Pure."""
-    return shown(shapes.ProgressShown, batch, batch.counts)
 
 
 def project_event(totals: Sequence[ActiveTotal]) -> Event:

@@ -103,6 +103,7 @@ class OrderingApi:
 
     def __init__(self, store: PostgresStore, clock: Clock) -> None:
         self._clock = clock
+        self._settings = store.settings
         self._priorities = Priorities(store, clock)
         self._sharing = Sharing(store, clock)
         self._reports = UsageReports(store, clock)
@@ -120,7 +121,7 @@ class OrderingApi:
 
     @operation("GET", "/priority/weights", "The terms of the active policy with their weights.")
     async def weights(self, ask: Ask[NoParams, None]) -> shapes.WeightsShown:
-        settings = await self._priorities.settings()
+        settings = await self._settings.in_force()
         return {"policy": settings.ordering.policy, "terms": weights_in_force(settings)}
 
     @operation("POST", "/priority/preview", "Preview the batch order with these settings; nothing is changed.")
@@ -159,9 +160,9 @@ class OrderingApi:
         body = ask.body
         ask.request[NOTED] = {"was": await self._sharing.former(body.kind, body.name, body.account)}
         if body.kind == "account":
-            await self._sharing.set_account(body.name, shares=body.shares)
+            await self._sharing.change_account(body.name, shares=body.shares)
             return {"account": body.name, "shares": body.shares}
-        await self._sharing.set_submitter(body.name, shares=body.shares, account=body.account)
+        await self._sharing.change_submitter(body.name, shares=body.shares, account=body.account)
         return {"submitter": body.name, "account": body.account, "shares": body.shares}
 
     @operation(
@@ -195,9 +196,9 @@ class OrderingApi:
         permissions = sorted(set(body.permissions))
         ask.request[NOTED] = {"was": await self._sharing.former(body.kind, body.name)}
         if body.kind == "account":
-            await self._sharing.set_account(body.name, permissions=permissions)
+            await self._sharing.change_account(body.name, permissions=permissions)
             return {"account": body.name, "permissions": permissions}
-        await self._sharing.set_submitter(body.name, permissions=permissions)
+        await self._sharing.change_submitter(body.name, permissions=permissions)
         return {"submitter": body.name, "permissions": permissions}
 
     @operation("GET", "/grants", "Accounts' grants of service units.")

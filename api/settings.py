@@ -78,8 +78,7 @@ class SettingsApi:
 
     @operation("GET", "/settings", "Every setting.", edited=edited_part("settings"))
     async def settings(self, ask: Ask[NoParams, None]) -> shapes.SettingsShown:
-        changed = await self._store.settings.settings()
-        values = Settings.from_stored(changed)[0].as_mapping()
+        values = (await self._store.settings.in_force()).as_mapping()
         return {"settings": values, "details": [setting_as_json(key, value) for key, value in values.items()]}
 
     @operation("GET", "/settings/changes", "Changes of settings with author, time and reason, newest first.")
@@ -91,7 +90,7 @@ class SettingsApi:
     @operation("GET", "/settings/{key}", "One setting.", edited=edited_part("value"))
     async def setting(self, ask: Ask[SettingParams, None]) -> shapes.SettingShown:
         key = _known(ask.params.key)
-        settings = Settings.from_stored(await self._store.settings.settings())[0]
+        settings = await self._store.settings.in_force()
         return setting_as_json(key, settings.as_mapping()[key])
 
     @operation(

@@ -33,7 +33,7 @@ from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.populations import fill
-from benchmarks.running import in_folder, say, tell
+from benchmarks.running import in_folder, parser_of, say, tell
 from domain.clock import Clock, SystemClock
 from hoststats.ports import HostStatisticsPorts
 from hoststats.service import HostStatistics
@@ -212,13 +212,11 @@ def reference_s() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, folder="folder for the database; default: a temporary one")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of host_app_version")
     parser.add_argument("--repeats", type=int, default=3, help="runs of each size")
     parser.add_argument("--requests-per-s", type=float, default=50.0)
     parser.add_argument("--workers", type=int, default=1, help="request workers of the node")
-    parser.add_argument("--folder", type=Path, default=None, help="folder for the databases; default: a temporary one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--dsn", default=None, help=argparse.SUPPRESS)  # of the child process
     options = parser.parse_args()
     if options.dsn is not None:

@@ -20,6 +20,14 @@ from domain.errors import MusterError
 T = TypeVar("T")
 
 
+def parser_of(doc: str | None, *, folder: str = "folder to work in and keep") -> argparse.ArgumentParser:
+    """Return a parser with the options --folder, with this help, and --json."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=None, help=folder)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    return parser
+
+
 def in_folder(
     measure: Callable[[Path], Coroutine[Any, Any, T]], folder: Path | None = None, *, within: Path | None = None
 ) -> T:
@@ -50,6 +58,11 @@ def run_and_tell(
     figures = in_folder(lambda folder: measure(options, folder, clock), options.folder)
     figures["took_s"] = round(clock.monotonic() - began_s, 1)
     print(json.dumps(figures) if options.json else table(figures))
+
+
+def rounded(value: float) -> float:
+    """Return a figure with four significant digits."""
+    return float(f"{value:.4g}")
 
 
 def say(text: str) -> None:

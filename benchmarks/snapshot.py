@@ -9,7 +9,6 @@ The snapshot is filled and the model fitted --repeats times, as the daemon does.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import time
@@ -19,7 +18,7 @@ import asyncpg
 
 from batch_estimator.estimate import estimate
 from batch_estimator.filling import snapshot_of
-from benchmarks.running import in_folder, tell
+from benchmarks.running import in_folder, parser_of, tell
 from domain.apps import App, AppVersion, PlanClass
 from domain.clock import SystemClock
 from domain.settings import Settings
@@ -191,12 +190,10 @@ async def measure(rows: int, jobs: int, repeats: int, folder: Path) -> dict[str,
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, folder="folder for the database; default: a temporary one")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of host_app_version")
     parser.add_argument("--jobs", type=int, default=10_000, help="jobs of the batch")
     parser.add_argument("--repeats", type=int, default=20)
-    parser.add_argument("--folder", type=Path, default=None, help="folder for the database; default: a temporary one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     answers = in_folder(lambda folder: measure(asked.rows, asked.jobs, asked.repeats, folder), within=asked.folder)
     tell(answers, as_json=asked.json)

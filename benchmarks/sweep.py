@@ -10,7 +10,6 @@ times. The result is the CPU time of this process and of all PostgreSQL processe
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import sys
@@ -21,7 +20,8 @@ import asyncpg
 import psutil
 
 from batch_estimator.service import Estimator, RefitOutcome, RefitPass
-from benchmarks.running import in_folder, tell
+from benchmarks.dispatch.processes import server_cpu_s
+from benchmarks.running import in_folder, parser_of, tell
 from benchmarks.snapshot import BATCH, JOBS, prepare, reference_ms
 from domain.clock import SystemClock
 from domain.settings import Settings
@@ -75,12 +75,7 @@ class Meter:
         self._at = self._now()
 
     def _now(self) -> tuple[float, float, float]:
-        times = self._postmaster.cpu_times()
-        server_s = times.children_user + times.children_system
-        for process in (self._postmaster, *self._postmaster.children()):
-            each = process.cpu_times()
-            server_s += each.user + each.system
-        return time.process_time(), server_s, time.perf_counter()
+        return time.process_time(), server_cpu_s(self._postmaster), time.perf_counter()
 
     def look(self) -> tuple[float, float, float]:
         """Return CPU seconds of estimator and server, and wall-clock seconds."""
@@ -142,13 +137,11 @@ async def measure(rows: int, batches: int, jobs: int, repeats: int, folder: Path
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__, folder="folder for the database; default: a temporary one")
     parser.add_argument("--rows", type=int, default=200_000, help="rows of host_app_version")
     parser.add_argument("--batches", type=int, default=1000, help="active ones")
     parser.add_argument("--jobs", type=int, default=500, help="jobs of each batch")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=None, help="folder for the database; default: a temporary one")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     asked = parser.parse_args()
     configure_logs("warning")
     sizes = (asked.rows, asked.batches, asked.jobs, asked.repeats)

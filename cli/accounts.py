@@ -206,9 +206,7 @@ async def set_submitter(
     new_name: str | None,
 ) -> None:
     """Change a submitter's shares, accounts, permissions or name."""
-    if account_name is not None and shares is None:
-        shares = 1.0
-    asked = _something_of(permissions, no_permissions, shares, new_name)
+    asked = _something_of(permissions, no_permissions, shares, account_name, new_name)
     shown = await run.ask(
         lambda client: client.set_submitter(
             name, shares=shares, account=account_name, permissions=asked, new_name=new_name

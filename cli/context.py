@@ -87,10 +87,9 @@ class Run:
 
     async def files(self, store: PostgresStore) -> ProjectFiles:
         """Return the project's files, by its present settings."""
-        from domain.settings import Settings
         from transfer.project_files import ProjectFiles
 
-        settings = Settings.from_stored(await store.settings.settings())[0].storage
+        settings = (await store.settings.in_force()).storage
         return ProjectFiles(self.project().files_dir, lambda: settings)
 
     @asynccontextmanager
@@ -305,8 +304,8 @@ def share_bar(what: str) -> Iterator[Callable[[float], None]]:
 
 
 @contextmanager
-def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar for the completed count, if standard error is a terminal and there are at least `least` to do."""
+def bar_of(what: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar for the completed count, if standard error is a terminal."""
     console = Console(stderr=True)
     bar = Bar(
         TextColumn(what),
@@ -320,7 +319,7 @@ def bar_of(what: str, *, least: int = 0) -> Iterator[Callable[[int, int], None]]
     task = bar.add_task(what, visible=False)
 
     def progress(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=max(done, total), visible=total >= least)
+        bar.update(task, completed=done, total=max(done, total), visible=True)
 
     with bar:
         yield progress

@@ -178,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (MusterError, OSError) as error:
         _fail(error, as_json=as_json, code=1)
     except Exception as error:
-        if not is_of_a_server(error):
+        from muster_client import MusterClientError  # only here: most commands do not need the client
+
+        if not isinstance(error, MusterClientError):  # the server refused the request or did not reply
             raise
         _fail(error, as_json=as_json, code=1)
 
@@ -186,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _fail(error: Exception, *, as_json: bool, code: int) -> NoReturn:
     """Report the error on standard error, as text or (with --json) as a problem object, and exit."""
     if as_json:
-        click.echo(problem_as_json(error), err=True)
+        click.echo(msgspec.json.encode(problem_for(error)).decode(), err=True)  # as in the API
     elif isinstance(error, click.ClickException):
         error.show()
     else:
@@ -208,18 +210,6 @@ def in_words(error: Exception) -> str:
 def say(why: str) -> None:
     """Print one line to standard error, in red unless NO_COLOR is set."""
     click.secho(f"muster: {why}", err=True, fg="red", color=False if os.environ.get("NO_COLOR") else None)
-
-
-def problem_as_json(error: Exception) -> str:
-    """Return the error's problem object (RFC 9457), as in the API."""
-    return msgspec.json.encode(problem_for(error)).decode()
-
-
-def is_of_a_server(error: Exception) -> bool:
-    """Return whether the server refused the request or did not reply."""
-    from muster_client import MusterClientError  # only here: most commands do not need the client
-
-    return isinstance(error, MusterClientError)
 
 
 def problem_for(error: Exception) -> Problem:

@@ -12,7 +12,6 @@ import click
 from cli.context import Run, bar_of, lines_of, local_command, to_json
 from domain.errors import InvalidInputError, MusterError
 from domain.history import checked_month
-from domain.settings import Settings
 from domain.units import later
 
 
@@ -45,7 +44,7 @@ async def check(run: Run, no_files: bool, contents: bool, limit: int) -> None:
 
     async with run.store() as store, store.checking.session() as session:
         buckets = (await run.files(store)).buckets
-        storage = Settings.from_stored(await store.settings.settings())[0].storage
+        storage = (await store.settings.in_force()).storage
         made = await inspect(
             session,
             folder,

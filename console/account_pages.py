@@ -170,7 +170,7 @@ class AccountTreePages(Pages[PageServices]):
             was: Mapping[str, object] = {}
             if fields.get("do") == "further":
                 was = await self._sharing.former("submitter", name, account)
-                await self._sharing.set_submitter(name, shares=shares, account=account)
+                await self._sharing.change_submitter(name, shares=shares, account=account)
             else:
                 await self._people.add_submitter(name, account=account, shares=shares, now=self._services.clock.now())
             what = "set_submitter" if fields.get("do") == "further" else "add_submitter"

@@ -13,7 +13,7 @@ from aiohttp import web
 from administration.access.who import admit, present
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
-from administration.explain.service import Explain
+from administration.explain.host import explain_host
 from administration.explain.words import NOT_REACHED, marks_of
 from administration.hosts import (
     FAILED_WITHIN_S,
@@ -104,10 +104,6 @@ def state_of(text: str) -> InstanceState | None:
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
-    def __init__(self, services: PageServices) -> None:
-        super().__init__(services)
-        self._explain = Explain(services.store, services.clock, services.array)
-
     @get("/hosts/{id}", "host", asks=("state", "after", "effect"))
     async def host(self, request: web.Request) -> RenderedPage:
         if (effect := request.query.get("effect", "")) not in ("", "ban", "limit"):
@@ -162,8 +158,9 @@ class HostPages(Pages[PageServices]):
     async def why(self, request: web.Request) -> RenderedPage:
         """Show a dry run: the jobs that the host would get now, and the refusals."""
         host_id = HostId(id_of(request, LARGEST_INT))
-        shown: Document = await self._explain.host(host_id)
-        lowered = lowered_gates(self._services.catalogue, self._services.catalogue.current)
+        services = self._services
+        shown: Document = await explain_host(services.store, services.clock, services.array, host_id)
+        lowered = lowered_gates(services.catalogue, services.catalogue.current)
         asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
         gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
         lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
@@ -174,7 +171,7 @@ class HostPages(Pages[PageServices]):
             "lowered": lowered,
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
-            "first_sent": first_sent(self._services.catalogue.settings),
+            "first_sent": first_sent(services.catalogue.settings),
             "marks_of": marks_of,
             "not_reached": NOT_REACHED,
         }

@@ -350,7 +350,7 @@ class OrderingPages(Pages[PageServices]):
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
         tree, restrictions = await self._sharing.show(), await restrictions_of(store)
-        settings = await self._priorities.settings()
+        settings = await self._services.store.settings.in_force()
         order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
@@ -432,7 +432,7 @@ class OrderingPages(Pages[PageServices]):
 
     async def _preview(self, request: web.Request, fields: Fields) -> RenderedPage:
         """Return the page with each batch's place after the changes."""
-        present, now = (await self._priorities.settings()).as_mapping(), self._services.clock.now()
+        present, now = (await self._services.store.settings.in_force()).as_mapping(), self._services.clock.now()
         changes = asked_of(fields, present)
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
@@ -462,7 +462,7 @@ class OrderingPages(Pages[PageServices]):
         person = admit(request, Role.OPERATOR)
         fields = await fields_of(request)
         why = reason_of(fields)
-        changes = asked_of(fields, (await self._priorities.settings()).as_mapping())
+        changes = asked_of(fields, (await self._services.store.settings.in_force()).as_mapping())
         was = {one["key"]: one["from"] for one in await self._priorities.set(changes, who=person.name, why=why)}
         await self._services.authenticator.note(
             request, "set_ordering", subject_of(changes), why=why, values=dict(changes), was=was

@@ -26,7 +26,6 @@ from domain.access import Role
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
-from domain.settings import Settings
 from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS
 from scheduler.gates import reachable
 from web.handlers import (
@@ -295,7 +294,7 @@ class PercentilePages(Pages[PageServices]):
 
     async def _catalogue(self) -> Catalogue:
         """Return the catalogue with the stored settings. The worker's own settings follow a change after seconds."""
-        settings, _ = Settings.from_stored(await self._services.store.settings.settings())
+        settings = await self._services.store.settings.in_force()
         return replace(self._services.catalogue, settings=settings)
 
     async def _asked(self, fields: Fields) -> Changes:

@@ -175,7 +175,7 @@ class SettingPages(Pages[PageServices]):
         return lowered_in_words(lowered_gates(self._services.catalogue, self._services.catalogue.current))
 
     async def _rows(self) -> list[SettingRow]:
-        settings, _ = Settings.from_stored(await self._services.store.settings.settings())
+        settings = await self._services.store.settings.in_force()
         return rows_of(settings, list(await self._services.store.settings.setting_changes(CHANGES)))
 
     def _known(self, rows: list[SettingRow], key: str) -> SettingRow:

@@ -23,7 +23,6 @@ from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
 from domain.access import Role
 from domain.errors import MusterError
-from domain.settings import Settings
 from domain.units import HOUR_S, Instant, later
 from domain.views import Simulation, SimulationState
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
@@ -346,7 +345,7 @@ class SimulatePages(Pages[PageServices]):
         """Return what a simulated change of thresholds comes to: old and new values, the preview, and the verdict."""
         asked: Document = found.asked
         changes, before = asked["changes"], asked.get("before", {})
-        stored = Settings.from_stored(await self._services.store.settings.settings())[0].as_mapping()
+        stored = (await self._services.store.settings.in_force()).as_mapping()
         sides = () if result is None else tuple(result["rules"].values())
         runs = () if result is None else (result.get("replayed") or {}).get("runs", ())
         said = conclusion_of(*sides, runs) if len(sides) == 2 else None

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from administration.access.who import present
 from administration.cursors import cursor_of, place_of
-from administration.explain.service import Explain
+from administration.explain.job import explain_instance, explain_job
 from administration.explain.verdict import examples
 from administration.explain.words import instance_in_words
 from administration.heartbeats import SILENT_S
@@ -45,7 +45,6 @@ class WorkPages(Pages[PageServices]):
         super().__init__(services)
         self._results = results
         self._api = api
-        self._explain = Explain(services.store, services.clock)
 
     @get("/jobs/{id}", "job")
     async def job(self, request: web.Request) -> RenderedPage:
@@ -66,7 +65,8 @@ class WorkPages(Pages[PageServices]):
     async def why(self, request: web.Request) -> RenderedPage:
         """Show dry runs for the hosts with the latest requests."""
         job_id = JobId(id_of(request))
-        shown: Document = await self._explain.job(job_id, hosts=hosts_asked(request.query))
+        store, clock = self._services.store, self._services.clock
+        shown: Document = await explain_job(store, clock, job_id, hosts=hosts_asked(request.query))
         batch = await self._services.store.views.batch(shown["batch_id"])
         crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         retries = {
@@ -85,7 +85,8 @@ class WorkPages(Pages[PageServices]):
     async def instance(self, request: web.Request) -> RenderedPage:
         """Show an instance, with the computation of its due date and its outcome."""
         instance_id = InstanceId(id_of(request))
-        shown: Document = await self._explain.instance(instance_id, hosts=FEW_HOSTS)
+        store, clock = self._services.store, self._services.clock
+        shown: Document = await explain_instance(store, clock, instance_id, hosts=FEW_HOSTS)
         job_id = shown["job_id"]
         batch = await self._services.store.views.batch(shown["batch_id"])
         crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))

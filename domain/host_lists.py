@@ -34,7 +34,20 @@ class HostKind(StrEnum):
     SILENT = "silent"
 
 
-class HostSort(StrEnum):
+class Sort(StrEnum):
+    """The order of a list by a key, descending with `-`."""
+
+    @property
+    def key(self) -> str:
+        return self.value.removeprefix("-")
+
+    @property
+    def sign(self) -> int:
+        """Return -1 for a descending order, otherwise 1."""
+        return -1 if self.value.startswith("-") else 1
+
+
+class HostSort(Sort):
     """The order of a list of all or silent hosts or those without work, descending with `-`.
 
     Orders other than `-id` read all hosts; `in_progress`, `valid` and `failed` also read their counts.
@@ -56,15 +69,6 @@ class HostSort(StrEnum):
     VALID_DOWN = "-valid"
     FAILED = "failed"
     FAILED_DOWN = "-failed"
-
-    @property
-    def key(self) -> str:
-        return self.value.removeprefix("-")
-
-    @property
-    def sign(self) -> int:
-        """Return -1 for a descending order, otherwise 1."""
-        return -1 if self.value.startswith("-") else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from enum import StrEnum
 from domain.batches import Batch, BatchState, QoS
 from domain.dispatch import Upload
 from domain.due_terms import DueTerms
+from domain.host_lists import Sort
 from domain.jobs import Input, InstanceState, JobState
 from domain.units import (
     AccountId,
@@ -111,7 +112,7 @@ class Returned:
 # ---- lists of batches and instances
 
 
-class BatchSort(StrEnum):
+class BatchSort(Sort):
     """The order of a list of batches, descending with `-`. Batches without the value come last.
 
     Only lists in order of id contain ended batches.
@@ -129,15 +130,6 @@ class BatchSort(StrEnum):
     LATEST_END_DOWN = "-latest_end"
     FAILED = "failed"
     FAILED_DOWN = "-failed"
-
-    @property
-    def key(self) -> str:
-        return self.value.removeprefix("-")
-
-    @property
-    def sign(self) -> int:
-        """Return -1 for a descending order, otherwise 1."""
-        return -1 if self.value.startswith("-") else 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,8 @@ def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSetti
         queue=fields.text("queue", most=MAX_QUEUE_CHARS, default="normal"),
         level=ServiceLevel(fields.choice("level", list(ServiceLevel), default=ServiceLevel.NORMAL)),
         deadline_s=_deadline_s(fields, qos),
-        user_priority=_user_priority(fields),
+        # the permission for values above 0 is checked later, once the submitter is known
+        user_priority=fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0),
         after_ok=tuple(map(BatchId, fields.ids("after_ok", most=MAX_AFTER))),
         after_any=tuple(map(BatchId, fields.ids("after_any", most=MAX_AFTER))),
     )
@@ -242,8 +243,3 @@ def _deadline_s(fields: Fields, qos: QoS) -> Seconds | None:
         expected = f"none with this service ({qos}): leave it empty, or choose a short deadline ({QoS.SHORT_DEADLINE})"
         raise InvalidInputError("deadline_s", expected, value)
     return None
-
-
-def _user_priority(fields: Fields) -> int:
-    """Return the user priority. The permission for values above 0 is checked later, once the submitter is known."""
-    return fields.whole("user_priority", LOWEST_PRIORITY, HIGHEST_PRIORITY, default=0)

@@ -49,7 +49,7 @@ class JobStream:
 
     async def write(self, spec: BatchSpec, total: int) -> None:
         """Write all jobs. Raises InvalidInputError if their number changed since the batch was checked."""
-        jobs = _one_by_one(spec)
+        jobs = zip((job for job in spec.jobs for _ in range(job.count)), count(), strict=False)
         written = 0
         while chunk := await asyncio.to_thread(_take, jobs):
             classes = [self._class_of(job) for job, _ in chunk]
@@ -90,11 +90,6 @@ class JobStream:
 
     def _files(self, inputs: tuple[InputSpec, ...]) -> tuple[Input, ...]:
         return tuple(self._inputs[wanted] for wanted in inputs)
-
-
-def _one_by_one(spec: BatchSpec) -> Iterator[tuple[JobSpec, int]]:
-    """Yield each single job with its index in the batch."""
-    yield from zip((job for job in spec.jobs for _ in range(job.count)), count(), strict=False)
 
 
 def _take(jobs: Iterator[tuple[JobSpec, int]]) -> list[tuple[JobSpec, int]]:

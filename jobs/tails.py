@@ -27,7 +27,7 @@ from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
 from domain.jobs import InstanceState
-from domain.settlement import ExtraCopy, TailJob
+from domain.settlement import ExtraCopy
 from domain.units import BatchId, Instant, JobId, Seconds
 from jobs.ports import AccelerationNotes, TailWork
 from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
@@ -162,11 +162,8 @@ class Accelerator:
         made, after = 0, JobId(0)
         while jobs := await self._work.tail_jobs(batch.batch_id, after=after, limit=ACCELERATED_JOBS, now=now):
             after = jobs[-1].job_id
-            await self._work.hasten([job.job_id for job in jobs if _has_unsent(job)])
+            unsent = [job for job in jobs if any(one.state is InstanceState.UNSENT for one in job.instances)]
+            await self._work.hasten([job.job_id for job in unsent])
             chosen = (accelerated_copy(job, median_s=median_s, now=now) for job in jobs)
             made += await self._work.add_copies([copy for copy in chosen if copy is not None], now=now)
         return made
-
-
-def _has_unsent(job: TailJob) -> bool:
-    return any(one.state is InstanceState.UNSENT for one in job.instances)

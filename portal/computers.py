@@ -12,7 +12,7 @@ from aiohttp import web
 
 from administration.access.who import TooManyAttemptsError, the_volunteer
 from administration.cursors import cursor_of, place_of
-from administration.explain.service import Explain
+from administration.explain.host import explain_host
 from administration.names import chosen
 from domain.catalogue import Catalogue
 from domain.hosts import HostAppVersion
@@ -84,7 +84,6 @@ class ComputerPages(Pages[PortalServices]):
 
     def __init__(self, services: PortalServices) -> None:
         super().__init__(services)
-        self._explain = Explain(services.store, services.clock, services.array)
         self._asked = Buckets(services.clock)
         self._running = asyncio.Semaphore(AT_A_TIME)
 
@@ -143,7 +142,9 @@ class ComputerPages(Pages[PortalServices]):
         if wait_s:
             raise TooManyAttemptsError(wait_s, "this dry run was requested")
         async with self._running:
-            shown: Mapping[str, Any] = await self._explain.host(own.host.host_id)  # Any: a JSON document
+            shown: Mapping[str, Any] = await explain_host(  # Any: a JSON document
+                services.store, services.clock, services.array, own.host.host_id
+            )
         values: dict[str, object] = {
             "host": own.host,
             "shown": shown,

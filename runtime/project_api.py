@@ -72,7 +72,7 @@ async def local_client(project: Project, clock: Clock, *, user: str) -> AsyncIte
     call.
     """
     async with open_database(project, clock) as store:
-        settings = Settings.from_stored(await store.settings.settings())[0]
+        settings = await store.settings.in_force()
         keys = AccountKeys(load_keys(project.keys_dir).account_secret)
         token = secrets.token_urlsafe(32)
         authenticator = Authenticator(

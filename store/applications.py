@@ -10,10 +10,12 @@ from uuid import UUID
 
 import asyncpg
 
+from domain.acceleration import Acceleration
 from domain.apps import App, AppFile, AppVersion, PlanClass, VersionState, VersionUse
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
+from domain.ranking import RelaxedGate
 from domain.restrictions import Restrictions
 from domain.settings import Settings
 from domain.units import AppId, AppVersionId, Instant
@@ -23,7 +25,7 @@ from store.queries import load
 from store.reserving import read_classes, read_reserved
 from store.restrictions import restriction_of
 from store.rows import columns_of, mapper, values_of
-from store.settings import is_accelerated, read_acceleration, read_relaxed, with_relaxed
+from store.settings import ACCELERATION, RELAXED_GATES, is_accelerated, read_report, with_relaxed
 
 _plan_class_values = values_of(
     "name ncpus gpu_type gpu_count min_gpu_ram_bytes min_driver_version min_host_ncpus min_host_ram_bytes os_pattern"
@@ -143,8 +145,8 @@ class PostgresApplications:
         if changed != self._stored:  # checking settings takes milliseconds, and workers do this every two seconds
             self._stored, self._settings = changed, Settings.from_stored(changed)
         settings, unfit = self._settings
-        relaxed = await read_relaxed(connection)
-        acceleration = await read_acceleration(connection) if is_accelerated(settings) else None
+        relaxed = await read_report(connection, RELAXED_GATES, tuple[RelaxedGate, ...]) or ()
+        acceleration = await read_report(connection, ACCELERATION, Acceleration) if is_accelerated(settings) else None
         reserved, host_classes = await read_reserved(connection), await read_classes(connection)
         catalogue = Catalogue(
             apps={app.app_id: app for app in apps},

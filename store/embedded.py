@@ -290,8 +290,8 @@ def _is_ready(server: PostgresServer) -> bool:
     return subprocess.run(command, check=False).returncode == 0  # noqa: S603  a program of the package
 
 
-def _psql(server: PostgresServer, sql: str, *, database: str = "postgres") -> str:
-    command = [str(server.bin_path / "psql"), "-XAtq", "-d", _dsn(server, database), "-c", sql]
+def _psql(server: PostgresServer, sql: str) -> str:
+    command = [str(server.bin_path / "psql"), "-XAtq", "-d", _dsn(server, "postgres"), "-c", sql]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603  as above
     return done.stdout.strip()
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import asyncpg
 
-from domain.credit import Credit, CreditKind
+from domain.credit import CreditKind
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
 from domain.participation import (
     ExportedHost,
@@ -35,19 +35,14 @@ AT_A_TIME = 2000  # rows per chunk
 Record = TypeVar("Record")
 
 
-def credit(row: rows.Row) -> Credit:
-    """Return the credit in a row's column, zero for null."""
-    return rows.credit(row["credit"])
-
-
-_volunteer = mapper(ExportedVolunteer, credit=credit)
-_team = mapper(ExportedTeam, credit=credit)
-_host = mapper(ExportedHost, host=rows.host, credit=credit)
+_volunteer = mapper(ExportedVolunteer, credit=rows.credit_of)
+_team = mapper(ExportedTeam, credit=rows.credit_of)
+_host = mapper(ExportedHost, host=rows.host, credit=rows.credit_of)
 _withdrawn = mapper(WithdrawnRecord)
 _totals = mapper(ExportTotals)
 _participation = mapper(Participation)
-_team_of = mapper(Team, founder_name=rows.or_empty("founder_name"), exported="exported", credit=credit)
-_member = mapper(TeamMember, credit=credit)
+_team_of = mapper(Team, founder_name=rows.or_empty("founder_name"), exported="exported", credit=rows.credit_of)
+_member = mapper(TeamMember, credit=rows.credit_of)
 _news = mapper(News)
 _figures = mapper(ProjectFigures)
 

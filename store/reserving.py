@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import msgspec
-
 from domain.dispatch import RequestWrites
 from domain.host_classes import NO_CLASSES, AlikeHosts, ClassesByApp, HostClasses
 from domain.ordered_work import Reference
@@ -16,6 +14,7 @@ from store import rows
 from store.pool import Connection, OnDatabase
 from store.queries import load
 from store.rows import columns_of, encoded, mapper
+from store.settings import read_report
 
 KEPT = "kept slots"  # names of periodic tasks
 CLASSES = "host classes found"
@@ -71,16 +70,15 @@ class PostgresReserving(OnDatabase):
 
 async def read_reserved(connection: Connection) -> Reserved:
     """Return the reserved slots and leases for a catalogue."""
-    text = await connection.fetchval(load("report_of_duty"), KEPT)
-    kept = () if text is None else msgspec.json.decode(text, type=tuple[Kept, ...])
+    kept = await read_report(connection, KEPT, tuple[Kept, ...]) or ()
     leases = [_lease(row) for row in await connection.fetch(load("list_leases"))]
     return Reserved({one.batch_id: one for one in kept}, {one.host_id: one for one in leases})
 
 
 async def read_classes(connection: Connection) -> ClassesByApp:
     """Return the host classes for a catalogue."""
-    text = await connection.fetchval(load("report_of_duty"), CLASSES)
-    return NO_CLASSES if text is None else ClassesByApp.made(msgspec.json.decode(text, type=HostClasses))
+    found = await read_report(connection, CLASSES, HostClasses)
+    return NO_CLASSES if found is None else ClassesByApp.made(found)
 
 
 async def insert_leases(connection: Connection, writes: Sequence[RequestWrites]) -> None:

@@ -9,7 +9,6 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Collection, Mapping
 from enum import Enum
-from functools import partial
 from operator import attrgetter, itemgetter
 from typing import Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -99,7 +98,7 @@ def _conversion(hint: Any) -> Callable[[Any], object] | None:
         return tuple
     optional = [one for one in get_args(hint) if isinstance(one, type) and issubclass(one, Enum)]
     if optional:
-        return partial(_optional, optional[0])
+        return lambda value: None if value is None else optional[0](value)
     return hint if isinstance(hint, type) and issubclass(hint, Enum) else None
 
 
@@ -134,13 +133,14 @@ def or_empty(column: str) -> Callable[[Row], str]:
     return lambda row: row[column] or ""
 
 
-def _optional(of: Callable[[Any], object], value: object) -> object:
-    return None if value is None else of(value)
-
-
 def credit(row: Row | None) -> Credit:
     """Return the credit in a row of its table, zero for None."""
     return NO_CREDIT if row is None else _credit(row)
+
+
+def credit_of(row: Row) -> Credit:
+    """Return the credit in a row's column, zero for null."""
+    return credit(row["credit"])
 
 
 _credit = mapper(Credit)

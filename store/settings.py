@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import TypeVar
 
 import msgspec
 
@@ -36,6 +37,10 @@ class PostgresSettings(OnDatabase):
     async def settings(self) -> Mapping[str, object]:
         """Return only the changed settings, by key."""
         return {row["key"]: rows.decoded(row["value"]) for row in await self._database.fetch("list_settings")}
+
+    async def in_force(self) -> Settings:
+        """Return all settings. A stored value that is no longer valid has its default."""
+        return Settings.from_stored(await self.settings())[0]
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None:
         """Store and audit a setting in one transaction. None restores the default."""
@@ -76,6 +81,8 @@ class PostgresSettings(OnDatabase):
         return None if row is None else rows.setting_change(row)
 
 
+Report = TypeVar("Report")
+
 RELAXED_GATES = "relaxed gates"  # names of periodic tasks
 ACCELERATION = "acceleration"
 
@@ -90,16 +97,10 @@ class PostgresNotes(OnDatabase):
         await self._database.execute("note_report", ACCELERATION, acceleration.computed_at, encoded(acceleration))
 
 
-async def read_relaxed(connection: Connection) -> tuple[RelaxedGate, ...]:
-    """Return the gates that are currently relaxed."""
-    text = await connection.fetchval(load("report_of_duty"), RELAXED_GATES)
-    return () if text is None else msgspec.json.decode(text, type=tuple[RelaxedGate, ...])
-
-
-async def read_acceleration(connection: Connection) -> Acceleration | None:
-    """Return the latest acceleration flags, None before the first round."""
-    text = await connection.fetchval(load("report_of_duty"), ACCELERATION)
-    return None if text is None else msgspec.json.decode(text, type=Acceleration)
+async def read_report(connection: Connection, name: str, kind: type[Report]) -> Report | None:
+    """Return a periodic task's latest report, None before the first."""
+    text = await connection.fetchval(load("report_of_duty"), name)
+    return None if text is None else msgspec.json.decode(text, type=kind)
 
 
 def with_relaxed(

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from domain.batches import Batch
-from domain.credit import Credit
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -65,15 +64,13 @@ _listed = mapper(ListedBatch, batch=rows.batch, app="app_name", submitter="submi
 _whose = mapper(Whose)
 
 
-def _credit(row: rows.Row) -> Credit:
-    return rows.credit(row["credit"])
-
-
 def _refused(row: rows.Row) -> Whys:
     return () if row["refused"] is None else msgspec.json.decode(row["refused"], type=Whys)
 
 
-_listed_host = mapper(ListedHost, host=rows.host, credit=_credit, refused=_refused, left_out=["slow", "failures"])
+_listed_host = mapper(
+    ListedHost, host=rows.host, credit=rows.credit_of, refused=_refused, left_out=["slow", "failures"]
+)
 _failures = mapper(RecentFailures)
 _slow_with = mapper(SlowWith)
 _host_instance = mapper(
@@ -85,11 +82,11 @@ _host_instance = mapper(
 _own_host = mapper(
     OwnHost,
     host=rows.host,
-    credit=_credit,
+    credit=rows.credit_of,
     refused=_refused,
 )
 _own_result = mapper(OwnResult, app="app_name", reason=or_empty("reason"))
-_own_totals = mapper(OwnTotals, credit=_credit)
+_own_totals = mapper(OwnTotals, credit=rows.credit_of)
 
 
 def _by_id(sort: BatchSort, after: BatchPlace | None) -> tuple[BatchId, bool]:

@@ -19,6 +19,7 @@ from domain.ordered_work import Grant, Permission
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.restrictions import Restricted, Restriction
 from domain.samples import Sample
+from domain.settings import Settings
 from domain.units import (
     AccountId,
     AppId,
@@ -253,6 +254,8 @@ class Applications(Protocol):
 
 class SettingStore(Protocol):
     async def settings(self) -> Mapping[str, object]: ...
+
+    async def in_force(self) -> Settings: ...
 
     async def set_setting(self, key: str, value: object, *, now: Instant, who: str, why: str) -> None: ...
 

@@ -11,10 +11,10 @@ import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from administration.access.sign_in import COST, Cost, hash_of, one_time_password, stretched
+from administration.access.sign_in import hash_of, one_time_password, stretched
 from administration.access.who import NotAllowedError, NotSignedInError, Person, person_with
 from administration.names import checked_name
-from domain.access import AccessSettings, Act, PersonRecord, Right, Role, Token
+from domain.access import AccessSettings, Act, PersonRecord, Right, Role, Stretched, Token
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.units import Instant, SubmitterId, TokenId, later
@@ -39,24 +39,19 @@ class PeopleAdmin:
         submitters: PostgresPeople,
         settings: Callable[[], AccessSettings],
         clock: Clock,
-        *,
-        cost: Cost = COST,
     ) -> None:
         self._store = store
         self._submitters = submitters
         self._settings = settings
         self._clock = clock
-        self._cost = cost
 
     async def add(self, name: str, *, role: Role, submitter: str | None = None) -> Invited:
         """Add a user. Raises InvalidInputError, AlreadyExistsError, or NotFoundError for an unknown submitter."""
         checked_name(name)
         submitter_id = await self._submitter_id(role, submitter)
-        now, password = self._clock.now(), one_time_password()
-        until = later(now, self._settings().one_time_s)
-        kept = await asyncio.to_thread(stretched, password, self._cost)
+        password, until, kept = await self._one_time()
         person = await self._store.add_person(
-            name, role=role, submitter_id=submitter_id, password=kept, one_time_until=until, now=now
+            name, role=role, submitter_id=submitter_id, password=kept, one_time_until=until, now=self._clock.now()
         )
         return Invited(person, password, until)
 
@@ -89,11 +84,15 @@ class PeopleAdmin:
     async def invite_again(self, name: str) -> Invited:
         """Set a new one-time password and end all sessions of the user."""
         person = await self._store.person(name)
-        password, until = one_time_password(), later(self._clock.now(), self._settings().one_time_s)
-        kept = await asyncio.to_thread(stretched, password, self._cost)
+        password, until, kept = await self._one_time()
         await self._store.set_password(person.person_id, kept, one_time_until=until)
         await self._store.end_sessions_of_person(person.person_id)
         return Invited(person, password, until)
+
+    async def _one_time(self) -> tuple[str, Instant, Stretched]:
+        """Return a new one-time password, when it expires, and how it is stored."""
+        password, until = one_time_password(), later(self._clock.now(), self._settings().one_time_s)
+        return password, until, await asyncio.to_thread(stretched, password)
 
     async def end_sessions(self, name: str) -> int:
         """End all sessions of the user and return their number."""

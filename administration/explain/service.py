@@ -23,12 +23,7 @@ class Explain:
     """
 
     def __init__(
-        self,
-        store: PostgresStore,
-        clock: Clock,
-        live: JobArray | None = None,
-        *,
-        attention: AttentionViews | None = None,
+        self, store: PostgresStore, clock: Clock, live: JobArray | None = None, *, attention: AttentionViews
     ) -> None:
         self._store = store
         self._clock = clock
@@ -42,7 +37,6 @@ class Explain:
 
     async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
         """Return what delays the batch, using dry runs for the `hosts` hosts with the latest requests."""
-        assert self._attention is not None
         return await explain_batch(self._store, self._clock, self._attention, self._standings, batch_id, hosts=hosts)
 
     async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:

@@ -15,7 +15,9 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Scope
 from domain.ordered_work import Permission
+from domain.units import Instant
 from muster_client import shapes
+from store.people import PostgresPeople
 from store.postgres import PostgresStore
 
 MOST_ROWS = 20_000
@@ -110,29 +112,17 @@ def nodes_of(
         waiting += [(one, (*above, name)) for one in reversed(below[name])]
 
 
-class AccountTree:
-    """Reads and writes the tree for the command line and the API."""
+async def load_tree(
+    people: PostgresPeople, rows: Sequence[TreeRow], *, dry_run: bool, now: Instant
+) -> Sequence[TreeRow]:
+    """Add and change what the rows describe, all rows or none; delete nothing. Return the rows that differed.
 
-    def __init__(self, store: PostgresStore, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    async def dump(self) -> Sequence[TreeRow]:
-        """Return all accounts, parents first, then submitters, then their memberships in further accounts."""
-        return await self._store.people.tree()
-
-    async def load(self, rows: Sequence[TreeRow], *, dry_run: bool) -> Sequence[TreeRow]:
-        """Add and change what the rows describe, all rows or none; delete nothing. Return the rows that differed.
-
-        Raises InvalidInputError naming the row.
-        """
-        if len(rows) > MOST_ROWS:
-            raise InvalidInputError("rows", f"at most {MOST_ROWS} rows", len(rows))
-        plan = tree_changes(await self.dump(), rows)
-        if dry_run:
-            return plan
-        now = self._clock.now()
-        return await self._store.people.load_tree(lambda current: tree_changes(current, rows), now=now)
+    Raises InvalidInputError naming the row.
+    """
+    if len(rows) > MOST_ROWS:
+        raise InvalidInputError("rows", f"at most {MOST_ROWS} rows", len(rows))
+    plan = tree_changes(await people.tree(), rows)
+    return plan if dry_run else await people.load_tree(lambda current: tree_changes(current, rows), now=now)
 
 
 def tree_changes(current: Iterable[TreeRow], wanted: Sequence[TreeRow]) -> list[TreeRow]:

@@ -18,7 +18,6 @@ from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
 from domain.ordering_settings import OrderingSettings
 from domain.queue_hosts import hosts_of_queue
-from domain.settings import Settings
 from domain.units import AccountId, BatchId, Instant, later
 from jobs.ordering.admission import check_rights, permissions_of
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -224,7 +223,7 @@ async def set_importance(
     _check_priority(asked.user_priority)
     checked_text(asked.why or "", "why")
     level = None if asked.level is None else chosen(ServiceLevel, asked.level, "level")
-    ordering = Settings.from_stored(await store.settings.settings())[0].ordering
+    ordering = (await store.settings.in_force()).ordering
     known = queues(ordering.queues)
     if asked.queue is not None and asked.queue not in known:
         raise InvalidInputError("queue", "one of " + ", ".join(known), asked.queue)

@@ -85,7 +85,7 @@ async def checked_setting(store: PostgresSettings, key: str, value: object) -> o
 
     Raises InvalidInputError.
     """
-    settings, _ = Settings.from_stored(await store.settings())
+    settings = await store.in_force()
     changed = settings.changed(key, value)
     if key.startswith(SECTION):
         check_ordering(changed)
@@ -227,10 +227,6 @@ class Priorities:
         """Store the changes (administration/changes.py). Raises InvalidInputError if they are inconsistent."""
         store = self._store.settings
         return await write_changes(store, changes, check=check_ordering, clock=self._clock, who=who, why=why)
-
-    async def settings(self) -> Settings:
-        """Return the current settings."""
-        return Settings.from_stored(await self._store.settings.settings())[0]
 
 
 def _both(

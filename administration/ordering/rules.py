@@ -10,7 +10,6 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant
-from domain.settings import Settings
 from domain.units import AccountId, Seconds
 from priority.charging import queues
 from store.postgres import PostgresStore
@@ -118,7 +117,7 @@ class Rules:
             case Scope.APP:
                 return {one.name for one in await self._store.applications.apps()}
             case _:
-                settings, _ = Settings.from_stored(await self._store.settings.settings())
+                settings = await self._store.settings.in_force()
                 return set(queues(settings.ordering.queues))
 
     async def lift(self, scope: str, quantity: str, *, name: str | None = None) -> None:

@@ -12,7 +12,6 @@ from domain.clock import Clock
 from domain.errors import NotFoundError
 from domain.ordered_work import Member, OrderingView, Permission
 from domain.ordering_settings import OrderingSettings
-from domain.settings import Settings
 from domain.units import AccountId, Instant
 from jobs.ordering.usage import UsageLedger
 from muster_client import shapes
@@ -31,12 +30,12 @@ class Sharing:
 
     async def show(self) -> list[shapes.ShareShown]:
         """Return the tree, parents before children, with usage decayed to the current time."""
-        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        settings = await self._store.settings.in_force()
         return share_rows(await self._store.ordering.view(), settings.ordering, self._clock.now())
 
     async def windows(self) -> shapes.WindowsShown:
         """Return recent usage of users, groups, accounts and levels, compared with their targets."""
-        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        settings = await self._store.settings.in_force()
         view, now, length_s = await self._store.ordering.view(), self._clock.now(), settings.ordering.window_s
         ledger = UsageLedger(view, settings.ordering, now)
         delivered, rows = credential_usage(
@@ -82,7 +81,15 @@ class Sharing:
             await self._store.people.move_account(name, parent=parent or None)
         if new_name is not None:
             await self._store.people.rename("account", name, new_name)
-        return await self.set_account(new_name or name, shares=shares, permissions=permissions)
+            name = new_name
+        if permissions is not None:
+            await self._store.people.permit_account(name, _permitted(permissions))
+        if shares is not None:
+            await self._store.people.set_account(name, shares=shares)
+        for one in await self._store.people.accounts():
+            if one.name == name:
+                return shown(shapes.AccountStanding, one)
+        raise NotFoundError("account", name)
 
     async def change_submitter(
         self,
@@ -93,12 +100,29 @@ class Sharing:
         permissions: Sequence[str] | None = None,
         new_name: str | None = None,
     ) -> shapes.SubmitterStanding:
-        """Change what is not None: rename the submitter, set shares (in `account`, if given) and permissions."""
+        """Change what is not None: rename the submitter, set shares (in `account`, if given) and permissions.
+
+        Raises InvalidInputError, NotFoundError, AlreadyExistsError.
+        """
+        people = self._store.people
+        if account is not None and shares is None:
+            shares = 1.0
         _check(shares)
         _permitted(permissions or ())
         if new_name is not None:
-            await self._store.people.rename("submitter", name, new_name)
-        return await self.set_submitter(new_name or name, shares=shares, account=account, permissions=permissions)
+            await people.rename("submitter", name, new_name)
+            name = new_name
+        if permissions is not None:
+            await people.permit_submitter(name, _permitted(permissions))
+        names = {one.account_id: one.name for one in await people.accounts()}
+        if shares is not None and account not in (None, names[(await people.submitter(name)).account_id]):
+            await people.put_membership(name, account=account, shares=shares)
+        elif shares is not None:
+            await people.set_submitter(name, shares=shares)
+        changed = await people.submitter(name)
+        further = await people.memberships(changed.submitter_id)
+        further_accounts = {names[one]: part for one, part in further.items()}
+        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
 
     async def former(self, kind: str, name: str, account: str | None = None) -> dict[str, object]:
         """Return the values of an account or submitter before a change, for the audit trail.
@@ -114,45 +138,6 @@ class Sharing:
                 own = {} if account else {"permissions": list(row.permissions)}
                 return {"shares": row.shares, **own}
         return {}
-
-    async def set_account(
-        self, name: str, *, shares: float | None = None, permissions: Sequence[str] | None = None
-    ) -> shapes.AccountStanding:
-        """Set an account's shares and permissions, unless None. Raises InvalidInputError, NotFoundError."""
-        _check(shares)
-        if permissions is not None:
-            await self._store.people.permit_account(name, _permitted(permissions))
-        if shares is not None:
-            await self._store.people.set_account(name, shares=shares)
-        for one in await self._store.people.accounts():
-            if one.name == name:
-                return shown(shapes.AccountStanding, one)
-        raise NotFoundError("account", name)
-
-    async def set_submitter(
-        self,
-        name: str,
-        *,
-        shares: float | None = None,
-        account: str | None = None,
-        permissions: Sequence[str] | None = None,
-    ) -> shapes.SubmitterStanding:
-        """Set a submitter's shares (in `account`, if given) and permissions, unless None. Raises the same errors."""
-        people = self._store.people
-        if account is not None and shares is None:
-            shares = 1.0
-        _check(shares)
-        if permissions is not None:
-            await people.permit_submitter(name, _permitted(permissions))
-        names = {one.account_id: one.name for one in await people.accounts()}
-        if shares is not None and account not in (None, names[(await people.submitter(name)).account_id]):
-            await people.put_membership(name, account=account, shares=shares)
-        elif shares is not None:
-            await people.set_submitter(name, shares=shares)
-        changed = await people.submitter(name)
-        further = await people.memberships(changed.submitter_id)
-        further_accounts = {names[one]: part for one, part in further.items()}
-        return shown(shapes.SubmitterStanding, changed, further_accounts=further_accounts)
 
 
 def share_rows(view: OrderingView, settings: OrderingSettings, now: Instant) -> list[shapes.ShareShown]:

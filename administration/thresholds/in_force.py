@@ -60,16 +60,12 @@ def concerning(lowered: Iterable[GateValue], batch: Document) -> Sequence[GateVa
     if batch["sample"] is None:
         return []
     behind = {batch["gate"]}
-    late = batch["gate"] == Gate.NONE and _is_refused(batch["sample"])
-    if late or batch["gate"] == Gate.LATE:
+    refused = any(one["code"] == RefusalCode.BELOW_GATE for one in batch["sample"]["held_back"])
+    if (batch["gate"] == Gate.NONE and refused) or batch["gate"] == Gate.LATE:
         behind |= {Gate.LATE, Gate.TIGHT}  # hosts that finish after C need the higher one
     if batch["copies_unsent"] or batch["retries_unsent"]:
         behind.add(Gate.RETRY)
     return [one for one in lowered if one.gate in behind]
-
-
-def _is_refused(sample: Document) -> bool:
-    return any(one["code"] == RefusalCode.BELOW_GATE for one in sample["held_back"])
 
 
 def lowered_in_words(lowered: Iterable[GateValue]) -> dict[str, str]:

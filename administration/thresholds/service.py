@@ -20,7 +20,6 @@ from administration.thresholds.preview import (
 )
 from domain.catalogue import Catalogue
 from domain.clock import Clock
-from domain.settings import Settings
 from domain.units import HostId
 from muster_client import shapes
 from store.postgres import PostgresStore
@@ -51,7 +50,7 @@ class Thresholds:
 
     async def show(self) -> list[shapes.ThresholdShown]:
         """Return all thresholds with their values and latest changes, as JSON."""
-        settings, _ = Settings.from_stored(await self._store.settings.settings())
+        settings = await self._store.settings.in_force()
         return thresholds_as_json(settings, await self._store.settings.setting_changes(MOST_CHANGES))
 
     async def set(self, changes: Changes, *, who: str, why: str) -> list[shapes.ChangeMade]:

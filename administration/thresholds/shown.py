@@ -121,11 +121,8 @@ def replayed_in_words(found: Replayed) -> str:
 
 
 def _change(key: str, before: object, after: object) -> str:
-    return f"{key}: {before:g} -> {after:g}" if _are_numbers(before, after) else f"{key}: {before} -> {after}"
-
-
-def _are_numbers(*values: object) -> bool:
-    return all(isinstance(value, (int, float)) for value in values)
+    numbers = isinstance(before, (int, float)) and isinstance(after, (int, float))
+    return f"{key}: {before:g} -> {after:g}" if numbers else f"{key}: {before} -> {after}"
 
 
 def _of_side(side: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from benchmarks.dispatch.front import Front, front
 from benchmarks.dispatch.processes import echo, free_port, generator, node
 from benchmarks.dispatch.runs import CLIENTS, WARM_UP_S, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import run_and_tell, say
+from benchmarks.running import parser_of, run_and_tell, say
 from domain.clock import Clock
 from runtime.project import database_dsn, open_database, release_database
 from transfer.keys import load_keys
@@ -166,7 +166,7 @@ def _counts(text: str) -> tuple[int, ...]:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--workers", type=int, default=2, help="request workers of the node, and of the echo")
     parser.add_argument("--seconds", type=float, default=10.0, help="duration of each phase of load")
     parser.add_argument("--jobs-per-request", type=int, default=1)
@@ -182,8 +182,6 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--new-hosts", action="store_true", help="hosts without a record, which use shared quotas")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep, for profiling")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if not 0.0 < options.load <= 1.0:
         parser.error(f"--load: expected more than 0 and at most 1, got {options.load}")

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
+from benchmarks.running import rounded
+
 MOST_GENERATOR_FRACTION = 0.9  # of a core
 MOST_ECHO_GAIN = 1.05  # with 50 % more clients
 
@@ -47,7 +49,7 @@ class Repeat:
         >>> Repeat(**even).void_because
         ''
         >>> Repeat(**{**even, "echo_more_requests_per_s": 0.2}).void_because
-        'half as many connections again raise the echo by 100 %'
+        '50 % more clients raise the echo rate by 100 %'
         """
         if self.generator_cpu_fraction > MOST_GENERATOR_FRACTION:
             return f"the load generator used {self.generator_cpu_fraction:.0%} of a core".replace("%", " %")
@@ -65,11 +67,11 @@ def summary(repeats: Sequence[Repeat]) -> dict[str, object]:
     counting = [repeat for repeat in repeats if not repeat.void_because]
     used = counting or repeats
     rows = [{**asdict(repeat), "ratio_to_echo": repeat.ratio_to_echo} for repeat in used]
-    medians: dict[str, object] = {name: _rounded(median(row[name] for row in rows)) for name in rows[0]}
-    medians["no_work_fraction"] = _rounded(max(repeat.no_work_fraction for repeat in used))
+    medians: dict[str, object] = {name: rounded(median(row[name] for row in rows)) for name in rows[0]}
+    medians["no_work_fraction"] = rounded(max(repeat.no_work_fraction for repeat in used))
     medians["failed"] = sum(repeat.failed for repeat in repeats)
-    medians["rss_mib_per_worker"] = _rounded(max(repeat.rss_mib_per_worker for repeat in repeats))
-    medians["reference_ratio"] = _rounded(median(1000.0 * repeat.p99_ms / repeat.reference_us for repeat in used))
+    medians["rss_mib_per_worker"] = rounded(max(repeat.rss_mib_per_worker for repeat in repeats))
+    medians["reference_ratio"] = rounded(median(1000.0 * repeat.p99_ms / repeat.reference_us for repeat in used))
     medians["repeats"] = len(repeats)
     medians["void_repeats"] = [repeat.void_because for repeat in repeats if repeat.void_because]
     return medians
@@ -84,7 +86,3 @@ def _shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, value)) or "none"
     return f"{value:,.10g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")

@@ -39,10 +39,6 @@ class Node:
         """Return the CPU seconds of the front end so far, 0 without one."""
         return 0.0 if self.front is None else _cpu_s(self.front)
 
-    def python_cpu_s(self) -> float:
-        """Return the CPU seconds of the request workers and the background process so far."""
-        return sum(_cpu_s(process) for process in (*self.workers, *self.background))
-
     def workers_cpu_s(self) -> float:
         """Return the CPU seconds of the request workers so far."""
         return sum(_cpu_s(process) for process in self.workers)
@@ -53,9 +49,7 @@ class Node:
 
     def postgres_cpu_s(self) -> float:
         """Return the CPU seconds of all processes of the database so far, including those that have ended."""
-        times = self.postmaster.cpu_times()
-        ended_s = float(times.children_user + times.children_system)
-        return ended_s + sum(_cpu_s(process) for process in (self.postmaster, *self.postmaster.children()))
+        return server_cpu_s(self.postmaster)
 
     def rss_mib_per_worker(self) -> float:
         """Return the resident memory of the largest worker, in MiB."""
@@ -72,6 +66,13 @@ class Echo:
     def cpu_s(self) -> float:
         """Return their CPU seconds so far."""
         return sum(map(_cpu_s, self.servers))
+
+
+def server_cpu_s(postmaster: psutil.Process) -> float:
+    """Return the CPU seconds of all processes of a database so far, including those that have ended."""
+    times = postmaster.cpu_times()
+    ended_s = float(times.children_user + times.children_system)
+    return ended_s + sum(_cpu_s(process) for process in (postmaster, *postmaster.children()))
 
 
 def cpu_s_of(pid: int) -> float:

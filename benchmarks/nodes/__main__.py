@@ -9,7 +9,6 @@ reply is compared with the database.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -20,21 +19,19 @@ import asyncpg
 import numpy as np
 
 from administration.project import Project
-from benchmarks.dispatch.__main__ import CAPTURE
+from benchmarks.dispatch.__main__ import described
 from benchmarks.dispatch.check import check
 from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import free_port
 from benchmarks.dispatch.world import World, install_project
 from benchmarks.nodes.figures import is_even, slowest_answers_s
 from benchmarks.nodes.processes import Load, Node
-from benchmarks.running import BenchmarkError, run_and_tell, say
+from benchmarks.running import BenchmarkError, parser_of, run_and_tell, say
 from benchmarks.statements import statements
 from domain.clock import Clock
 from domain.units import SHARDS
 from runtime.project import database_dsn, open_database, release_database
 from store.locks import LOCK_CLASS
-from transfer.keys import load_keys
-from wire.signing import public_key_text
 
 NODES = 2
 REBALANCE_S = 60.0  # maximum time to redistribute the shards
@@ -122,7 +119,7 @@ async def _run(
     clock: Clock,
 ) -> dict[str, object]:
     since, began_s = clock.now(), time.monotonic()
-    await load.start(await _described(world, project, ports[0], folder), ports, options.connections)
+    await load.start(await described(world, project, 1, ports[0], folder), ports, options.connections)
     await clock.sleep(LEAST_LOAD_S)
     for number in range(options.kills):
         await trial.kill_and_join(number, workers=options.workers, waiting_jobs=options.waiting_jobs)
@@ -150,32 +147,16 @@ async def _run(
     }
 
 
-async def _described(world: World, project: Project, port: int, folder: Path) -> Path:
-    """Write the load generator's input to a file."""
-    path = folder / "world.json"
-    description = {
-        "capture": str(CAPTURE),
-        "jobs": 1,
-        "code_sign_key": public_key_text(load_keys(project.keys_dir).public_key),
-        "address": f"127.0.0.1:{port}",
-        "held": list((await world.held()).items()),
-    }
-    path.write_text(json.dumps(description), encoding="utf-8")
-    return path
-
-
 def _median_and_most(values: list[float]) -> dict[str, float]:
     return {"median": round(median(values), 3), "max": round(max(values), 3)} if values else {}
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--workers", type=int, default=2, help="request workers of each node")
     parser.add_argument("--connections", type=int, default=32, help="clients with requests at the same time")
     parser.add_argument("--waiting-jobs", type=int, default=100_000, help="the backlog, kept filled")
-    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 
 

@@ -27,7 +27,7 @@ from administration.project import Project
 from benchmarks.dispatch.processes import Node, free_port, node
 from benchmarks.pages.addresses import CONSOLE, NAME, SITE, Scene, addresses, check_all_asked
 from benchmarks.pages.scene import OWN, PASSWORD, load
-from benchmarks.running import in_folder, say
+from benchmarks.running import in_folder, parser_of, say
 from domain.clock import Clock, SystemClock
 from runtime.compose import build_worker
 from runtime.project import database_dsn, install, release_database
@@ -145,20 +145,13 @@ async def measure(options: argparse.Namespace, folder: Path, clock: Clock) -> di
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--jobs", type=int, default=1_000_000)
     parser.add_argument("--batches", type=int, default=300)
     parser.add_argument("--hosts", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--settle-s", type=float, default=20.0, help="seconds the node runs before the first request")
     parser.add_argument("--only", default="", help="only addresses that contain this")
-    parser.add_argument(
-        "--folder",
-        type=Path,
-        default=None,
-        help="folder of the project, kept; default: a temporary one",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     figures = in_folder(lambda folder: measure(options, folder, SystemClock()), options.folder)
     if options.json:

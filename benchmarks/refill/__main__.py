@@ -20,7 +20,7 @@ from benchmarks.dispatch.world import World, install_project
 from benchmarks.refill.batches import measure_batches
 from benchmarks.refill.figures import Figures, medians, named, ratios
 from benchmarks.refill.steps import Steps
-from benchmarks.running import reference_us, run_and_tell, say
+from benchmarks.running import parser_of, reference_us, run_and_tell, say
 from domain.clock import Clock
 from runtime.project import database_dsn, release_database
 from store.postgres import open_store
@@ -101,7 +101,7 @@ async def _measured(steps: Steps, waiting_jobs: int, options: argparse.Namespace
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--waiting-jobs", type=int, action="append", help="a backlog; may be repeated")
     parser.add_argument(
         "--largest", action="store_true", help=f"a backlog of {LARGEST:,} too: takes minutes and 8 GiB of disk"
@@ -115,8 +115,6 @@ def parsed() -> argparse.Namespace:
         "--batches", type=int, default=None, help="only measure finding the waiting ones among this many batches"
     )
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     options.waiting_jobs = (options.waiting_jobs or list(BACKLOGS)) + [LARGEST] * options.largest
     options.slots = options.slots or list(SLOTS)

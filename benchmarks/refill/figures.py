@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
+from benchmarks.running import rounded
+
 Figures = dict[str, float]
 STEPS = {"full": "refill", "steady": "steady_refill", "round": "round", "after_sends_full": "after_sends_refill"}
 
@@ -28,10 +30,10 @@ def medians(name: str, refills: Sequence[Timed]) -> Figures:
     {'full_s': 0.1, 'full_placed': 1000.0, 'full_python_us_per_slot': 20.0, 'full_postgres_us_per_slot': 30.0}
     """
     return {
-        f"{name}_s": _rounded(median(one.took_s for one in refills)),
+        f"{name}_s": rounded(median(one.took_s for one in refills)),
         f"{name}_placed": float(median(one.placed for one in refills)),
-        f"{name}_python_us_per_slot": _rounded(_us_per_slot([one.python_s for one in refills], refills)),
-        f"{name}_postgres_us_per_slot": _rounded(_us_per_slot([one.postgres_s for one in refills], refills)),
+        f"{name}_python_us_per_slot": rounded(_us_per_slot([one.python_s for one in refills], refills)),
+        f"{name}_postgres_us_per_slot": rounded(_us_per_slot([one.postgres_s for one in refills], refills)),
     }
 
 
@@ -58,15 +60,13 @@ def ratios(by_backlog: Mapping[int, Mapping[int, Figures]]) -> Figures:
                 before, after = by_backlog[smallest][slots], by_backlog[backlog][slots]
                 if f"{step}_s" in before:
                     key = f"{name}_ratio_{named(backlog)}_over_{named(smallest)}{at}"
-                    ratio[key] = _rounded(_per_slot(after, step) / _per_slot(before, step))
-                    ratio[key.replace("_ratio_", "_cpu_ratio_")] = _rounded(
-                        _cpu_us(after, step) / _cpu_us(before, step)
-                    )
+                    ratio[key] = rounded(_per_slot(after, step) / _per_slot(before, step))
+                    ratio[key.replace("_ratio_", "_cpu_ratio_")] = rounded(_cpu_us(after, step) / _cpu_us(before, step))
     for fewer, more in pairwise(sizes):
         of_largest = by_backlog[max(by_backlog)]
         if "steady_s" in of_largest[more]:
             key = f"steady_refill_ratio_{named(more)}_over_{named(fewer)}_slots"
-            ratio[key] = _rounded(_per_slot(of_largest[more], "steady") / _per_slot(of_largest[fewer], "steady"))
+            ratio[key] = rounded(_per_slot(of_largest[more], "steady") / _per_slot(of_largest[fewer], "steady"))
     return ratio
 
 
@@ -87,7 +87,3 @@ def named(count: int) -> str:
     if count >= 1_000_000:
         return f"{count // 1_000_000}m"
     return f"{count // 1000}k" if count >= 1000 else str(count)
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.4g}")

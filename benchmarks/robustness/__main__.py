@@ -15,8 +15,9 @@ import scipy
 import benchmarks.robustness as what
 from benchmarks.robustness.kept import FOLDER, KeptRuns, digest_of_files, loaded_modules
 from benchmarks.robustness.plan import HALVES, QUICK, SEEDS, USUAL_RULES, Planned, contestants_of, plan_of
-from benchmarks.robustness.running import run_all, tell, unkept
+from benchmarks.robustness.running import run_all, unkept
 from benchmarks.robustness.table import Outcome, Run
+from benchmarks.running import say
 from cli.settings import parsed
 from domain.errors import MusterError
 
@@ -95,13 +96,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(str(error)) from error
     kept = KeptRuns(asked.runs, again=asked.again)
     cases = [one.case for one in planned]
-    tell(f"{len(cases)} runs of {len(populations)} populations, {len(unkept(cases, kept))} of them to do")
+    say(f"{len(cases)} runs of {len(populations)} populations, {len(unkept(cases, kept))} of them to do")
     stopped = False
     try:
         run_all(cases, kept, processes=asked.workers, dask_address=asked.dask)
     except KeyboardInterrupt:
         stopped = True
-        tell(f"stopped; {len(unkept(cases, kept))} runs are missing: repeat the command to continue")
+        say(f"stopped; {len(unkept(cases, kept))} runs are missing: repeat the command to continue")
     outcome = Outcome(whole_populations(planned, kept))
     if asked.json:
         conditions: dict[str, object] = {

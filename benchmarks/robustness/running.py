@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 
 from administration.simulations.process import simulated_tasks
 from benchmarks.robustness.kept import KeptRuns, digest_of
+from benchmarks.running import say
 from domain.units import Instant
 from simulator.run import Case, Ran
 from simulator.sweep import run_here, run_on_dask, run_on_processes
@@ -54,8 +54,4 @@ class Told:
         case = self._cases[place]
         left_s = (time.perf_counter() - self._began) / self._over * (len(self._cases) - self._over)
         which = f"{case.scenario.name}, {case.rule}, seed {case.seed}"
-        tell(f"{self._over} of {len(self._cases)} runs: {which}; about {left_s / 60.0:.0f} min left")
-
-
-def tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        say(f"{self._over} of {len(self._cases)} runs: {which}; about {left_s / 60.0:.0f} min left")

@@ -24,7 +24,7 @@ from benchmarks.dispatch.figures import table
 from benchmarks.dispatch.processes import Generator, free_port, generator, node
 from benchmarks.dispatch.runs import CLIENTS, Runs
 from benchmarks.dispatch.world import World, install_project
-from benchmarks.running import run_and_tell, say
+from benchmarks.running import parser_of, run_and_tell, say
 from benchmarks.soak.figures import Sample, bloat, bloat_ratio, summary
 from benchmarks.soak.watch import Watch, rewritten_tables, tables
 from domain.clock import Clock
@@ -119,15 +119,13 @@ async def _save(load: Generator, folder: Path) -> None:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0, help="minutes of steady load")
     parser.add_argument("--load", type=float, default=0.5, help="share of the full rate, which is measured first")
     parser.add_argument("--sample-seconds", type=float, default=30.0, help="seconds of each sample")
     parser.add_argument("--workers", type=int, default=2, help="request workers of the node")
     parser.add_argument("--slots", type=int, default=1000, help="slots of each worker's job array")
     parser.add_argument("--waiting-jobs", type=int, default=400_000, help="the backlog, kept above half of it")
-    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     if not 0.0 < options.load <= 1.0:
         parser.error(f"--load: expected more than 0 and at most 1, got {options.load}")

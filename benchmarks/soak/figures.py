@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
+from benchmarks.running import rounded
+
 ENDS = 6  # the first and the last sixth of the samples are compared
 MIB = 2**20
 
@@ -141,7 +143,3 @@ def bloat_ratio(last: Mapping[str, Table], compact: Mapping[str, Table]) -> floa
     1.32
     """
     return rounded(sum(t.whole_bytes for t in last.values()) / sum(t.whole_bytes for t in compact.values()))
-
-
-def rounded(value: float) -> float:
-    return float(f"{value:.4g}")

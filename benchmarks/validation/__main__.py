@@ -21,9 +21,9 @@ import psutil
 
 from administration.project import Project
 from benchmarks.dispatch.figures import table
-from benchmarks.dispatch.processes import STOP_S, cpu_s_of
+from benchmarks.dispatch.processes import STOP_S, cpu_s_of, server_cpu_s
 from benchmarks.dispatch.world import HOSTS, World, install_project
-from benchmarks.running import BenchmarkError, reference_us, run_and_tell, say
+from benchmarks.running import BenchmarkError, parser_of, reference_us, run_and_tell, say
 from benchmarks.statements import statements
 from domain.clock import Clock
 from domain.units import HOUR_S, Seconds, later
@@ -63,10 +63,7 @@ class Processes:
 
     def cpu_s(self) -> tuple[float, float]:
         """Return the CPU seconds of the background processes and of the database so far."""
-        times = self._postmaster.cpu_times()
-        server = [self._postmaster.pid, *(child.pid for child in self._postmaster.children())]
-        ended_s = float(times.children_user + times.children_system)
-        return sum(cpu_s_of(one.pid) for one in self._running), ended_s + sum(map(cpu_s_of, server))
+        return sum(cpu_s_of(one.pid) for one in self._running), server_cpu_s(self._postmaster)
 
     async def stop(self) -> None:
         for one in self._running:
@@ -155,12 +152,10 @@ def _numbers(text: str) -> Sequence[int]:
 
 
 def parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of(__doc__)
     parser.add_argument("--processes", type=_numbers, default=[1, 2], help="numbers of background processes")
     parser.add_argument("--results", type=int, default=20_000, help="results of each run")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--folder", type=Path, default=None, help="folder to work in and keep")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()
 
 

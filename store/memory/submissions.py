@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 from domain.batches import BatchCounts, BatchState, Submitter
@@ -78,9 +79,9 @@ class MemoryBatchWriter:
         if batch.app_id not in self._registry.apps:
             raise NotFoundError("app", batch.app_id)
         for other_id in (*batch.after_ok, *batch.after_any):
-            if not self._submissions.has_batch(other_id):
+            if other_id not in self._submissions.work.batches:
                 raise NotFoundError("batch", other_id)
-        batch_id = self._submissions.next_batch_id()
+        batch_id = BatchId(next(self._submissions.batch_ids))
         self._drafts[batch_id] = _Draft(batch)
         self._logical_at[batch.submitter_id] = batch.submitter_logical_at
         return batch_id
@@ -98,7 +99,7 @@ class MemoryBatchWriter:
         self._remembered.append((key, batch_id, now))
 
     async def add_classes(self, batch_id: BatchId, job_classes: Sequence[JobClass]) -> Sequence[JobClassId]:
-        ids = [self._submissions.next_class_id() for _ in job_classes]
+        ids = [JobClassId(next(self._submissions.class_ids)) for _ in job_classes]
         self._draft(batch_id).classes.extend(
             replace(job_class, job_class_id=job_class_id, batch_id=batch_id)
             for job_class_id, job_class in zip(ids, job_classes, strict=True)
@@ -131,19 +132,15 @@ class MemoryBatchWriter:
 class MemorySubmissions:
     def __init__(self, registry: Registry, work: Work, book: OrderBook) -> None:
         self.registry = registry
-        self._work = work
+        self.work = work
         self._book = book
         self._locks: dict[SubmitterId, asyncio.Lock] = {}
         self._key_locks: dict[tuple[str, str], asyncio.Lock] = {}
         self.keys: dict[tuple[str, str], tuple[SubmittedBefore, Instant]] = {}
-        self._last_batch_id = 0
-        self._last_class_id = 0
-
-    def submission(self) -> AbstractAsyncContextManager[MemoryBatchWriter]:
-        return self._submission()
+        self.batch_ids, self.class_ids = itertools.count(1), itertools.count(1)
 
     @asynccontextmanager
-    async def _submission(self) -> AsyncIterator[MemoryBatchWriter]:
+    async def submission(self) -> AsyncIterator[MemoryBatchWriter]:
         writer = MemoryBatchWriter(self)
         try:
             yield writer
@@ -157,7 +154,7 @@ class MemorySubmissions:
         book, leaf = self._book, (submitter_id, account_id)
         active: dict[Scope, int] = {}
         if any(limit.quantity is Quantity.BATCHES for limit in book.limits.values()):
-            new = [batch.new for batch in self._work.batches.values() if batch.state is BatchState.ACTIVE]
+            new = [batch.new for batch in self.work.batches.values() if batch.state is BatchState.ACTIVE]
             active = {
                 Scope.SUBMITTER: sum(one.submitter_id == submitter_id for one in new),
                 Scope.ACCOUNT: sum(one.account_id == account_id for one in new),
@@ -181,14 +178,6 @@ class MemorySubmissions:
     def lock(self, submitter_id: SubmitterId) -> asyncio.Lock:
         return self._locks.setdefault(submitter_id, asyncio.Lock())
 
-    def next_batch_id(self) -> BatchId:
-        self._last_batch_id += 1
-        return BatchId(self._last_batch_id)
-
-    def next_class_id(self) -> JobClassId:
-        self._last_class_id += 1
-        return JobClassId(self._last_class_id)
-
     def share_fraction(self, submitter: Submitter, now: Instant) -> float:
         """Return the submitter's fraction of the shares of all submitters of the last 30 days, including itself."""
         submitters = self.registry.submitters
@@ -203,16 +192,13 @@ class MemorySubmissions:
         """Return the CPU speed of all hosts active within 7 days, weighted by their availability."""
         return sum(
             host.ncpus * host.flop_per_s * host.cpu_availability_fraction
-            for host in (stored.host for stored in self._work.hosts.values())
+            for host in (stored.host for stored in self.work.hosts.values())
             if host.last_rpc_at >= now - ACTIVE_HOST_S
         )
 
-    def has_batch(self, batch_id: BatchId) -> bool:
-        return batch_id in self._work.batches
-
     def write(self, batch_id: BatchId, draft: _Draft) -> None:
         """Store the batch, with its classes, jobs and first instances."""
-        work, new = self._work, draft.new
+        work, new = self.work, draft.new
         batch = StoredBatch(
             batch_id,
             new,

@@ -34,7 +34,8 @@ class MemoryOverdue(OnTables):
             timeout_at, instance_id = heappop(heap)
             row = self._work.instances[instance_id - 1]
             # Two equal entries: its due date was moved away and back. The last entry found is the only candidate.
-            if _times_out_at(row, timeout_at) and (not found or found[-1] is not row):
+            is_current = row.state is InstanceState.IN_PROGRESS and row.timeout_at == timeout_at
+            if is_current and (not found or found[-1] is not row):
                 found.append(row)
         for row in found:
             assert row.timeout_at is not None
@@ -174,10 +175,6 @@ def add_due(work: Work, row: StoredInstance, number: int) -> None:
     work.put_hav(replace(hav, n_due=hav.n_due + number))
 
 
-def _times_out_at(row: StoredInstance, timeout_at: Instant) -> bool:
-    return row.state is InstanceState.IN_PROGRESS and row.timeout_at == timeout_at
-
-
 class MemoryHistory(OnTables):
     async def move_ended(self, *, before: Instant, after: JobPlace, limit: int) -> MovedJobs:
         for batch_id in sorted(batch_id for batch_id in self._work.batches if batch_id >= after.batch_id):
@@ -189,7 +186,8 @@ class MemoryHistory(OnTables):
             if found:
                 moved = [job for job in found if self._is_movable(job, before)]
                 self._work.history.update(job.job_id for job in moved)
-                self._note_month(month_of(batch.ended_at), moved)
+                if moved:
+                    self._work.months.setdefault(month_of(batch.ended_at), None)
                 instances = sum(len(job.instances) for job in moved)
                 return MovedJobs(len(moved), instances, JobPlace(batch_id, found[-1].job_id), more=True)
         return MovedJobs()
@@ -205,7 +203,3 @@ class MemoryHistory(OnTables):
             and job.job_id not in self._work.todo
             and not any(row.state in OUTSTANDING or (row.due_at or 0.0) > passed for row in job.instances)
         )
-
-    def _note_month(self, month: str, moved: Sequence[StoredJob]) -> None:
-        if moved:
-            self._work.months.setdefault(month, None)

@@ -12,6 +12,7 @@ import pytest
 from administration.attention.service import AttentionViews
 from administration.explain.batch import in_progress
 from administration.explain.dry_run import private_feeder
+from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
 from administration.ordering.places import sent_first, turn_of
@@ -90,7 +91,7 @@ async def test_a_dry_run_decides_on_the_worker_array(store: Store) -> None:
     catalogue = await store.applications.load_catalogue()
     live = JobArray(HandClock(NOW), lambda: catalogue.settings.feeder)
 
-    shown = await Explain(as_postgres(store), HandClock(NOW), live).host(host.host_id)
+    shown = await explain_host(as_postgres(store), HandClock(NOW), live, host.host_id)
     filled = await explain(store).host(host.host_id)
 
     assert (shown["array"], listed(shown, "would_get"), shown["would_search"]) == ("worker", [], True)
@@ -107,7 +108,7 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
     fed = await private_feeder(store.waiting, catalogue, HandClock(NOW))
 
     for _ in range(2):
-        shown = await Explain(as_postgres(store), HandClock(NOW), fed.array).host(host.host_id)
+        shown = await explain_host(as_postgres(store), HandClock(NOW), fed.array, host.host_id)
         assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
     assert len(fed.array) == 5
 

@@ -14,3 +14,4 @@ async def test_invalid_stored_setting_is_ignored_and_reported(store: Store) -> N
 
     assert catalogue.settings.deadline.p_tight == 0.85
     assert [error.field for error in catalogue.unfit_settings] == ["feeder.colour"]
+    assert await store.settings.in_force() == catalogue.settings

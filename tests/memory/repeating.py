@@ -25,22 +25,22 @@ from store.memory.work import OnTables, Work
 
 class MemorySubmissions(store.memory.submissions.MemorySubmissions):
     async def abort_batch(self, batch_id: BatchId, *, now: Instant) -> Batch:
-        batch = self._work.batches.get(batch_id)
+        batch = self.work.batches.get(batch_id)
         if batch is None:
             raise NotFoundError("batch", batch_id)
         if batch.state is not BatchState.ACTIVE:
             return batch.as_batch()
-        self._work.end_batch(batch, BatchState.ABORTED, now=now)
-        refund = abort_refund(ordered_batch(batch, self._book, self._work.batches))
+        self.work.end_batch(batch, BatchState.ABORTED, now=now)
+        refund = abort_refund(ordered_batch(batch, self._book, self.work.batches))
         if refund is not None and not self.lock(batch.new.submitter_id).locked():
-            correct_logical_times(self.registry, self._work, [refund])
+            correct_logical_times(self.registry, self.work, [refund])
         for job_id in batch.job_ids:
-            job = self._work.jobs[job_id - 1]
+            job = self.work.jobs[job_id - 1]
             if job.state is JobState.OPEN:
-                self._work.end_job(job, JobState.CANCELLED, now=now)
+                self.work.end_job(job, JobState.CANCELLED, now=now)
                 for row in job.instances:
                     if row.state is InstanceState.UNSENT:
-                        self._work.step(row, InstanceState.CANCELLED)
+                        self.work.step(row, InstanceState.CANCELLED)
         return batch.as_batch()
 
     async def note_answer(self, key: SubmissionKey, answer: Mapping[str, object]) -> None:

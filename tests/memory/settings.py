@@ -10,6 +10,7 @@ from dataclasses import replace
 import store.memory.applications
 from domain.errors import NotFoundError
 from domain.samples import MOST_SAMPLES, Sample
+from domain.settings import Settings
 from domain.units import Instant
 from domain.views import ProcessReport, SettingChange, Simulation, SimulationState
 from store.memory.work import Work
@@ -19,6 +20,9 @@ class MemorySettings(store.memory.applications.MemorySettings):
     @asynccontextmanager
     async def editing(self, *, alone: bool) -> AsyncIterator[None]:
         yield
+
+    async def in_force(self) -> Settings:
+        return Settings.from_stored(await self.settings())[0]
 
     async def setting_changes(self, limit: int, *, before: int | None = None) -> Sequence[SettingChange]:
         """Return changes, newest first."""
