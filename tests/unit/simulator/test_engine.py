@@ -201,7 +201,9 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
 
 
 @pytest.mark.parametrize(("measured", "known"), [({}, []), ({CPU: Seconds(951.0)}, [951.0])])
-def test_few_hosts_keep_the_measured_retry_turnaround(measured: dict[ProcessorType, Seconds], known: list[float]) -> None:
+def test_few_hosts_keep_the_measured_retry_turnaround(
+    measured: dict[ProcessorType, Seconds], known: list[float]
+) -> None:
     """Fewer than 20 ranked hosts learn none of their own."""
     [program] = PlainScenario().programs
     programs = (replace(program, retry_turnarounds_s=measured),)
