@@ -63,8 +63,8 @@ class AppPlan:
 
     def program(self, platforms: Sequence[str]) -> Program:
         if self.versions:
-            versions = tuple(replace(one, files=()) for one in self.versions)
-            return Program(App(AppId(0), self.name), versions, self.retry_turnarounds_s)
+            without_files = tuple(replace(one, files=()) for one in self.versions)
+            return Program(App(AppId(0), self.name), without_files, self.retry_turnarounds_s)
         classes = [PlanClass("" if self.ncpus == 1.0 else f"mt{self.ncpus:g}", self.ncpus)] if self.on_cpus else []
         classes += [PlanClass(f"gpu_{kind}", 0.1, ProcessorType(kind)) for kind in self.gpu_types]
         versions = [

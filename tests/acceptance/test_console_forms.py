@@ -163,7 +163,7 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert page.count('data-label="Difference"') == 1 and 'class="tag' not in page.split('id="h-ends"')[1]
         simulation = await grace_server.store.simulations.simulation(1)
         assert simulation.result is not None
-        assert not any("jobs_failed" in row for row in simulation.result["rows"])
+        assert "jobs_failed" not in str(simulation.result["rows"])
         took_s = simulation.heard_at - simulation.asked_at
         assert f"takes about {length(2 * took_s)}" in page or 'name="seeds" value="4"' not in page
         undecided = 'class="note  verdict"' in page
