@@ -46,7 +46,7 @@ class InProgress:
     ) -> Sequence[int]:
         """Return the places of the volunteers that got instances.
 
-        An instance stays unsent if its host never contacted the server or has no version for it.
+        An instance stays unsent if its host never contacted the server or has no version or processor for it.
         """
         moment = _Moment(await self._store.views.batch(batch_id), catalogue, now)
         classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
@@ -91,6 +91,8 @@ class InProgress:
 
 
 def _version(moment: _Moment, host: Host, gpu_type: ProcessorType | None) -> AppVersion | None:
+    if gpu_type is not None and all(gpu.type != gpu_type for gpu in host.coprocessors):
+        return None  # a simulated host has GPUs of one type only
     current = moment.catalogue.current.get(moment.batch.app_id, ())
     return next(
         (one for one in current if one.platform in host.platforms and one.plan_class.gpu_type == gpu_type), None
