@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -23,7 +23,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.hosts import Host, HostAppVersion
 from domain.insight import HostSample, JobSize, RecentHost, RecentInstance, WaitingBatch
-from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId
+from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId, VolunteerId
 from simulator.population import MeasuredHost, MeasuredPopulation
 from simulator.ports import HeldInstance, ShareOf
 from simulator.scenario import AppPlan, FileScenario
@@ -379,6 +379,7 @@ async def _usual_sizes(
 def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
     """Yield the open jobs of each batch; batches arrive 1 s apart, in their order."""
     held = held_by_batch(read.sample.hosts, read.catalogue.versions, read.usual, read.now)
+    owners = [one.host.volunteer_id for one in _known_hosts(read.sample.hosts)]
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         instances = tuple(held.get(batch.batch_id, ()))
@@ -389,7 +390,10 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             read.submitters[batch.submitter_id].submitter,
             batch.qos,
             LEARN_S + place,
-            max(1, round(batch.counts.jobs_open * share), math.ceil(len(instances) / size.quorum)),
+            max(
+                round(batch.counts.jobs_open * share),
+                _least_jobs(batch.counts.jobs_open, instances, owners, size.quorum),
+            ),
             size.flop,
             one.delay_bound_s,
             deadline_s,
@@ -403,6 +407,12 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             instances,
             LEARN_S + batch.logical_end_at - read.now,
         )
+
+
+def _least_jobs(jobs_open: int, held: Sequence[HeldInstance], owners: Sequence[VolunteerId], quorum: int) -> int:
+    """Return how many jobs these instances need. A volunteer gets at most one instance of each."""
+    of_one = max(Counter(owners[one.volunteer] for one in held).values(), default=1)
+    return max(1, min(jobs_open, of_one), math.ceil(len(held) / quorum))
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:

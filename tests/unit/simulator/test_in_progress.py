@@ -120,6 +120,29 @@ def test_instance_for_a_gpu_that_its_host_lacks_stays_unsent() -> None:
     assert len(ends_h(engine, "waiting")) == 2
 
 
+def test_jobs_of_a_quorum_stay_with_their_hosts() -> None:
+    hosts = tuple(replace(HOST, owner=owner, ncpus=4) for owner in (1, 2))
+    on_both = (*(3 * [held(0, 0.5)]), *(3 * [held(1, 0.5)]))
+    engine = simulated(replace(WAITING, jobs=3, quorum=2, held=on_both), hosts=hosts)
+
+    one, other = host_ids(engine)
+    given = [row for row in engine.record.sequence or () if row.batch_id == 2]
+    assert [row.host_id for row in given] == [*(3 * [one]), *(3 * [other])]
+    assert len({(row.host_id, row.job_id) for row in given}) == 6
+
+
+def test_refused_instance_is_replaced_by_the_next() -> None:
+    """Of three jobs with a quorum of 2, the second host has all, one of them together with the first host."""
+    hosts = tuple(replace(HOST, owner=owner, ncpus=4) for owner in (1, 2))
+    unequal = (held(1, 0.5), held(1, 0.5), held(0, 0.5), held(1, 0.5))
+    engine = simulated(replace(WAITING, jobs=3, quorum=2, held=unequal), hosts=hosts)
+
+    one, other = host_ids(engine)
+    given = [row for row in engine.record.sequence or () if row.batch_id == 2][:4]
+    assert [row.host_id for row in given] == [other, other, one, other]
+    assert len({row.job_id for row in given if row.host_id == other}) == 3
+
+
 def test_batches_keep_their_places() -> None:
     big = replace(WAITING, name="big", jobs=5, fpops_est=3.6e12, logical_end_s=-800.0)
     small = replace(big, name="small", jobs=1, at_s=START_S + 1.0, logical_end_s=-900.0)
