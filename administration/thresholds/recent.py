@@ -47,7 +47,7 @@ Sizes = Mapping[AppId, Flop]  # size of an app's usual job
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """Defaults for hosts without results."""
+    """Defaults for hosts without results; `share` also for hosts without jobs in progress."""
 
     stretch: float
     buffer_s: float
@@ -169,13 +169,14 @@ def _cycle_of(one: RecentHost, held: RecentInstance, versions: Versions, sizes: 
 
 
 def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
-    """Return the part of its processors that a host gives to the project, None without results.
+    """Return the part of its processors that a host gives to the project, None without measured jobs in progress.
 
     By Little's law, n jobs in progress with a turnaround T and a run time R keep n R / T processors busy. The results
-    returned since the host is known give a lower bound, because it had no work at times.
+    returned since the host is known give a lower bound; alone they say little, because it had no work at times.
     """
     known_s = max(1.0, one.host.last_rpc_at - one.host.created_at)
-    busy: defaultdict[tuple[str, str], float] = defaultdict(float)
+    held: defaultdict[str, float] = defaultdict(float)  # the busy part, by type of processor
+    returned: defaultdict[str, float] = defaultdict(float)
     for hav in one.havs:
         version = versions.get(hav.app_version_id)
         cycle = None if version is None else _cycle(one.host, hav, version, sizes)
@@ -185,10 +186,10 @@ def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
         used = plan.ncpus / one.host.ncpus
         if plan.gpu_type is not None:
             used = plan.gpu_count / max(1, sum(gpu.count for gpu in one.host.coprocessors if gpu.type == plan.gpu_type))
-        held = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
-        busy[plan.gpu_type or "", "held"] += used * held * cycle.runs_s / cycle.turnaround_s
-        busy[plan.gpu_type or "", "returned"] += used * hav.log_n * cycle.runs_s / known_s
-    return min(1.0, max(LEAST_SHARE, *busy.values())) if busy else None
+        jobs = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
+        held[plan.gpu_type or ""] += used * jobs * cycle.runs_s / cycle.turnaround_s
+        returned[plan.gpu_type or ""] += used * hav.log_n * cycle.runs_s / known_s
+    return min(1.0, max(LEAST_SHARE, *held.values(), *returned.values())) if any(held.values()) else None
 
 
 def held_by_batch(
