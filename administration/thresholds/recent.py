@@ -256,6 +256,7 @@ def _or(value: float | None, usual: float) -> float:
     return usual if value is None else value
 
 
+MOST_HELD = 100_000  # maximum number of instances in progress
 MOST_BATCHES = 200  # maximum number of waiting batches, first in order
 LEARN_S = 7 * DAY_S
 LEARN_FRACTION = 0.8  # of the hosts' capacity in that time
@@ -311,7 +312,7 @@ async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
     catalogue = await fresh_catalogue(store.applications, clock)
     now = clock.now()
     active_since = Instant(now - catalogue.settings.ranking.active_s)
-    sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since)
+    sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since, most_held=MOST_HELD)
     waiting = [
         one for one in await store.insight.waiting_batches(MOST_BATCHES) if catalogue.current.get(one.batch.app_id)
     ]

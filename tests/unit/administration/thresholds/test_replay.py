@@ -273,14 +273,14 @@ class RecordsThreads(tuple[RecentHost, ...]):
 
 def test_computers_are_prepared_in_another_thread() -> None:
     store, clock = stored_project(), a_project().clock
-    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
+    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S), most_held=9))
     hosts = RecordsThreads(read.hosts)
     hosts.threads = set()
 
     class Insight:
         waiting_batches, job_sizes = store.insight.waiting_batches, store.insight.job_sizes
 
-        async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        async def sampled_hosts(self, limit: int, *, active_since: Instant, most_held: int) -> HostSample:
             return replace(read, hosts=hosts)
 
     parts = {name: getattr(store, name) for name in ("applications", "settings", "people", "hav_tables")}
