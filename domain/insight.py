@@ -103,8 +103,8 @@ class RecentInstance:
 
 @dataclass(frozen=True, slots=True)
 class RecentHost:
-    """A host that recently contacted the server, with its statistics by app version, and its instances in progress in
-    the order of their dispatch.
+    """A host that recently contacted the server, with its statistics by app version, and, if they were asked for, its
+    instances in progress in the order of their dispatch.
     """
 
     host: Host
