@@ -27,7 +27,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import FieldEffect, choices_of, queue_choices
-from administration.ordering.places import sent_first, turn_of
+from administration.ordering.places import at_levels, sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -38,7 +38,16 @@ from administration.thresholds.keys import gate_meanings
 from console.charts import Chart, bar_of_batch
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import PlaceShown, beside, moves, sentence, standings, target_in_words, when_sent
+from console.places import (
+    PlaceShown,
+    beside,
+    level_in_words,
+    moves,
+    sentence,
+    standings,
+    target_in_words,
+    when_sent,
+)
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -47,6 +56,7 @@ from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, 
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
+from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -419,6 +429,7 @@ class BatchPages(Pages[PageServices]):
             values["choices"] = choices = await choices_of(
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
+            values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
             effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
             values["deadline_help"] = deadline_help(standing.because, first_s, effect, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
@@ -436,6 +447,14 @@ class BatchPages(Pages[PageServices]):
                 [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
             ),
         )
+
+    async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
+        """Return each level with the position that the batch would get; none before its first ordering."""
+        if standing.at is None or standing.breakdown is None:
+            return {}
+        ordered_as = ServiceLevel(str(standing.record.get("level", batch.level.value)))
+        found = await at_levels(self._services.store, batch, standing.at, ordered_as, first)
+        return {one.value: level_in_words(one, found.get(one), standing.at) for one in ServiceLevel}
 
     async def _moved(self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None) -> str:
         """Say what was changed and where the batch moves. `goes_first_at`: when its deadline is near."""

@@ -9,14 +9,16 @@ from typing import TypeAlias
 from domain.batches import Batch, QoS, place_of
 from domain.catalogue import Catalogue
 from domain.insight import WorkAhead
-from domain.ordering import PlaceInOrder
+from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
 from domain.units import BatchId, Instant
 from feeder.supply import gate_of
+from priority.policies import LEVEL_TIERS
 from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
+NEAR = 200  # batches counted from an end of the order for a position at another level
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,29 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     if batch.batch_id in first:
         return PlaceInOrder(first[batch.batch_id].ahead.batches + 1, at.of)
     return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
+
+
+async def at_levels(
+    store: PostgresStore, batch: Batch, at: PlaceInOrder, ordered_as: ServiceLevel, first: Urgent
+) -> Mapping[ServiceLevel, PlaceInOrder]:
+    """Return a batch's positions at each level, where levels are tiers; none for a place far from both ends.
+
+    `at` is the batch's position now, at the level `ordered_as`.
+    """
+    rest, found = {one: it for one, it in first.items() if one != batch.batch_id}, dict[ServiceLevel, PlaceInOrder]()
+    without = [*rest, batch.batch_id]
+    for level, tier in LEVEL_TIERS.items():
+        moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
+        if batch.batch_id in first:
+            before_it = [one for one in rest.values() if place_of(one.batch) < place_of(moved)]
+            found[level] = PlaceInOrder(len(before_it) + 1, at.of)
+            continue
+        before, after = await store.ordering_rules.around(place_of(moved), NEAR, without=without)
+        if len(before) < NEAR:
+            found[level] = PlaceInOrder(len(rest) + len(before) + 1, at.of)
+        elif len(after) < NEAR:
+            found[level] = PlaceInOrder(at.of - len(after), at.of)
+    return found
 
 
 def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:
