@@ -27,7 +27,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import FieldEffect, choices_of, queue_choices
-from administration.ordering.places import at_levels, sent_first, turn_of
+from administration.ordering.places import Urgent, at_levels, gated_share, sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -504,7 +504,8 @@ class BatchPages(Pages[PageServices]):
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
         order = shown["order"]
-        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
+        share = gated_share(self._settings)
+        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         values: dict[str, Any] = {
             "shown": shown,
             "gated_share": GATED_SHARE,
