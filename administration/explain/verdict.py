@@ -215,7 +215,8 @@ def _in_words(bound: NamedBound, says: str, options: Sequence[Option], one: str)
     """Say the present value, and how many would pass with which other value."""
     first, *more = options
     others = "".join(f", {option.passes} with {bound.words(option.value)}" for option in more)
-    with_first = f"{counted(first.passes, one)} would pass with {bound.words(first.value)}"
+    takes = "would take a host with" if one == "group" else "would pass with"
+    with_first = f"{counted(first.passes, one)} {takes} {bound.words(first.value)}"
     return f"{says}; {with_first}{others}"
 
 

@@ -250,10 +250,13 @@ async def test_explain_host_leaves_out_apps_without_a_version(store: Store) -> N
     batch, host = await a_submitted_batch(store, jobs=3), await a_calling_host(store)
 
     shown = await explain(store).host(host.host_id)
+    await store.restrictions.put(Restriction(Restricted.BATCH, str(batch.batch_id), 0, "wrong input", "ada", NOW))
+    paused = await explain(store).host(host.host_id)
 
     assert shown["groups"] == [] and shown["conditions"] == []
-    [left] = listed(shown, "left_out")
+    [left], [besides] = listed(shown, "left_out"), listed(paused, "left_out")
     assert left["batch_id"] == batch.batch_id and not missing(left["why"], "no version of pi gets jobs")
+    assert not missing(besides["why"], "wrong input", "no version of pi gets jobs")
 
 
 async def test_batches_without_an_offered_version_are_found(store: Store) -> None:
