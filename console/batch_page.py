@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -36,7 +37,7 @@ from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
 from console.charts import Chart, bar_of_batch
-from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
+from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot, labelled_fraction
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
 from console.places import (
     PlaceShown,
@@ -55,7 +56,7 @@ from domain.errors import InvalidInputError
 from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState, JobClass
 from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
@@ -138,6 +139,9 @@ def forecasts_chart(
     about = [*(one.q50_at for one in points), last.q50_at]
     latest = [*(one.q90_at for one in points), last.q90_at]
     levels = [("deadline", shown["deadline_at"], "bad"), ("ended", shown["ended_at"], "c3")]
+    marks = [MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at]
+    drawn = [*about, *latest, *(at for _, at, _ in levels if at is not None)]
+    space_s = (max(drawn) - min(drawn)) * labelled_fraction(1) / (1.0 - labelled_fraction(1))  # for the label
     return Chart(
         "forecasts",
         "Forecast history",
@@ -147,16 +151,14 @@ def forecasts_chart(
         [_row(one, total) for one in reversed(listed[-ROWS:])],
         Plot(
             over_time,
-            TIME,
+            replace(TIME, high=max(drawn) + space_s) if marks else TIME,
             [
                 Line("expected (q50)", x, about, "c1"),
                 Line("latest (q90)", x, latest, "c4"),
                 *(Line(name, [x[0], x[-1]], [at, at], hue, "dashed") for name, at, hue in levels if at is not None),
             ],
             [Band(x, about, latest)],
-            marks=[
-                MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at
-            ],
+            marks=marks,
             zoom=True,
         ),
     )
@@ -287,6 +289,16 @@ def deadline_help(because: str, first_s: float, effect: FieldEffect, latest_at: 
     return ". ".join([*said, "Instances in progress keep their due dates."])
 
 
+def quorums_of(classes: Sequence[JobClass]) -> str:
+    """Return the quorums of job classes in words, "" if a quorum is one result.
+
+    >>> quorums_of([])
+    ''
+    """
+    found = sorted({one.quorum for one in classes})
+    return "" if found in ([], [1]) else str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
 LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
@@ -408,6 +420,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
+            "quorums": quorums_of(classes),
             "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
