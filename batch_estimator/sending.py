@@ -13,7 +13,7 @@ import numpy as np
 
 from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
-from domain.forecasting import NEVER_MOVED
+from domain.forecasting import MOVED_S, NEVER_MOVED
 from domain.units import Instant
 
 RECENT_S = 14 * 86400.0  # window for the peak number of instances in progress
@@ -97,6 +97,7 @@ MOST_BOUNDS = 40.0  # in delay bounds; no forecast if sending takes longer
 ROUNDS = 4
 USUAL_WEIGHT = 3.0  # number of dispatches that the usual rate counts as
 LEAST_RETRIES = 3
+LEAST_HOSTS = 10  # show how often hosts get work
 MISSED_HOSTS = 30.0  # a wait in which so many hosts got nothing is not chance
 RETURN_S = 3600.0  # after a pause, hosts come back within about this time
 USUAL_RETRY_WAIT_S = 1800.0
@@ -147,9 +148,13 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
     ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
-    moved_s = snapshot.now - _placed_at(snapshot, sent & ~urgent)
+    placed_at, waited_s = _placed_at(snapshot, sent & ~urgent), _waited_s(snapshot, sent & ~urgent)
+    moved_s = snapshot.now - placed_at
+    if placed_at > snapshot.moved_at:  # a first dispatch, possibly of this instant, and by another clock
+        moved_s = max(moved_s, MOVED_S)
     since_move = ages[ages <= moved_s]
-    elapsed_s = max(snapshot.now - snapshot.submitted_at, BURST_S)
+    elapsed_s = snapshot.now - snapshot.submitted_at - (waited_s if waited_s > LEAST_WINDOW_S else 0.0)
+    elapsed_s = max(elapsed_s, BURST_S)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
     least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
     starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
@@ -185,20 +190,25 @@ def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: Se
     return (sent + 1.0 + usual_per_s * away_s) / (moved_s + away_s)
 
 
+def _waited_s(snapshot: BatchSnapshot, of: Bools) -> float:
+    """Return how long after submission the first instance of `of` was sent; 0 if none was."""
+    return float(np.min(snapshot.instances.sent_at[of], initial=np.inf)) - snapshot.submitted_at if of.any() else 0.0
+
+
 def _placed_at(snapshot: BatchSnapshot, of: Bools) -> Instant:
     """Return since when the batch has had its place: its last move, or the first dispatch of `of` if it waited for it.
 
-    It waited if that was `LEAST_WINDOW_S` after submission, or if 30 hosts (`MISSED_HOSTS`) would have got work before
-    it at the rate since then, shown by ten or more hosts.
+    It waited if the first dispatch came more than `BURST_S` after submission, and if 30 hosts (`MISSED_HOSTS`) would
+    have got work until then at the rate at which the first ten did. Later dispatches do not change this.
     """
-    sent_at = snapshot.instances.sent_at[of]
-    if not len(sent_at):
+    hosts, sent_at = snapshot.instances.host_id[of], snapshot.instances.sent_at[of]
+    order = np.argsort(sent_at, kind="stable")
+    began = np.sort(sent_at[order][np.unique(hosts[order], return_index=True)[1]])[:LEAST_HOSTS]
+    waited_s = _waited_s(snapshot, of)
+    if len(began) < LEAST_HOSTS or not BURST_S < waited_s <= LEAST_WINDOW_S:
         return snapshot.moved_at
-    first_at = Instant(float(sent_at.min()))
-    waited_s, hosts = first_at - snapshot.submitted_at, len(np.unique(snapshot.instances.host_id[of]))
-    missed = hosts * waited_s / max(snapshot.now - first_at, 1.0)
-    is_wait = waited_s > LEAST_WINDOW_S or (hosts >= LEAST_SENT and missed > MISSED_HOSTS)
-    return max(snapshot.moved_at, first_at) if is_wait else snapshot.moved_at
+    missed = LEAST_HOSTS * waited_s / max(float(began[-1] - began[0]), 1.0)
+    return max(snapshot.moved_at, Instant(float(began[0]))) if missed > MISSED_HOSTS else snapshot.moved_at
 
 
 def rate_of(

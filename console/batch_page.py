@@ -64,6 +64,7 @@ from domain.settings import Settings
 from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
 from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
+from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
 from web.moments import length, number, percent, plural, relative, stamp
@@ -318,15 +319,17 @@ def may_change(request: web.Request, batch: Batch) -> bool:
     return person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id)
 
 
-def release_of(batch: Batch, restrictions: Restrictions, person: Person) -> tuple[str, str] | None:
+async def release_of(
+    store: PostgresStore, batch: Batch, restrictions: Restrictions, person: Person
+) -> tuple[str, str] | None:
     """Return the page where what blocks a batch is lifted, and the words of the link; None if nothing blocks it."""
     pause = pause_of(restrictions, batch)
     if pause is None or batch.ended_at is not None:
         return ("accounts/limits", "The limits") if batch.hold and batch.ended_at is None else None
-    may = person.may(Role.OPERATOR) or person.name == pause.set_by
     if pause.kind is Restricted.BATCH:
+        may = await may_resume(store, person, batch, pause)
         return f"batches/{batch.batch_id}#restrict", "Resume the batch" if may else "The pause"
-    return "restrictions", f"Resume the {pause.kind}" if may else "The pause"
+    return "restrictions", f"Resume the {pause.kind}" if person.may(Role.OPERATOR) else "The pause"
 
 
 class BatchPages(Pages[PageServices]):
@@ -524,7 +527,7 @@ class BatchPages(Pages[PageServices]):
             "gated_share": GATED_SHARE,
             "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
             "name": name,
-            "release": release_of(batch, await restrictions_of(store), present(request)),
+            "release": await release_of(store, batch, await restrictions_of(store), present(request)),
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),

@@ -66,24 +66,26 @@ class PostgresOutages(OnDatabase):
     """Implements jobs' Outages."""
 
     async def note_alive(self, *, now: Instant, outage_at_least_s: Seconds, limit: int) -> OutageReport:
-        """Record, in one transaction, being alive and the outage this ends, after which batches are sent again as after
-        a pause; in another, shift some deadlines.
+        """Record, in one transaction, being alive and the outage this ends; in another, shift some deadlines. Being
+        alive waits for no batch: that batches are sent again, as after a pause, is a statement of its own.
 
         A record in the future by an outage's length comes from a wrong clock and would hide outages until then.
         """
 
-        async def note(connection: Connection) -> None:
+        async def note(connection: Connection) -> bool:
             before: Instant | None = await connection.fetchval(load("lock_duty"), ALIVE)
             ahead = before is not None and before - now >= outage_at_least_s
             await connection.execute(load("set_duty_back" if ahead else "note_duty"), ALIVE, now)
-            if before is not None and elapsed_s(before, now) >= outage_at_least_s:
-                await connection.execute(load("insert_outage"), before, now)
-                await connection.execute(load("batches_resumed"), now)
+            if before is None or elapsed_s(before, now) < outage_at_least_s:
+                return False
+            await connection.execute(load("insert_outage"), before, now)
+            return True
 
         async def move(connection: Connection) -> OutageReport:
             return await _move_some(connection, limit)
 
-        await self._database.in_transaction(note)
+        if await self._database.in_transaction(note):
+            await self._database.execute("batches_resumed", now)
         return await self._database.in_transaction(move)
 
 

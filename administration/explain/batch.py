@@ -169,7 +169,13 @@ async def explain_batch(
                 batch, risk, state, time, sample, ahead, cause, now=now, is_first=because is not None
             )
             told = any(one.link.endswith(GATED_SHARE) for one in remedies)
-            said = [late, *time.in_words(left_s), fails, *(one for one in said if not told or GATED_SHARE not in one)]
+            said = [
+                late,
+                expected_in_words(end, now),
+                time.words,
+                fails,
+                *(one for one in said if not told or GATED_SHARE not in one),
+            ]
             late = ""
         said = [*said[:1], late, fails, *said[1:]] if late else said
     verdict, *facts = dict.fromkeys(filter(None, said))
@@ -235,7 +241,6 @@ async def _sending_time(
     return SendingTime(
         batch.counts.unsent,
         terms["sending_s"] if terms else None,
-        bool(terms and terms["assumed_rate"]),
         requests_per_hour(found.values()),
         max(1.0, sent_per_request(sent), sample.jobs / max(1, sample.takers)),
     )

@@ -14,7 +14,7 @@ from administration.thresholds.preview import GateStanding
 from domain.access import Right
 from domain.batches import Batch
 from domain.forecasts import ForecastState
-from domain.formatting import in_words, roughly
+from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.ordering import ServiceLevel
 from domain.refusals import RefusalCode
@@ -30,13 +30,12 @@ LEAST_GAIN = 1.1  # a change that shortens sending by less is not named
 class SendingTime:
     """How long sending the `unsent` instances of a batch takes: `present_s` by the latest forecast, None if unknown.
 
-    `is_assumed`: at the app's usual rate after the wait for its turn. `per_hour`: requests of all active hosts that
-    could have a version of its app; `per_request`: its instances sent per request lately.
+    `per_hour`: requests of all active hosts that could have a version of its app; `per_request`: its instances sent per
+    request lately.
     """
 
     unsent: int
     present_s: Seconds | None
-    is_assumed: bool
     per_hour: float
     per_request: float
 
@@ -45,25 +44,21 @@ class SendingTime:
         """Return the seconds if every request took its jobs; None if none is expected, or if the forecast is shorter:
         then one of the two is wrong, and this one is not certain.
 
-        >>> SendingTime(2440, None, False, 500.0, 2.0).least_s / 60
+        >>> SendingTime(2440, None, 500.0, 2.0).least_s / 60
         146.4
         """
         least_s = self.unsent / (self.per_hour * self.per_request) * HOUR_S if self.per_hour > 0.0 else None
         is_sooner = least_s is not None and self.present_s is not None and self.present_s < least_s
         return None if is_sooner else least_s
 
-    def in_words(self, left_s: float) -> Sequence[str]:
-        """Return the times as sentences."""
-        said, least_s = [], self.least_s
+    @property
+    def words(self) -> str:
+        """Return the least time as a sentence; "" if it is not known."""
+        if self.least_s is None:
+            return ""
+        each = f"each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
         what = f"Sending its {counted(self.unsent, 'unsent instance')} takes"
-        if self.present_s is not None:
-            rate = "at the app's usual rate, after the wait for its turn" if self.is_assumed else "at the present rate"
-            due = f"; the deadline is in {in_words(left_s)}" if left_s > 0.0 else ""
-            said.append(f"{what} {in_words(self.present_s)} {rate}{due}.")
-        if least_s is not None:
-            each = f"each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
-            said.append(f"It takes at least {roughly(least_s)}, if {each} took {self.per_request:.1f} of them.")
-        return said
+        return f"{what} at least {roughly(self.least_s)}, if {each} took {self.per_request:.1f} of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +87,9 @@ def cannot_meet(time: SendingTime, risk: shapes.RiskShown, now: Instant) -> str:
     """Return that a batch cannot meet its deadline, or missed it, and how long sending takes at least; "" if it can.
 
     >>> risk = {"deadline_at": 1380.0, "late_by_s": 60.0, "probability": 1.0, "missed": False}
-    >>> cannot_meet(SendingTime(2440, None, False, 500.0, 2.0), risk, Instant(0.0)).partition(": ")[0]
+    >>> cannot_meet(SendingTime(2440, None, 500.0, 2.0), risk, Instant(0.0)).partition(": ")[0]
     'It cannot meet its deadline'
-    >>> cannot_meet(SendingTime(20, None, False, 500.0, 2.0), risk, Instant(0.0))
+    >>> cannot_meet(SendingTime(20, None, 500.0, 2.0), risk, Instant(0.0))
     ''
     """
     least_s, left_s = time.least_s, risk["deadline_at"] - now

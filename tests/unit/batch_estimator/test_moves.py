@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from batch_estimator.estimate import estimate
-from batch_estimator.sending import capacity_of
+from batch_estimator.sending import capacity_of, sending_of
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
 from domain.forecasting import MOVED_S, NEVER_MOVED
 from domain.units import HOUR_S, Seconds, later
@@ -169,6 +169,55 @@ def test_a_few_hosts_that_come_late_are_no_wait(n_hosts: int) -> None:
     assert terms is not None
 
     assert (terms.sending_s > 12 * HOUR_S) == (n_hosts == 9)
+
+
+def waited(wait_h: float, since_h: float, first_h: float = 0.0, per_h: float = 60.0, n: int = 12) -> BatchSnapshot:
+    """Return a batch of 3,000 jobs whose first dispatch came after `wait_h`; `n` hosts got `per_h` since then.
+
+    In the first `first_h`, they got ten times as many.
+    """
+    at_h = [k / (10 * per_h) for k in range(round(10 * per_h * min(first_h, since_h)))]
+    at_h += [min(first_h, since_h) + k / per_h for k in range(round(per_h * max(0.0, since_h - first_h)))] or [since_h]
+    out = [
+        Sent(at, SUCCESS if age_h > 0.17 else RUNNING, 1 + at % n, age_h, age_h - 0.17, wait_h + since_h)
+        for at, age_h in enumerate(since_h - after_h for after_h in at_h)
+    ]
+    return a_snapshot(
+        [*out, *(Sent(job, UNSENT, created_h=wait_h + since_h) for job in range(len(out), len(out) + 3000))],
+        hosts(40, n=40, hours=0.17, silent_h=0.0),
+        submitted_at=later(NOW, -(wait_h + since_h) * HOUR_S),
+        active_hosts=40,
+    )
+
+
+def rate_per_h(snapshot: BatchSnapshot) -> float:
+    return 3600.0 * sending_of(snapshot, 3000.0, 600.0, 700.0).rate_per_s
+
+
+def test_the_rate_after_a_wait_does_not_jump_as_time_passes() -> None:
+    rates = [rate_per_h(waited(3.0, minutes / 60.0)) for minutes in (30, 60, 71, 72, 73, 90, 200, 400)]
+
+    assert rates == pytest.approx([60.0] * 8, rel=0.15)
+
+
+def test_first_dispatches_after_a_night_fill_the_hosts() -> None:
+    """A first dispatch more than 6 h after submission starts the rate, without the hour in which hosts are filled."""
+    assert rate_per_h(waited(14.0, 4.0, first_h=1.0)) < 2 * 60.0
+    assert rate_per_h(waited(14.0, 10.0, first_h=1.0)) == pytest.approx(60.0, rel=0.3)
+
+
+@pytest.mark.parametrize("since_h", [0.0, -2.0 / HOUR_S])
+def test_a_first_dispatch_of_this_instant_gives_a_rate(since_h: float) -> None:
+    """By a worker's clock it may even be later than now."""
+    batch = [Sent(at, RUNNING, 1 + at, since_h, 0, 1.0) for at in range(12)]
+    snapshot = a_snapshot(
+        [*batch, *(Sent(job, UNSENT, created_h=1.0) for job in range(12, 3000))],
+        hosts(40, n=40, hours=0.17, silent_h=0.0),
+        submitted_at=later(NOW, -HOUR_S),
+        active_hosts=40,
+    )
+
+    assert 0.0 < rate_per_h(snapshot) < 5000.0
 
 
 def test_hosts_that_stay_away_after_a_pause_delay_a_batch() -> None:

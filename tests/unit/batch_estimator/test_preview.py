@@ -133,7 +133,7 @@ def test_a_batch_submitted_this_moment_is_sent_at_the_usual_rate() -> None:
 
 
 def test_what_fills_the_hosts_in_the_first_minutes_is_no_rate() -> None:
-    sent = [Sent(job, S.IN_PROGRESS, job + 1, sent_h=0.001, created_h=0.01) for job in range(200)]
+    sent = [Sent(job, S.IN_PROGRESS, job + 1, sent_h=0.007 - job / 36_000, created_h=0.01) for job in range(200)]
     snapshot = a_snapshot(sent, submitted_at=later(SNAPSHOT_NOW, -36.0), active_hosts=1000)
 
     assert sending_of(snapshot, to_send=5000.0, turnaround_s=10 * HOUR_S, lasts_s=12 * HOUR_S).rate_per_s < 200 / 360.0

@@ -70,17 +70,17 @@ def test_share_behind_gates_is_the_cause_with_its_effect() -> None:
 
 
 def test_least_time_is_dropped_if_the_forecast_is_sooner() -> None:
-    sooner, later_on = (SendingTime(2244, present_s, False, 585.0, 2.9) for present_s in (Seconds(1713), Seconds(8000)))
+    sooner, later_on = (SendingTime(2244, present_s, 585.0, 2.9) for present_s in (Seconds(1713), Seconds(8000)))
 
-    assert sooner.least_s is None and len(sooner.in_words(HOUR_S)) == 1
-    assert later_on.least_s is not None and len(later_on.in_words(HOUR_S)) == 2
+    assert sooner.least_s is None and not sooner.words
+    assert later_on.least_s is not None and not missing(later_on.words, "2\u202f244", 585, "2.9")
 
 
 def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
     """The least time decides, then slow results, then slow sending."""
 
     def told(per_hour: float, cause: str = "") -> tuple[str, list[str]]:
-        time = SendingTime(100, None, False, per_hour, 2.0)
+        time = SendingTime(100, None, per_hour, 2.0)
         asked = late(), RISK, ForecastState.SHOWN, time, sample(*SHARED), WorkAhead(), cause
         words, remedies = late_conclusion(*asked, now=NOW, is_first=True)
         return words, [one.link for one in remedies]
@@ -95,7 +95,7 @@ def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
 
 def test_missed_deadline_is_told_with_the_time_left_to_send() -> None:
     missed: RiskShown = {**RISK, "deadline_at": later(NOW, -HOUR_S), "missed": True}
-    asked = ForecastState.SHOWN, SendingTime(100, None, False, 50.0, 2.0), sample(*SHARED), WorkAhead(), ""
+    asked = ForecastState.SHOWN, SendingTime(100, None, 50.0, 2.0), sample(*SHARED), WorkAhead(), ""
 
     words, remedies = late_conclusion(late(), missed, *asked, now=NOW, is_first=True)
 
