@@ -291,11 +291,7 @@ def deadline_help(because: str, first_s: float, effect: FieldEffect, latest_at: 
 
 
 def quorums_of(classes: Sequence[JobClass]) -> str:
-    """Return the quorums of job classes in words, "" if a quorum is one result.
-
-    >>> quorums_of([])
-    ''
-    """
+    """Return the quorums of job classes in words, "" if each job needs one result."""
     found = sorted({one.quorum for one in classes})
     return "" if found in ([], [1]) else str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
 
