@@ -145,7 +145,7 @@ class AppPages(Pages[PageServices]):
         await self._services.authenticator.note(request, "set_app", f"app {app.name}", **told)
         return self._services.go(f"apps/{app.name}", "version")
 
-    @get("/apps/{name}/versions/{id}", "app_version")
+    @get("/apps/{name}/versions/{id}", "app_version", asks=("state",))
     async def version(self, request: web.Request) -> RenderedPage:
         """Show a version with its files, and the forms that change its state."""
         app, version, catalogue = await self._known(request)
@@ -165,6 +165,7 @@ class AppPages(Pages[PageServices]):
             **await self._open_work(app),
             "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "chosen": request.query.get("state"),
             "fails": failing.get(version.app_version_id, ""),
             "errors": errors,
             "errors_read": len(failed),

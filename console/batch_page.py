@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -27,7 +28,7 @@ from administration.forecasts.words import (
     terms_in_words,
 )
 from administration.ordering.importance import FieldEffect, choices_of, queue_choices
-from administration.ordering.places import sent_first, turn_of
+from administration.ordering.places import Urgent, at_levels, gated_share, sent_first, turn_of
 from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
@@ -36,9 +37,18 @@ from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
 from console.charts import Chart, bar_of_batch
-from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot
+from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot, labelled_fraction
 from console.over_time import ASKS, asks_a_part, range_links, window_asked
-from console.places import PlaceShown, beside, moves, sentence, standings, target_in_words, when_sent
+from console.places import (
+    PlaceShown,
+    beside,
+    level_in_words,
+    moves,
+    sentence,
+    standings,
+    target_in_words,
+    when_sent,
+)
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
@@ -46,7 +56,8 @@ from domain.errors import InvalidInputError
 from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
-from domain.jobs import InstanceState
+from domain.jobs import InstanceState, JobClass
+from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
 from domain.settings import Settings
@@ -129,6 +140,9 @@ def forecasts_chart(
     about = [*(one.q50_at for one in points), last.q50_at]
     latest = [*(one.q90_at for one in points), last.q90_at]
     levels = [("deadline", shown["deadline_at"], "bad"), ("ended", shown["ended_at"], "c3")]
+    marks = [MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at]
+    drawn = [*about, *latest, *(at for _, at, _ in levels if at is not None)]
+    space_s = (max(drawn) - min(drawn)) * labelled_fraction(1) / (1.0 - labelled_fraction(1))  # for the label
     return Chart(
         "forecasts",
         "Forecast history",
@@ -138,16 +152,14 @@ def forecasts_chart(
         [_row(one, total) for one in reversed(listed[-ROWS:])],
         Plot(
             over_time,
-            TIME,
+            replace(TIME, high=max(drawn) + space_s) if marks else TIME,
             [
                 Line("expected (q50)", x, about, "c1"),
                 Line("latest (q90)", x, latest, "c4"),
                 *(Line(name, [x[0], x[-1]], [at, at], hue, "dashed") for name, at, hue in levels if at is not None),
             ],
             [Band(x, about, latest)],
-            marks=[
-                MarkLine(at, "moved or resumed", "c3") for at in (moved_at,) if at is not None and x[0] < at <= seen_at
-            ],
+            marks=marks,
             zoom=True,
         ),
     )
@@ -278,6 +290,12 @@ def deadline_help(because: str, first_s: float, effect: FieldEffect, latest_at: 
     return ". ".join([*said, "Instances in progress keep their due dates."])
 
 
+def quorums_of(classes: Sequence[JobClass]) -> str:
+    """Return the quorums of job classes in words, "" if each job needs one result."""
+    found = sorted({one.quorum for one in classes})
+    return "" if found in ([], [1]) else str(found[0]) if len(found) == 1 else f"{found[0]} to {found[-1]}"
+
+
 LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
 PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
 
@@ -401,6 +419,7 @@ class BatchPages(Pages[PageServices]):
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
+            "quorums": quorums_of(classes),
             "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
@@ -422,6 +441,7 @@ class BatchPages(Pages[PageServices]):
             values["choices"] = choices = await choices_of(
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
+            values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
             effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
             values["deadline_help"] = deadline_help(standing.because, first_s, effect, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
@@ -439,6 +459,14 @@ class BatchPages(Pages[PageServices]):
                 [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
             ),
         )
+
+    async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
+        """Return each level with the position that the batch would get; none before its first ordering."""
+        if standing.at is None or standing.breakdown is None:
+            return {}
+        ordered_as = ServiceLevel(str(standing.record.get("level", batch.level.value)))
+        found = await at_levels(self._services.store, batch, standing.at, ordered_as, first)
+        return {one.value: level_in_words(one, found.get(one), standing.at) for one in ServiceLevel}
 
     async def _moved(self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None) -> str:
         """Say what was changed and where the batch moves. `goes_first_at`: when its deadline is near."""
@@ -488,7 +516,8 @@ class BatchPages(Pages[PageServices]):
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
         order = shown["order"]
-        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"])
+        share = gated_share(self._settings)
+        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         values: dict[str, Any] = {
             "shown": shown,
             "gated_share": GATED_SHARE,

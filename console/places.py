@@ -349,6 +349,19 @@ def moves(
     return f"position {place} from the next ordering on, within {length(every_s)}{was}"
 
 
+def level_in_words(level: ServiceLevel, then: PlaceInOrder | None, at: PlaceInOrder | None) -> str:
+    """Return a level with the position that a batch would get. `at`: its position now.
+
+    >>> places = PlaceInOrder(2, 8), PlaceInOrder(5, 8)
+    >>> [level_in_words(ServiceLevel.EXPEDITE, then, places[1]) for then in (*places, None)]
+    ['expedite: about 2 of 8', 'expedite: 5 of 8, as now', 'expedite']
+    """
+    if then is None:
+        return level.value
+    place = f"{number(then.place)} of {number(then.of)}"
+    return f"{level.value}: {f'{place}, as now' if then == at else f'about {place}'}"
+
+
 def term(part: Contribution) -> str:
     """Explain the points given by a term.
 

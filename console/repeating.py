@@ -25,6 +25,7 @@ from console.batch_forms import (
     retry_facts,
     shown_key,
 )
+from console.batch_page import quorums_of
 from domain.access import Role
 from domain.batches import Batch
 from domain.errors import MusterError
@@ -152,7 +153,8 @@ class RepeatingPages(Pages[PageServices]):
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:
         batch, _ = await self._own(request)
-        values = {"batch": batch, **await retry_facts(self._services, [batch])}
+        classes = await self._services.store.views.classes_of_batch(batch.batch_id)
+        values = {"batch": batch, "quorums": quorums_of(classes), **await retry_facts(self._services, [batch])}
         return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), values)
 
     @post("/batches/{id}/retry", "batch_retry", edits=True)

@@ -103,8 +103,8 @@ class RecentInstance:
 
 @dataclass(frozen=True, slots=True)
 class RecentHost:
-    """A host that recently contacted the server, with its statistics by app version, and its instances in progress in
-    the order of their dispatch.
+    """A host that recently contacted the server, with its statistics by app version, and, if they were asked for, its
+    instances in progress in the order of their dispatch.
     """
 
     host: Host
@@ -173,10 +173,11 @@ class Short:
 class WorkAhead:
     """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
     `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
-    gate, which the batch's own jobs do not need.
+    gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs.
     """
 
     batches: int = 0
     unsent: int = 0
     is_part: bool = False
     gated: int = 0
+    gated_share: float = 1.0

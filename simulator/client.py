@@ -209,8 +209,9 @@ class SimulatedVolunteer:
         )
         if fate.forgotten:
             return
+        kind.processors.tasks.append(task)
         kind.processors.tasks.sort(key=lambda held: held.done_s / held.true_s, reverse=True)
-        kind.processors.add([task], now)
+        kind.processors.plan(now)
         kind.without_work, kind.ask_from_at, kind.low_from_at = 0, -math.inf, -math.inf
 
     def facts(self) -> VolunteerFacts:

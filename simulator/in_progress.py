@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.apps import AppVersion, ProcessorType
@@ -14,7 +15,7 @@ from domain.due_terms import DueRow, DueTerms
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, instance_name, job_name
 from domain.ranking import Gate
-from domain.units import BatchId, HostId, Instant, Seconds, later
+from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds, later
 from lifecycle.turnaround import timeout_at
 from simulator.client import SimulatedVolunteer
 from simulator.ports import HeldInstance, HeldJob, Participant
@@ -46,18 +47,19 @@ class InProgress:
     ) -> Sequence[int]:
         """Return the places of the volunteers that got instances.
 
-        An instance stays unsent if its host never contacted the server or has no version for it.
+        The first instances of all jobs are handed out before the second ones. An instance stays unsent if its host
+        never contacted the server, has no version or processor for it, or already has an instance of each job left.
         """
         moment = _Moment(await self._store.views.batch(batch_id), catalogue, now)
         classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
-        unsent = [one.ready for one in await self._store.waiting.tail([batch_id], len(held))]
-        return [
-            one.volunteer
-            for one, ready in zip(held, unsent, strict=False)
-            if await self._hand_out(one, ready, classes[ready.job_class_id], moment)
-        ]
+        most = len(held) * max(one.quorum for one in classes.values())
+        unsent = _in_turn([one.ready for one in await self._store.waiting.tail([batch_id], most)])
+        return [one.volunteer for one in held if await self._hand_out(one, unsent, classes, moment)]
 
-    async def _hand_out(self, one: HeldInstance, ready: Ready, job_class: JobClass, moment: _Moment) -> bool:
+    async def _hand_out(
+        self, one: HeldInstance, unsent: list[Ready], classes: Mapping[JobClassId, JobClass], moment: _Moment
+    ) -> bool:
+        """Send the first of the unsent instances that the host may have, and remove it from the list."""
         volunteer = self._volunteers[one.volunteer]
         assert isinstance(volunteer, SimulatedVolunteer), "only these continue jobs"
         key = RequestKey(hashlib.sha256(volunteer.authenticator.encode()).digest(), HostId(volunteer.host_id))
@@ -67,19 +69,24 @@ class InProgress:
             return False
         hav = view.havs.get(version.app_version_id)
         s_per_flop = hav.speed.mean if hav is not None and hav.speed.mean > 0.0 else 1.0 / view.host.flop_per_s
-        runtime_s = Seconds(job_class.fpops_est_flop * s_per_flop)
-        given = _assignment(one, ready, view.host, version, moment, runtime_s=runtime_s)
-        outcome = await self._store.ledger.write(RequestWrites(view.host, assignments=(given,), known=view.host))
-        sent = outcome.sent.get(given.instance_id)
-        if sent is None:
+        for ready in unsent:
+            flop = classes[ready.job_class_id].fpops_est_flop
+            runtime_s = Seconds(flop * s_per_flop)
+            given = _assignment(one, ready, view.host, version, moment, runtime_s=runtime_s)
+            outcome = await self._store.ledger.write(RequestWrites(view.host, assignments=(given,), known=view.host))
+            sent = outcome.sent.get(given.instance_id)
+            if sent is not None:
+                break
+        else:
             return False
+        unsent.remove(ready)
         self._record.sent(replace(given, sent_at=moment.now))
         app, batch_id = moment.catalogue.apps[moment.batch.app_id].name, moment.batch.batch_id
         job = HeldJob(
             instance_name(app, batch_id, given.job_id, given.instance_id),
             job_name(app, batch_id, given.job_id),
             sent.command_line,
-            job_class.fpops_est_flop,
+            flop,
             runtime_s,
             given.due_at,
             one.done_fraction,
@@ -90,7 +97,19 @@ class InProgress:
         return True
 
 
+def _in_turn(unsent: Sequence[Ready]) -> list[Ready]:
+    """Order instances by their number within their job, then by id."""
+    of_job: Counter[JobId] = Counter()
+    numbers: dict[InstanceId, int] = {}
+    for ready in sorted(unsent, key=lambda one: one.instance_id):
+        of_job[ready.job_id] += 1
+        numbers[ready.instance_id] = of_job[ready.job_id]
+    return sorted(unsent, key=lambda one: (numbers[one.instance_id], one.instance_id))
+
+
 def _version(moment: _Moment, host: Host, gpu_type: ProcessorType | None) -> AppVersion | None:
+    if gpu_type is not None and all(gpu.type != gpu_type for gpu in host.coprocessors):
+        return None  # a simulated host has GPUs of one type only
     current = moment.catalogue.current.get(moment.batch.app_id, ())
     return next(
         (one for one in current if one.platform in host.platforms and one.plan_class.gpu_type == gpu_type), None

@@ -119,13 +119,18 @@ class PostgresInsight(OnDatabase):
         )
         return {row["batch_id"]: _short(row) for row in found}
 
-    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
-        """Return at most `limit` recently active hosts. The sample changes only when the set of active hosts does."""
+    async def sampled_hosts(self, limit: int, *, active_since: Instant, most_held: int = 0) -> HostSample:
+        """Return at most `limit` recently active hosts, with at most `most_held` of their instances in progress.
+
+        The sample changes only when the set of active hosts does. Hosts with the lowest ids get their instances first.
+        """
         async with self._looking() as connection:
             sampled = await connection.fetch(load("sampled_hosts"), active_since, limit, timeout=MOST_S)
             ids = [row["host_id"] for row in sampled]
             known = await connection.fetch(load("versions_of_hosts"), ids, timeout=MOST_S)
-            held = await connection.fetch(load("instances_on_hosts"), ids, timeout=MOST_S)
+            held = (
+                await connection.fetch(load("instances_on_hosts"), ids, most_held, timeout=MOST_S) if most_held else []
+            )
         return await asyncio.to_thread(
             _host_sample, sampled, known, held
         )  # other tasks share this process, and there may be many rows

@@ -357,7 +357,7 @@ def _version(one: FailingVersion) -> Item:
             Remedy("see the failing hosts, with links to their errors", "hosts?show=failing"),
             Remedy(
                 "withdraw the version",
-                f"apps/{one.app}/versions/{one.app_version_id}",
+                f"apps/{one.app}/versions/{one.app_version_id}?state=withdrawn",
                 Right.OPERATE,
                 f"muster app version withdraw {one.app_version_id}",
             ),

@@ -119,10 +119,10 @@ async def _left_out(
     rules = catalogue.settings.feeder
     found: list[shapes.LeftOutShown] = []
     for batch in missing:
-        if (hold := hold_of(batch, catalogue)) is not None:
-            why = f"Blocked: {hold}."
-        elif (group := stopped.group_of(batch)) is not None:
-            why = f"{group.lost}." if group.lost else group.reason
+        hold, group = hold_of(batch, catalogue), stopped.group_of(batch)
+        if hold is not None or group is not None:
+            said = [f"Blocked: {hold}."] if hold else []
+            why = " ".join(said + ([f"{group.lost}." if group.lost else group.reason] if group else []))
         elif batch.batch_id in in_back_off:
             why = (
                 f"In back-off: {counted(rules.refusals_to_rotate, 'host')} refused its instances and none took one, so "

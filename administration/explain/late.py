@@ -106,12 +106,12 @@ def cannot_meet(time: SendingTime, risk: shapes.RiskShown, now: Instant) -> str:
 def slowest_cause(batch: Batch, sample: CallingHosts, ahead: WorkAhead, *, is_first: bool) -> SendingCause | None:
     """Return the cause without which sending would be fastest, None if none is known. `is_first`: it is sent first."""
     unsent, found = max(1, batch.counts.unsent), list[SendingCause]()
-    if ahead.unsent:
+    if waits_for := ahead.unsent - ahead.gated:
         level = None
         if not is_first and batch.level is not ServiceLevel.EXPEDITE:
             effect = "set its level to expedite: then only batches sent first and other expedite ones go before it"
             level = Remedy(effect, f"batches/{batch.batch_id}#h-act", Right.OPERATE)
-        found.append(SendingCause((ahead.unsent + unsent) / unsent, ahead_in_words(ahead), level))
+        found.append(SendingCause((waits_for + unsent) / unsent, ahead_in_words(ahead), level))
     gate = next((one for one in sample.held_back if one.code is RefusalCode.BELOW_GATE), None)
     if gate is not None and sample.takers_calls_per_hour > 0.0:
         gain, remedy, chosen = gate.calls_per_hour / sample.takers_calls_per_hour + 1.0, None, gate.suggestion

@@ -215,7 +215,8 @@ def _in_words(bound: NamedBound, says: str, options: Sequence[Option], one: str)
     """Say the present value, and how many would pass with which other value."""
     first, *more = options
     others = "".join(f", {option.passes} with {bound.words(option.value)}" for option in more)
-    with_first = f"{counted(first.passes, one)} would pass with {bound.words(first.value)}"
+    takes = "would take a host with" if one == "group" else "would pass with"
+    with_first = f"{counted(first.passes, one)} {takes} {bound.words(first.value)}"
     return f"{says}; {with_first}{others}"
 
 
@@ -511,14 +512,17 @@ def start_in_words(ahead: WorkAhead) -> str:
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
     'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
     >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
-    '2\\u202f400 of those need a host above a gate, so other hosts get its jobs sooner'
+    '2\\u202f400 of those only go to hosts above a gate, so its jobs need not wait for them'
+    >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).partition("; ")[2]
+    'those only go to hosts above a gate, as at most 50 % of their jobs, so its jobs need not wait for them'
     """
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
     if not ahead.gated:
         return ahead_in_words(ahead)
     those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
-    return f"{ahead_in_words(ahead)}; {those} need a host above a gate, so other hosts get its jobs sooner"
+    most = f", as at most {100.0 * ahead.gated_share:.3g} % of their jobs" if ahead.gated_share < 1.0 else ""
+    return f"{ahead_in_words(ahead)}; {those} only go to hosts above a gate{most}, so its jobs need not wait for them"
 
 
 def ahead_in_words(ahead: WorkAhead) -> str:

@@ -113,6 +113,25 @@ def effects_of(
     }
 
 
+def idle_in_words(ordering: OrderingSettings, effects: Mapping[str, FieldEffect]) -> str:
+    """Return that the queue, the user priority or both do not change the position, "" if both do.
+
+    >>> one = OrderingSettings(queues="normal=1/0.5/1 slow=2/0/0", queue_hosts="slow:label=lab")
+    >>> idle_in_words(one, effects_of(one, ())).split("; ")[1:]
+    ['work in slow goes last', 'a queue may be limited to some hosts']
+    >>> idle_in_words(OrderingSettings(queues="normal=1/0.5/1"), effects_of(OrderingSettings(), ())).partition(";")[0]
+    'Queue and user priority do not change the position under logical_time'
+    """
+    idle = [name.replace("_", " ") for name in ("queue", "user_priority") if not effects[name].acts]
+    if not idle:
+        return ""
+    said = [f"{' and '.join(idle).capitalize()} {'do' if idle[1:] else 'does'} not change the position"]
+    said[0] += f" under {ordering.policy}"
+    said += [effects["queue"].words.partition("; ")[2]] if "queue" in idle else []
+    said += ["a queue may be limited to some hosts"] if "queue" in idle and ordering.queue_hosts else []
+    return "; ".join(filter(None, said))
+
+
 def queue_choices(ordering: OrderingSettings) -> Mapping[str, str]:
     """Return the queues by name, each with what it is for: its hosts, its place under the policy, and its charge.
 
@@ -148,12 +167,22 @@ BY_OPERATORS: Set[str] = frozenset({Permission.EXPEDITE, Permission.RAISE})  # o
 
 @dataclass(frozen=True, slots=True)
 class ImportanceChoices:
-    """What a batch's submitter may choose. Other choices need the `missing` permissions."""
+    """What a batch's submitter may choose. Other choices need the `missing` permissions.
+
+    `idle`: which fields do not change the position, in words. `by_level`: the level is a strict tier.
+    """
 
     levels: Sequence[str]
     highest_priority: int
     missing: Sequence[str]
     effects: Mapping[str, FieldEffect]
+    idle: str
+    by_level: bool
+
+    @property
+    def only_ends(self) -> bool:
+        """Return whether a batch can only be moved before or after all others, by its level."""
+        return self.by_level and not any(one.acts for name, one in self.effects.items() if name != "level")
 
 
 async def choices_of(
@@ -204,6 +233,8 @@ def _choices(
         HIGHEST_PRIORITY if Permission.RAISE in granted else max(0, user_priority),
         [one.value for one in Permission if wanted.get(one, True) and one not in granted],
         effects,
+        idle_in_words(ordering, effects),
+        policy_of(ordering).by_level,
     )
 
 

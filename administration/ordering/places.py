@@ -8,15 +8,19 @@ from typing import TypeAlias
 
 from domain.batches import Batch, QoS, place_of
 from domain.catalogue import Catalogue
+from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
-from domain.ordering import PlaceInOrder
+from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
+from domain.settings import Settings
 from domain.units import BatchId, Instant
 from feeder.supply import gate_of
+from priority.policies import LEVEL_TIERS
 from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
+NEAR = 200  # batches counted from an end of the order for a position at another level
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
     medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
     for batch in (one for one in ready if one.batch_id in urgent):
         gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id])
-        gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it (decision 61)
+        gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it
         one = found[batch.batch_id] = FirstSent(batch, because_of(batch, now), ahead, gated)
         ahead = _with(ahead, [one])
     return found
@@ -85,17 +89,25 @@ async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: 
 
     Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
     come only those of its kind. Blocked and paused batches, and those of an app without a version for new work, do not
-    count as work ahead, and none counts as gated if the batch's own jobs are. The batch may not be submitted yet.
+    count as work ahead, and none counts as gated if all of the batch's own jobs are. It may not be submitted yet.
     """
     because, ahead = await _turn(store, batch, first, catalogue, now)
-    return because, replace(ahead, gated=ahead.gated if _needs_less(batch, catalogue, now) else 0)
+    gated, share = ahead.gated if _needs_less(batch, catalogue, now) else 0, gated_share(catalogue.settings)
+    return because, replace(ahead, gated=gated, gated_share=share if gated else 1.0)
+
+
+def gated_share(settings: Settings) -> float:
+    """Return the largest share of a host's jobs that may be behind a gate."""
+    return settings.scheduler.urgent_share_fraction if traits_of(settings.deadline).shares_gated else 1.0
 
 
 def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
-    """Return whether hosts below the gates of late batches get the first instances of a batch."""
+    """Return whether hosts below the gates of late batches get first instances of a batch.
+
+    They get AFAP jobs in queue order, if they are fast enough (scheduler/deadline/prompt.py).
+    """
     if batch.qos is QoS.AFAP:
-        settings = catalogue.settings.deadline
-        return settings.p_afap < min(settings.p_late, settings.p_tight)
+        return True
     return gate_of(batch, now=now, median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id)) is NO_GATE
 
 
@@ -142,6 +154,29 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     if batch.batch_id in first:
         return PlaceInOrder(first[batch.batch_id].ahead.batches + 1, at.of)
     return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
+
+
+async def at_levels(
+    store: PostgresStore, batch: Batch, at: PlaceInOrder, ordered_as: ServiceLevel, first: Urgent
+) -> Mapping[ServiceLevel, PlaceInOrder]:
+    """Return a batch's positions at each level, where levels are tiers; none for a place far from both ends.
+
+    `at` is the batch's position now, at the level `ordered_as`.
+    """
+    rest, found = {one: it for one, it in first.items() if one != batch.batch_id}, dict[ServiceLevel, PlaceInOrder]()
+    without = [*rest, batch.batch_id]
+    for level, tier in LEVEL_TIERS.items():
+        moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
+        if batch.batch_id in first:
+            before_it = [one for one in rest.values() if place_of(one.batch) < place_of(moved)]
+            found[level] = PlaceInOrder(len(before_it) + 1, at.of)
+            continue
+        before, after = await store.ordering_rules.around(place_of(moved), NEAR, without=without)
+        if len(before) < NEAR:
+            found[level] = PlaceInOrder(len(rest) + len(before) + 1, at.of)
+        elif len(after) < NEAR:
+            found[level] = PlaceInOrder(at.of - len(after), at.of)
+    return found
 
 
 def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:

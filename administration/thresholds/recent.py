@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -23,7 +23,7 @@ from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.hosts import Host, HostAppVersion
 from domain.insight import HostSample, JobSize, RecentHost, RecentInstance, WaitingBatch
-from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId
+from domain.units import DAY_S, AppId, AppVersionId, BatchId, Flop, Instant, Seconds, SubmitterId, VolunteerId
 from simulator.population import MeasuredHost, MeasuredPopulation
 from simulator.ports import HeldInstance, ShareOf
 from simulator.scenario import AppPlan, FileScenario
@@ -47,7 +47,7 @@ Sizes = Mapping[AppId, Flop]  # size of an app's usual job
 
 @dataclass(frozen=True, slots=True)
 class _Usual:
-    """Defaults for hosts without results."""
+    """Defaults for hosts without results; `share` also for hosts without jobs in progress."""
 
     stretch: float
     buffer_s: float
@@ -169,13 +169,14 @@ def _cycle_of(one: RecentHost, held: RecentInstance, versions: Versions, sizes: 
 
 
 def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
-    """Return the part of its processors that a host gives to the project, None without results.
+    """Return the part of its processors that a host gives to the project, None without measured jobs in progress.
 
     By Little's law, n jobs in progress with a turnaround T and a run time R keep n R / T processors busy. The results
-    returned since the host is known give a lower bound, because it had no work at times.
+    returned since the host is known give a lower bound; alone they say little, because it had no work at times.
     """
     known_s = max(1.0, one.host.last_rpc_at - one.host.created_at)
-    busy: defaultdict[tuple[str, str], float] = defaultdict(float)
+    held: defaultdict[str, float] = defaultdict(float)  # the busy part, by type of processor
+    returned: defaultdict[str, float] = defaultdict(float)
     for hav in one.havs:
         version = versions.get(hav.app_version_id)
         cycle = None if version is None else _cycle(one.host, hav, version, sizes)
@@ -185,10 +186,10 @@ def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
         used = plan.ncpus / one.host.ncpus
         if plan.gpu_type is not None:
             used = plan.gpu_count / max(1, sum(gpu.count for gpu in one.host.coprocessors if gpu.type == plan.gpu_type))
-        held = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
-        busy[plan.gpu_type or "", "held"] += used * held * cycle.runs_s / cycle.turnaround_s
-        busy[plan.gpu_type or "", "returned"] += used * hav.log_n * cycle.runs_s / known_s
-    return min(1.0, max(LEAST_SHARE, *busy.values())) if busy else None
+        jobs = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
+        held[plan.gpu_type or ""] += used * jobs * cycle.runs_s / cycle.turnaround_s
+        returned[plan.gpu_type or ""] += used * hav.log_n * cycle.runs_s / known_s
+    return min(1.0, max(LEAST_SHARE, *held.values(), *returned.values())) if any(held.values()) else None
 
 
 def held_by_batch(
@@ -255,6 +256,7 @@ def _or(value: float | None, usual: float) -> float:
     return usual if value is None else value
 
 
+MOST_HELD = 100_000  # maximum number of instances in progress
 MOST_BATCHES = 200  # maximum number of waiting batches, first in order
 LEARN_S = 7 * DAY_S
 LEARN_FRACTION = 0.8  # of the hosts' capacity in that time
@@ -310,7 +312,7 @@ async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
     catalogue = await fresh_catalogue(store.applications, clock)
     now = clock.now()
     active_since = Instant(now - catalogue.settings.ranking.active_s)
-    sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since)
+    sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since, most_held=MOST_HELD)
     waiting = [
         one for one in await store.insight.waiting_batches(MOST_BATCHES) if catalogue.current.get(one.batch.app_id)
     ]
@@ -379,6 +381,7 @@ async def _usual_sizes(
 def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
     """Yield the open jobs of each batch; batches arrive 1 s apart, in their order."""
     held = held_by_batch(read.sample.hosts, read.catalogue.versions, read.usual, read.now)
+    owners = [one.host.volunteer_id for one in _known_hosts(read.sample.hosts)]
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         instances = tuple(held.get(batch.batch_id, ()))
@@ -389,7 +392,10 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             read.submitters[batch.submitter_id].submitter,
             batch.qos,
             LEARN_S + place,
-            max(1, round(batch.counts.jobs_open * share), math.ceil(len(instances) / size.quorum)),
+            max(
+                round(batch.counts.jobs_open * share),
+                _least_jobs(batch.counts.jobs_open, instances, owners, size.quorum),
+            ),
             size.flop,
             one.delay_bound_s,
             deadline_s,
@@ -403,6 +409,12 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             instances,
             LEARN_S + batch.logical_end_at - read.now,
         )
+
+
+def _least_jobs(jobs_open: int, held: Sequence[HeldInstance], owners: Sequence[VolunteerId], quorum: int) -> int:
+    """Return how many jobs these instances need. A volunteer gets at most one instance of each."""
+    of_one = max(Counter(owners[one.volunteer] for one in held).values(), default=1)
+    return max(1, min(jobs_open, of_one), math.ceil(len(held) / quorum))
 
 
 def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:

@@ -283,12 +283,13 @@ LIMIT $5;
 
 -- name: instances_on_hosts
 -- Purpose: return the instances in progress on some hosts.
--- Arguments: $1 host_ids.
+-- Arguments: $1 host_ids, $2 how many at most.
 -- Result: host_id, batch_id, app_version_id, sent_at, due_at; by host and in the order of their dispatch.
 SELECT host_id, batch_id, app_version_id, sent_at, due_at
 FROM instance
 WHERE host_id = ANY($1::int[]) AND state = 'in_progress'
-ORDER BY host_id, sent_at, instance_id;
+ORDER BY host_id, sent_at, instance_id
+LIMIT $2::int;
 
 
 -- name: last_sample

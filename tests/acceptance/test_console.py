@@ -312,6 +312,8 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
     assert before == [2, 2]
     chosen = [("batch", str(one)) for one in ids]
     async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/apps/pi/versions/1?state=withdrawn")
+        assert 'value="withdrawn" required checked' in page and page.count(" checked") == 1
         await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "wrong results"})
         await tell(server)
         _, _, asked = await grace.post_many(chosen, {"what": "retry"}, "?state=failed_jobs")

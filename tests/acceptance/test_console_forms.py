@@ -258,7 +258,11 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
     change = {"level": "expedite", "queue": "normal", "user_priority": "0", "why": "the paper is due"}
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get("/batches/3")
-        assert "<option>expedite" in page
+        form = page.partition('id="h-act"')[2]
+        assert not missing(form, "expedite: about 1 of 3<", "normal: 3 of 3, as now<", "standby: 3 of 3, as now<")
+        assert (
+            form.index('name="level"') < form.index("<details") < form.index('name="queue"') < form.index("</details")
+        )
         _, where, page = await grace.post("/batches/3/importance", change, form="/batches/3")
         assert "said=importance" in where and "position 1 of 3" in page and "now 3 of 3" in page
         assert page.count('class="note good"') == 1
@@ -274,6 +278,8 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         ]
         assert ["takes effect" in rest for *_, rest in rows] == [False, False, True]
         assert "expedite" in rows[-1][-1] and "/batches/3#h-act" in rows[-1][-1]
+        _, page = await grace.get("/batches/1")
+        assert not missing(page, "standby: about 3 of 3<", "normal: 1 of 3, as now<")
         _, _, page = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
         assert "position 3 of 3" in page and "now 1 of 3" in page
         await run_duty(server, "ordering")

@@ -13,7 +13,7 @@ from domain.errors import NotFoundError
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.hosts import Coprocessor
-from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers
+from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, RecentInstance
 from domain.jobs import InstanceState
 from domain.settlement import JobSettlement
 from domain.units import BatchId, Flop, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
@@ -255,6 +255,22 @@ async def test_a_sample_of_hosts_has_all_that_is_known_of_them(store: Store) -> 
     assert (found.host, list(found.havs), sample.active) == (stored, list(havs), 1)
     assert found.rpc_interval_s == (await store.insight.caller(host.host_id)).rpc_interval_s
     assert found.havs[0].n_valid == 1
+
+
+async def test_instances_in_progress_of_a_sample_are_bounded(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=5)
+    hosts = [await a_caller(store, float(number)) for number in range(2)]
+    sent = [await a_sent_instance(store, batch.batch_id, hosts[place]) for place in (0, 1, 0, 1, 0)]
+
+    every = await store.insight.sampled_hosts(10, active_since=NOW, most_held=9)
+    some = await store.insight.sampled_hosts(10, active_since=NOW, most_held=4)
+    none = await store.insight.sampled_hosts(10, active_since=NOW)
+
+    assert [[len(one.held) for one in sample.hosts] for sample in (every, some, none)] == [[3, 2], [3, 1], [0, 0]]
+    assert every.hosts[1].held[0] == RecentInstance(
+        batch.batch_id, sent[1].app_version_id, sent[1].sent_at, sent[1].due_at
+    )
 
 
 async def test_a_sample_is_drawn_by_ids_and_knows_of_how_many(store: Store) -> None:

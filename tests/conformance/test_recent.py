@@ -26,6 +26,7 @@ from tests.worlds import (
     a_sent_instance,
     a_submitted_batch,
     report,
+    waiting_of,
 )
 
 
@@ -106,3 +107,17 @@ async def test_simulation_keeps_the_retry_turnaround_of_the_project(store: Store
     recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
 
     assert [dict(one.retry_turnarounds_s) for one in recent.scenario.programs] == [{CPU: 951.0}]
+
+
+async def test_each_job_on_a_sampled_host_is_simulated(store: Store) -> None:
+    """Each of four hosts has an instance of all four jobs; a sample of one host would otherwise have a single job."""
+    await a_registered_version(store)
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(4)]
+    batch = await a_submitted_batch(store, jobs=5, quorum=4)
+    for place, candidate in enumerate((await waiting_of(store, batch.batch_id))[:16]):
+        await a_sent_instance(store, batch.batch_id, hosts[place % 4], candidate)
+
+    recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=1, days=3.0)
+
+    [plan] = [one for one in recent.scenario.batches if one.name not in recent.scenario.learning]
+    assert (plan.jobs, len(plan.held)) == (4, 4)

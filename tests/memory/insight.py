@@ -96,10 +96,14 @@ class MemoryInsight(store.memory.waiting.MemoryInsight):
         found = [self._work.instance(instance_id) for _, instance_id in ids]
         return [row for row in found if row is not None]
 
-    async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+    async def sampled_hosts(self, limit: int, *, active_since: Instant, most_held: int = 0) -> HostSample:
         active = sorted(self._active(active_since), key=lambda one: _drawn_by(one.host.host_id))
         sampled = sorted(active[:limit], key=lambda one: one.host.host_id)
-        return HostSample(tuple(_recent(stored) for stored in sampled), len(active))
+        hosts = []
+        for stored in sampled:
+            hosts.append(_recent(stored, most_held))
+            most_held -= len(hosts[-1].held)
+        return HostSample(tuple(hosts), len(active))
 
     async def job_sizes(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, JobSize]:
         wanted = (self._work.batches.get(batch_id) for batch_id in sorted(set(batch_ids)))
@@ -132,10 +136,10 @@ def _drawn_by(host_id: HostId) -> tuple[str, HostId]:
     return hashlib.md5(str(host_id).encode(), usedforsecurity=False).hexdigest(), host_id
 
 
-def _recent(stored: StoredHost) -> RecentHost:
+def _recent(stored: StoredHost, most_held: int) -> RecentHost:
     havs = tuple(stored.havs[version_id] for version_id in sorted(stored.havs))
     rows = sorted((row.as_held for row in stored.held.values()), key=lambda one: (one.sent_at, one.instance_id))
-    held = tuple(RecentInstance(one.batch_id, one.app_version_id, one.sent_at, one.due_at) for one in rows)
+    held = tuple(RecentInstance(one.batch_id, one.app_version_id, one.sent_at, one.due_at) for one in rows[:most_held])
     return RecentHost(stored.host, stored.rpc_interval_s, havs, held)
 
 

@@ -275,7 +275,7 @@ class OrderShown(TypedDict):
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
     `place`: its position among the `of` active batches, in the sequence in which most requests take them, None if it is
     not active; `sent_first`: why they take it before the order, None if they do not. `batches_ahead` come before it;
-    at least `gated_ahead` of their `unsent_ahead` instances only go to hosts above a gate, which its own do not need.
+    at least `gated_ahead` of their `unsent_ahead` instances only go to hosts above a gate, some of its own to any.
     """
 
     queue: str | None

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from administration.ordering.importance import FieldEffect
-from console.batch_page import deadline_help, forecasts_chart, progress_chart, until_forecast
+from console.batch_page import deadline_help, forecasts_chart, progress_chart, quorums_of, until_forecast
 from console.charts import Chart
 from console.drawing import Line, Plot
 from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later
-from tests.builders import NOW
+from tests.builders import NOW, a_job_class
 from tests.facts import missing
 from web.moments import length, stamp
 
@@ -76,6 +76,14 @@ def test_last_move_marks_the_forecast_history(moved_s: float | None, marked: lis
     chart = forecasts_chart(a_document(), CURVE, NOW + 100.0, delay_bound_s=DAY, moved_at=moved_at)
 
     assert chart is not None and [mark.x for mark in plot(chart).marks] == at(*marked)
+    high, latest = plot(chart).y.high, max(one.q90_at for one in CURVE)
+    assert (high is not None and high > latest) if marked else high is None  # the label is above the curve
+
+
+def test_quorums_are_shown_if_a_job_needs_several_results() -> None:
+    found = [quorums_of([a_job_class(quorum=one) for one in quorums]) for quorums in ((1, 1), (2, 2), (1, 3))]
+
+    assert found == ["", "2", "1 to 3"]
 
 
 def test_the_table_has_those_forecasts_alone_that_are_drawn() -> None:

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.units import Instant, Seconds
+from domain.apps import PlanClass
+from domain.units import Flop, Instant, Seconds
 from simulator.client import SimulatedVolunteer, task_of
+from simulator.ports import HeldJob
 from simulator.processors import Task
 from simulator.traits import Fate, Gpu, Traits
 from simulator.work_buffer import CHECK_S, MOST_BACKOFF_S, MOST_RESULTS, Buffer
@@ -71,6 +73,22 @@ def with_jobs(
     now, _ = next_call(one, now)
     one.receive(a_reply(*names, hours=hours, due_hours=due_hours), now)
     return one, now
+
+
+def a_held_job(name: str, done_fraction: float) -> HeldJob:
+    """Return a job of ten hours."""
+    plan, size = PlanClass("", 1.0), 3.6e13
+    return HeldJob(name, f"job_{name}", "", Flop(size), Seconds(10 * HOUR), at(1000.0), done_fraction, 1, plan)
+
+
+def test_running_job_goes_before_jobs_that_have_not_begun() -> None:
+    one, now = attached(traits())
+    for name, done_fraction in (("new", 0.0), ("other", 0.0), ("running", 0.9)):
+        one.hold(a_held_job(name, done_fraction), now)
+
+    reported_at, request = next_report(one, now)
+    assert [result.name for result in request.results] == ["running"]
+    assert HOUR <= reported_at - now <= 2 * HOUR + CHECK_S  # a result may wait an hour for its report
 
 
 def test_first_call_requests_a_second_then_a_full_buffer() -> None:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
+from domain.apps import ATI, NVIDIA
 from domain.batches import QoS
 from domain.ordering import ServiceLevel
 from domain.units import DAY_S, HOUR_S, Seconds
@@ -18,6 +19,7 @@ from simulator.ports import HeldInstance
 from simulator.run import warnings_only
 from simulator.scenario import MONDAY, AppPlan, FileScenario
 from simulator.submitters import BatchPlan
+from simulator.traits import Gpu
 from simulator.virtual_time import run_without_threads
 from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, no_more_tasks
@@ -34,11 +36,19 @@ def simulated(
     *plans: BatchPlan,
     hosts: tuple[MeasuredHost, ...] = (HOST, replace(HOST, owner=2)),
     settings: Mapping[str, object] = MappingProxyType({}),
+    gpu_types: tuple[str, ...] = (),
 ) -> Engine:
     """Return a finished run of two hosts that compute a job of an hour each on the first day."""
     population = replace(MeasuredPopulation.of(hosts), size_sigma=0.0)
     scenario = FileScenario(
-        "held", MONDAY, Seconds(6 * DAY_S), {**PACE, **settings}, population, (AppPlan("app"),), (), ()
+        "held",
+        MONDAY,
+        Seconds(6 * DAY_S),
+        {**PACE, **settings},
+        population,
+        (AppPlan("app", gpu_types=gpu_types),),
+        (),
+        (),
     )
     engine = Engine(
         scenario.with_batches([LEARNING, *plans]),
@@ -56,6 +66,10 @@ def simulated(
 
 def held(volunteer: int, done_fraction: float, *, due_s: float = 5 * DAY_S) -> HeldInstance:
     return HeldInstance(volunteer, Seconds(9 * HOUR_S), Seconds(due_s), done_fraction)
+
+
+def host_ids(engine: Engine) -> list[int]:
+    return [volunteer.host_id for volunteer in engine.volunteers if isinstance(volunteer, SimulatedVolunteer)]
 
 
 def ends_h(engine: Engine, name: str) -> list[float]:
@@ -90,6 +104,43 @@ def test_instance_of_an_unknown_host_stays_unsent() -> None:
     engine = simulated(replace(WAITING, held=(held(1, 0.9),)), hosts=(HOST, absent))
 
     assert ends_h(engine, "waiting") == pytest.approx([10.0, 20.0], abs=4.0)
+
+
+def test_instance_for_a_gpu_that_its_host_lacks_stays_unsent() -> None:
+    card = Gpu(NVIDIA, 1, 1e12, 4e9, 50_000)
+    on_ati = replace(held(0, 0.9), gpu_type=ATI)
+    engine = simulated(
+        replace(WAITING, fpops_est=3.6e12, held=(on_ati, held(1, 0.5))),
+        hosts=(replace(HOST, gpu=card), replace(HOST, owner=2)),
+        gpu_types=(NVIDIA, ATI),
+    )
+
+    first, *_ = [one for one in engine.record.sequence or () if one.batch_id == 2]
+    assert first.host_id == host_ids(engine)[1]
+    assert len(ends_h(engine, "waiting")) == 2
+
+
+def test_jobs_of_a_quorum_stay_with_their_hosts() -> None:
+    hosts = tuple(replace(HOST, owner=owner, ncpus=4) for owner in (1, 2))
+    on_both = (*(3 * [held(0, 0.5)]), *(3 * [held(1, 0.5)]))
+    engine = simulated(replace(WAITING, jobs=3, quorum=2, held=on_both), hosts=hosts)
+
+    one, other = host_ids(engine)
+    given = [row for row in engine.record.sequence or () if row.batch_id == 2]
+    assert [row.host_id for row in given] == [*(3 * [one]), *(3 * [other])]
+    assert len({(row.host_id, row.job_id) for row in given}) == 6
+
+
+def test_refused_instance_is_replaced_by_the_next() -> None:
+    """Of three jobs with a quorum of 2, the second host has all, one of them together with the first host."""
+    hosts = tuple(replace(HOST, owner=owner, ncpus=4) for owner in (1, 2))
+    unequal = (held(1, 0.5), held(1, 0.5), held(0, 0.5), held(1, 0.5))
+    engine = simulated(replace(WAITING, jobs=3, quorum=2, held=unequal), hosts=hosts)
+
+    one, other = host_ids(engine)
+    given = [row for row in engine.record.sequence or () if row.batch_id == 2][:4]
+    assert [row.host_id for row in given] == [other, other, one, other]
+    assert len({row.job_id for row in given if row.host_id == other}) == 3
 
 
 def test_batches_keep_their_places() -> None:

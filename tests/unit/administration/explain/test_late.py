@@ -50,6 +50,10 @@ def test_expedite_is_no_change_for_a_batch_sent_first() -> None:
         assert found is not None and found.remedy is None
 
 
+def test_gated_work_ahead_of_an_ungated_batch_is_no_cause() -> None:
+    assert slowest_cause(late(), sample(*TAKERS), WorkAhead(1, 900, gated=900), is_first=False) is None
+
+
 def test_gate_that_excludes_most_requests_is_the_cause() -> None:
     found = slowest_cause(late(), sample(*SHARED, *BELOW), WorkAhead(1, 20), is_first=True)
 

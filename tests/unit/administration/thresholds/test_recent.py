@@ -94,11 +94,23 @@ def test_share_follows_from_the_jobs_in_progress() -> None:
 
 
 def test_share_is_at_least_what_was_returned() -> None:
-    """Ten jobs of an hour in 20 hours keep half a processor busy."""
+    """Ten jobs of an hour in 20 hours keep half a processor busy; its job in progress alone keeps a quarter busy."""
     host = replace(a_host(ncpus=4), created_at=later(NOW, -20 * 3600.0), last_rpc_at=NOW)
-    [one] = measured(RecentHost(host, havs=(a_record(s_per_flop=1e-9),)))
+    known = RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=4 * 3600.0),))
+    [one] = measured(held_by(known, 60.0))
 
     assert one.share == pytest.approx(1 / 8)
+
+
+def test_host_without_jobs_now_gets_the_share_of_the_others() -> None:
+    """Ten results in a year say little about the share that it gives when it has work."""
+    host = replace(a_host(ncpus=8), created_at=later(NOW, -365 * 86400.0), last_rpc_at=NOW)
+    idle = RecentHost(host, havs=(a_record(s_per_flop=1e-9),))
+
+    [alone] = measured(idle)
+    [_, beside] = measured(held_by(idle, *(8 * [60.0])), idle)
+
+    assert [alone.share, beside.share] == pytest.approx([1.0, 1 / 2])
 
 
 def test_jobs_in_progress_are_done_by_their_age() -> None:

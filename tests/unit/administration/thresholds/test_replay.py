@@ -200,7 +200,7 @@ def test_urgent_batches_end_on_both_sides() -> None:
     ids = {one.name: batch_id for batch_id, one in a_project().record.batches.items()}
     rush, soon = ids["rush"], ids["soon"]
     now, changed = (ran_here(case) for case in of.cases)
-    assert {*now.spans_s} >= of.cases[0].scenario.learning  # these batches ended
+    assert {*now.spans_s, *changed.spans_s} >= of.cases[0].scenario.learning  # these batches ended
 
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
     found = of.result([now, changed])["batches"]
@@ -273,14 +273,14 @@ class RecordsThreads(tuple[RecentHost, ...]):
 
 def test_computers_are_prepared_in_another_thread() -> None:
     store, clock = stored_project(), a_project().clock
-    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S)))
+    read = asyncio.run(store.insight.sampled_hosts(HOSTS, active_since=later(clock.now(), -7 * DAY_S), most_held=9))
     hosts = RecordsThreads(read.hosts)
     hosts.threads = set()
 
     class Insight:
         waiting_batches, job_sizes = store.insight.waiting_batches, store.insight.job_sizes
 
-        async def sampled_hosts(self, limit: int, *, active_since: Instant) -> HostSample:
+        async def sampled_hosts(self, limit: int, *, active_since: Instant, most_held: int) -> HostSample:
             return replace(read, hosts=hosts)
 
     parts = {name: getattr(store, name) for name in ("applications", "settings", "people", "hav_tables")}
