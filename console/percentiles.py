@@ -19,7 +19,7 @@ from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of, gat
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import after_in_words, population_in_words
-from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, replay_cost
+from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, LEAST_HOSTS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
 from domain.access import Role
@@ -283,7 +283,13 @@ class PercentilePages(Pages[PageServices]):
         hosts = cost.hosts_within(ENOUGH_S, seeds=FEW_SEEDS, days=FEW_DAYS)
         return {
             "fields": (  # name, label, value, bounds
-                ("hosts", f"Simulated hosts, of {number(cost.hosts_active)} active", hosts, 1, MOST_HOSTS),
+                (
+                    "hosts",
+                    f"Simulated hosts, of {number(cost.hosts_active)} active",
+                    hosts,
+                    min(hosts, LEAST_HOSTS),
+                    MOST_HOSTS,
+                ),
                 ("days", "Simulated days", FEW_DAYS, LEAST_DAYS, MOST_DAYS),
                 ("seeds", f"Runs with different seeds, {LEAST_SEEDS} or more", FEW_SEEDS, LEAST_SEEDS, MOST_SEEDS),
             ),

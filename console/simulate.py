@@ -18,7 +18,7 @@ from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.shown import COMPARED, conclusion_of
-from administration.thresholds.sizing import FEW_SEEDS, left_in_words
+from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
 from domain.access import Role
@@ -269,6 +269,19 @@ def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     return first, [row for row in rows if row not in first]
 
 
+def difference(now_s: float | None, changed_s: float | None) -> str:
+    """Return how much the change moves a simulated end; None is an end after the simulation.
+
+    >>> difference(7200.0, 5400.0), difference(None, 5400.0), difference(60.0, None), difference(None, None)
+    ('30 min earlier', 'earlier', 'later', 'no difference')
+    """
+    if now_s == changed_s:
+        return "no difference"
+    if now_s is None or changed_s is None:
+        return "later" if changed_s is None else "earlier"
+    return f"{length(abs(changed_s - now_s))} {'later' if changed_s > now_s else 'earlier'}"
+
+
 def more_runs(seeds: int) -> int:
     """Return how many runs may show a difference that this number does not; 0 if there may be no more.
 
@@ -329,6 +342,7 @@ class SimulatePages(Pages[PageServices]):
             and all(len(set(row[1])) == 1 for row in result["rows"]),
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
             "left": left_in_words(found.asked, now - found.asked_at, found.done_fraction),
+            "took_s": found.heard_at - found.asked_at if found.state is SimulationState.DONE else None,
             "change": None if found.asked.get("scenario") != SCENARIO else await self._change(request, found, result),
         }
         return RenderedPage(
@@ -355,6 +369,9 @@ class SimulatePages(Pages[PageServices]):
             "in_force": all(stored.get(key) == value for key, value in changes.items()),
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "said": said,
+            "few": LEAST_HOSTS
+            if asked.get("hosts", LEAST_HOSTS) < min(LEAST_HOSTS, asked.get("hosts_active", 0))
+            else 0,
             "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
             "batches": [] if result is None else await self._urgent(found.asked_at, result),
         }
@@ -371,6 +388,7 @@ class SimulatePages(Pages[PageServices]):
                 "batch": batch,
                 "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
+                "difference": difference(one["now_s"], one["changed_s"]),
             }
             for one in found
             if (batch := batches.get(one["batch_id"])) is not None

@@ -76,7 +76,13 @@ class Engine:
     async def run(self) -> None:
         await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
         catalogue = CatalogueOfTheMoment(self.store, self.clock, await self.store.applications.load_catalogue())
-        self.services = Services(self.store, catalogue, self.clock, self.record)
+        apps = {app.name: app.app_id for app in catalogue.catalogue().apps.values()}
+        retries_s = {
+            (apps[program.app.name], kind): retry_s
+            for program in self.scenario.programs
+            for kind, retry_s in program.retry_turnarounds_s.items()
+        }
+        self.services = Services(self.store, catalogue, self.clock, self.record, retries_s)
         self._enter_all([*self.services.simulated_tasks(), *self._more_tasks(self.store, catalogue, self.clock)])
         calendar, clock = self._calendar, self.clock
         while len(calendar) and calendar.next_at() <= self._horizon_at and not self._is_over():

@@ -198,7 +198,8 @@ def figures_of(
 ) -> Figures:
     """Return the figures of a run that ended at `ended_at`, excluding the batches named in `learning`.
 
-    Volunteers' figures and waits include the learning batches; `use` should cover the time after these.
+    Volunteers' figures and waits include the learning batches; `use` should cover the time after these. The jobs of a
+    simulated project, which has learning batches, are never given up, so failed jobs are not counted.
     """
     batches = [batch for batch in record.batches.values() if batch.name not in learning]
     lived = list(facts)
@@ -234,7 +235,7 @@ def figures_of(
         refused_feasible_fraction=_ratio(record.refused_feasible, record.asking),
         batches=float(len(batches)),
         batches_unfinished=float(sum(len(batch.ended_at) < batch.jobs for batch in batches)),
-        jobs_failed=float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
+        jobs_failed=None if learning else float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
         cut_short=tuple(
             sorted(
                 kind

@@ -7,7 +7,7 @@ its own. All randomness belongs to the scenario, which is a function of its seed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -22,11 +22,13 @@ from wire.messages import SchedulerReply, SchedulerRequest
 class Program:
     """An app and its versions. The store assigns their ids; ids given here are ignored.
 
-    Plan classes come from the versions; versions have no files.
+    Plan classes come from the versions; versions have no files. `retry_turnarounds_s`: those measured in a project, by
+    processor type, which rankings keep instead of learning their own.
     """
 
     app: App
     versions: tuple[AppVersion, ...]
+    retry_turnarounds_s: Mapping[ProcessorType, Seconds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
@@ -59,10 +59,12 @@ class AppPlan:
     gpu_types: tuple[str, ...] = ()
     on_cpus: bool = True
     versions: tuple[AppVersion, ...] = ()
+    retry_turnarounds_s: Mapping[ProcessorType, Seconds] = field(default_factory=dict)
 
     def program(self, platforms: Sequence[str]) -> Program:
         if self.versions:
-            return Program(App(AppId(0), self.name), tuple(replace(one, files=()) for one in self.versions))
+            without_files = tuple(replace(one, files=()) for one in self.versions)
+            return Program(App(AppId(0), self.name), without_files, self.retry_turnarounds_s)
         classes = [PlanClass("" if self.ncpus == 1.0 else f"mt{self.ncpus:g}", self.ncpus)] if self.on_cpus else []
         classes += [PlanClass(f"gpu_{kind}", 0.1, ProcessorType(kind)) for kind in self.gpu_types]
         versions = [

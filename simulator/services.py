@@ -6,21 +6,24 @@ It makes no decisions itself. Loops of production are periodic tasks here: the c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
 import hoststats.service
 import jobs.build
 from batch_estimator.service import Estimator, in_line
+from domain.apps import ProcessorType
 from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.jobs import Input, instance_id_of
+from domain.ranking import CutPoints, HostStatisticsRun
 from domain.settings import Settings
-from domain.units import HOUR_S, BatchId, Instant, Seconds
+from domain.units import HOUR_S, AppId, BatchId, Instant, Seconds
 from domain.volunteers import Credentials
 from feeder.service import Feeder, build_feeder
-from hoststats.ports import HostStatisticsPorts
+from hoststats.ports import Generations, HostStatisticsPorts, NewGeneration
 from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
 from jobs.comparisons import Compared, Comparison, compare_here
@@ -94,6 +97,45 @@ class NoPauses:
         return None
 
 
+RetryTurnarounds = Mapping[tuple[AppId, ProcessorType], Seconds]
+
+
+class MeasuredRetries:
+    """Satisfies hoststats' Generations: cut points get these retry turnarounds in place of those learned.
+
+    A sample of few hosts learns none, and without one every batch with a deadline would be sent first.
+    """
+
+    def __init__(self, generations: Generations, retry_turnarounds_s: RetryTurnarounds) -> None:
+        self._generations = generations
+        self._retry_turnarounds_s = retry_turnarounds_s
+        self.remove_old = generations.remove_old
+        self.runs = generations.runs
+
+    @asynccontextmanager
+    async def new(self, *, now: Instant, full: bool) -> AsyncIterator[NewGeneration | None]:
+        async with self._generations.new(now=now, full=full) as begun:
+            yield None if begun is None else _MeasuredGeneration(begun, self._retry_turnarounds_s)
+
+
+class _MeasuredGeneration:
+    def __init__(self, begun: NewGeneration, retry_turnarounds_s: RetryTurnarounds) -> None:
+        self._begun = begun
+        self._retry_turnarounds_s = retry_turnarounds_s
+        self.number = begun.number
+        self.write = begun.write
+
+    async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
+        known = self._retry_turnarounds_s
+        await self._begun.publish(
+            [
+                replace(one, retry_turnaround_s=known.get((one.app_id, one.processor_type), one.retry_turnaround_s))
+                for one in cuts
+            ],
+            run,
+        )
+
+
 AnyStore = MemoryStore | PostgresStore
 
 # A worker refills its array every second, usually without any change. Clients contact the server every few hours, so
@@ -127,7 +169,14 @@ MoreTasks = Callable[[AnyStore, CatalogueOfTheMoment, Clock], Sequence[Simulated
 class Services:
     """The services of one request worker and one background process on one store."""
 
-    def __init__(self, store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock, record: RunRecord) -> None:
+    def __init__(
+        self,
+        store: AnyStore,
+        catalogue: CatalogueOfTheMoment,
+        clock: Clock,
+        record: RunRecord,
+        retry_turnarounds_s: RetryTurnarounds,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._files = NoFiles()
@@ -145,7 +194,9 @@ class Services:
         self.reserver = Reserver(store.reserving, catalogue.catalogue, clock)
         self.class_looker = ClassSearch(store.reserving, catalogue.catalogue, clock)
         self.ranking = hoststats.service.build(
-            HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
+            HostStatisticsPorts(
+                store.applications, store.hav_tables, MeasuredRetries(store.generations, retry_turnarounds_s)
+            ),
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )

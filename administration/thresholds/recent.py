@@ -439,10 +439,15 @@ def _learning_name(catalogue: Catalogue, app_id: AppId) -> str:
 
 
 def _app(app_id: AppId, catalogue: Catalogue) -> AppPlan:
-    """Return an app with its current versions, without files."""
+    """Return an app with its current versions, without files, and the retry turnarounds of the project."""
     versions = catalogue.current[app_id]
     on_cpus = [one.plan_class.ncpus for one in versions if one.processor_type == CPU]
     gpu_types = sorted({one.processor_type for one in versions} - {CPU})
+    retries_s = {
+        cuts.processor_type: cuts.retry_turnaround_s
+        for cuts in catalogue.cut_points.values()
+        if cuts.app_id == app_id and cuts.retry_turnaround_s is not None
+    }
     return AppPlan(
-        catalogue.apps[app_id].name, max(on_cpus, default=1.0), tuple(gpu_types), bool(on_cpus), versions=versions
+        catalogue.apps[app_id].name, max(on_cpus, default=1.0), tuple(gpu_types), bool(on_cpus), versions, retries_s
     )

@@ -160,6 +160,12 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         status, page = await grace.get("/simulate/1")
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
         assert page.count('data-label="Forecast now"') == page.count('data-label="Simulated, present values"') == 1
+        assert page.count('data-label="Difference"') == 1 and 'class="tag' not in page.split('id="h-ends"')[1]
+        simulation = await grace_server.store.simulations.simulation(1)
+        assert simulation.result is not None
+        assert "jobs_failed" not in str(simulation.result["rows"])
+        took_s = simulation.heard_at - simulation.asked_at
+        assert f"takes about {length(2 * took_s)}" in page or 'name="seeds" value="4"' not in page
         undecided = 'class="note  verdict"' in page
         assert ('name="seeds" value="4"' in page) is undecided
         assert "/percentiles/preview?deadline.p_tight=0.8" in page and ">0.9<" in page
@@ -169,6 +175,19 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert 'id="h-save"' not in (await grace.get("/simulate/1"))[1]
     assert (await grace_server.store.settings.settings())["deadline.p_tight"] == 0.8
     assert (OPERATOR, "simulate") in [(one.who, one.what) for one in await grace_server.store.access.acts(limit=9)]
+
+
+@pytest.mark.parametrize(("hosts", "active", "warned"), [(20, 240, True), (40, 240, False), (20, 20, False)])
+async def test_simulation_of_too_few_hosts_says_so(
+    grace_server: LiveServer, hosts: int, active: int, warned: bool
+) -> None:
+    asked = {"scenario": "recent", "rules": ["now", "then"], "seeds": 3, "changes": {"deadline.p_tight": 0.8}}
+    now = grace_server.clock.now()
+    number = await grace_server.store.simulations.add(
+        {**asked, "hosts": hosts, "hosts_active": active}, who=OPERATOR, now=now, heard_since=now, most=1
+    )
+    async with a_browser(grace_server, OPERATOR) as grace:
+        assert ("Too few hosts" in (await grace.get(f"/simulate/{number}"))[1]) is warned
 
 
 async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: LiveServer) -> None:

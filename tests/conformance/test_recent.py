@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from administration.thresholds.recent import LEARN_S, RecentSample, recent_project
+from domain.apps import CPU
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
 from domain.ordering import ServiceLevel
+from domain.ranking import CutPoints, HostStatisticsRun
 from domain.units import DAY_S, Seconds, later
 from simulator.population import MeasuredPopulation
 from simulator.virtual_time import VirtualClock
@@ -91,6 +93,20 @@ async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> 
     recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
 
     assert recent.sample == RecentSample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)
+
+
+async def test_simulation_keeps_the_retry_turnaround_of_the_project(store: Store) -> None:
+    version = await a_registered_version(store)
+    await a_registered_host(store, last_rpc_at=NOW)
+    await a_submitted_batch(store, jobs=10)
+    cuts = CutPoints(version.app_id, CPU, NOW, 30, (), (), retry_turnaround_s=Seconds(951.0))
+    async with store.generations.new(now=NOW, full=True) as begun:
+        assert begun is not None
+        await begun.publish([cuts], HostStatisticsRun(1, full=True, started_at=NOW, seconds=Seconds(1.0)))
+
+    recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
+
+    assert [dict(one.retry_turnarounds_s) for one in recent.scenario.programs] == [{CPU: 951.0}]
 
 
 async def test_each_job_on_a_sampled_host_is_simulated(store: Store) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 import simulator
 from batch_estimator.service import Estimator
-from domain.apps import App, AppVersion, PlanClass
+from domain.apps import CPU, App, AppVersion, PlanClass, ProcessorType
 from domain.batches import QoS
 from domain.dispatch import Assignment
 from domain.errors import InvalidInputError
@@ -197,3 +198,16 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
         "acceleration": "jobs",
     }
     assert simulator.__name__ not in owners.values()
+
+
+@pytest.mark.parametrize(("measured", "known"), [({}, []), ({CPU: Seconds(951.0)}, [951.0])])
+def test_few_hosts_keep_the_measured_retry_turnaround(
+    measured: dict[ProcessorType, Seconds], known: list[float]
+) -> None:
+    """Fewer than 20 ranked hosts learn none of their own."""
+    [program] = PlainScenario().programs
+    programs = (replace(program, retry_turnarounds_s=measured),)
+    engine = simulated(PlainScenario(programs=programs, batches=[a_batch("rush", jobs=60)], hosts=5))
+
+    assert list(engine.services.catalogue.catalogue().cut_points) == [(AppId(1), CPU)]
+    assert engine.services.catalogue.catalogue().retry_turnarounds_s(AppId(1)) == known
