@@ -171,11 +171,13 @@ def _cycle_of(one: RecentHost, held: RecentInstance, versions: Versions, sizes: 
 def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
     """Return the part of its processors that a host gives to the project, None without measured jobs in progress.
 
-    By Little's law, n jobs in progress with a turnaround T and a run time R keep n R / T processors busy. The results
-    returned since the host is known give a lower bound; alone they say little, because it had no work at times.
+    By Little's law, n jobs in progress with a turnaround T and a run time R keep n R / T processors busy. If they are
+    fewer than its processors, the others had no work: each job got R / T of a processor. The results returned since the
+    host is known give a lower bound; alone they say little, because it had no work at times.
     """
     known_s = max(1.0, one.host.last_rpc_at - one.host.created_at)
     held: defaultdict[str, float] = defaultdict(float)  # the busy part, by type of processor
+    load: defaultdict[str, float] = defaultdict(float)  # processors that the jobs in progress could use at once
     returned: defaultdict[str, float] = defaultdict(float)
     for hav in one.havs:
         version = versions.get(hav.app_version_id)
@@ -187,9 +189,11 @@ def share_of(one: RecentHost, versions: Versions, sizes: Sizes) -> float | None:
         if plan.gpu_type is not None:
             used = plan.gpu_count / max(1, sum(gpu.count for gpu in one.host.coprocessors if gpu.type == plan.gpu_type))
         jobs = sum(instance.app_version_id == hav.app_version_id for instance in one.held)
+        load[plan.gpu_type or ""] += used * jobs
         held[plan.gpu_type or ""] += used * jobs * cycle.runs_s / cycle.turnaround_s
         returned[plan.gpu_type or ""] += used * hav.log_n * cycle.runs_s / known_s
-    return min(1.0, max(LEAST_SHARE, *held.values(), *returned.values())) if any(held.values()) else None
+    shares = [busy / min(1.0, load[kind]) for kind, busy in held.items() if busy > 0.0]
+    return min(1.0, max(LEAST_SHARE, *shares, *returned.values())) if shares else None
 
 
 def held_by_batch(

@@ -82,21 +82,24 @@ def held_by(host: RecentHost, *ages_s: float, version: AppVersion = PLAIN) -> Re
     return replace(host, held=tuple(rows))
 
 
-def test_share_follows_from_the_jobs_in_progress() -> None:
-    """Four jobs of an hour that return after four hours keep one of eight processors busy."""
+@pytest.mark.parametrize("jobs, share", [(4, 1 / 4), (8, 1 / 4), (16, 1 / 2)])
+def test_share_follows_from_the_jobs_in_progress(jobs: int, share: float) -> None:
+    """Sixteen jobs of an hour that return after four hours keep four of eight processors busy. Four or eight get a
+    quarter of a processor each; whether the host has more to give to further jobs is not known.
+    """
     host = replace(a_host(ncpus=8), created_at=later(NOW, -30 * 86400.0), last_rpc_at=NOW)
     known = RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=4 * 3600.0),))
 
-    [one, other] = measured(held_by(known, *(4 * [60.0])), RecentHost(a_host()))
+    [one, other] = measured(held_by(known, *(jobs * [60.0])), RecentHost(a_host()))
 
-    assert one.share == pytest.approx(1 / 8)
+    assert one.share == pytest.approx(share)
     assert other.share == one.share
 
 
 def test_share_is_at_least_what_was_returned() -> None:
-    """Ten jobs of an hour in 20 hours keep half a processor busy; its job in progress alone keeps a quarter busy."""
+    """Ten jobs of an hour in 20 hours keep half a processor busy; its job in progress gets a sixteenth of one."""
     host = replace(a_host(ncpus=4), created_at=later(NOW, -20 * 3600.0), last_rpc_at=NOW)
-    known = RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=4 * 3600.0),))
+    known = RecentHost(host, havs=(a_record(s_per_flop=1e-9, turnaround_s=16 * 3600.0),))
     [one] = measured(held_by(known, 60.0))
 
     assert one.share == pytest.approx(1 / 8)
