@@ -124,7 +124,7 @@ def slowest_cause(batch: Batch, sample: CallingHosts, ahead: WorkAhead, *, is_fi
     if 0.0 < sample.gated_share < 1.0:
         gain, share = 1.0 / sample.gated_share, f"{100.0 * sample.gated_share:.3g} %"
         effect = f"raise {GATED_SHARE}: at 1, a request may take up to {gain:.3g} times as many of its jobs"
-        words = f"at most {share} of a host's jobs may be behind a gate, as these are"
+        words = f"its jobs need hosts above a gate, and at most {share} of a host's jobs may do so"
         found.append(SendingCause(gain, words, Remedy(effect, f"settings/{GATED_SHARE}")))
     best = max(found, key=lambda one: one.gain, default=None)
     return best if best is not None and best.gain >= LEAST_GAIN else None

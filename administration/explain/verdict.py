@@ -498,7 +498,8 @@ def conclusions(
     else:
         said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
     if sample.gated_share < 1.0:
-        limit = f"At most {100.0 * sample.gated_share:.3g} % of a host's jobs may be behind a gate, as these are"
+        share = f"{100.0 * sample.gated_share:.3g} %"
+        limit = f"Its jobs need hosts above a gate, and at most {share} of a host's jobs may do so"
         more = f"; at 1, a request may take up to {1.0 / sample.gated_share:.3g} times as many"
         said.append(f"{limit} ({GATED_SHARE}{more if sample.gated_share else ''})")
     return [f"{one}." for one in said]
@@ -512,9 +513,9 @@ def start_in_words(ahead: WorkAhead) -> str:
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
     'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
     >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
-    '2\\u202f400 of those only go to hosts above a gate, so its jobs need not wait for them'
-    >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).partition("; ")[2]
-    'those only go to hosts above a gate, as at most 50 % of their jobs, so its jobs need not wait for them'
+    '2\\u202f400 of those only go to hosts above a gate; its jobs wait for them only if they need one, too'
+    >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).split("; ")[1]
+    'those only go to hosts above a gate, as at most 50 % of their jobs'
     """
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
@@ -522,7 +523,8 @@ def start_in_words(ahead: WorkAhead) -> str:
         return ahead_in_words(ahead)
     those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
     most = f", as at most {100.0 * ahead.gated_share:.3g} % of their jobs" if ahead.gated_share < 1.0 else ""
-    return f"{ahead_in_words(ahead)}; {those} only go to hosts above a gate{most}, so its jobs need not wait for them"
+    wait = "its jobs wait for them only if they need one, too"
+    return f"{ahead_in_words(ahead)}; {those} only go to hosts above a gate{most}; {wait}"
 
 
 def ahead_in_words(ahead: WorkAhead) -> str:

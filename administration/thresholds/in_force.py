@@ -86,7 +86,7 @@ def gates_in_words(values: Iterable[GateValue]) -> dict[str, str]:
 
     >>> cpu, gpu = (GateValue("fold", kind, Gate.TIGHT, 0.9, at) for kind, at in (("cpu", 0.5), ("nvidia", 0.9)))
     >>> gates_in_words([cpu]), gates_in_words([cpu, gpu])
-    ({'p_tight': '0.5 in force, 0.9 set'}, {'p_tight': 'cpu 0.5 in force, 0.9 set; nvidia 0.9'})
+    ({'p_tight': '0.5 for now, instead of 0.9'}, {'p_tight': 'cpu 0.5 for now, instead of 0.9; nvidia 0.9'})
     """
     of_gates: dict[str, dict[str, str]] = {}
     for one in values:

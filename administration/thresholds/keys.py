@@ -48,7 +48,7 @@ EFFECTS = {
     ),
     "ranking.min_rows": Effect(
         "rows of hosts",
-        "the bootstrap rule applies longer: P is 0.5 without a failure, 0.9 for the fastest quarter",
+        "for longer, P is only 0.5 for hosts without a failure and 0.9 for the fastest quarter",
         "percentiles are computed from fewer hosts and are less meaningful",
     ),
     "ranking.min_samples": Effect(
@@ -244,9 +244,9 @@ def value_in_words(in_force: float, set_to: float) -> str:
     """Return a gate's value, and its setting if it is temporarily lowered.
 
     >>> value_in_words(0.5, 0.9), value_in_words(0.9, 0.9)
-    ('0.5 in force, 0.9 set', '0.9')
+    ('0.5 for now, instead of 0.9', '0.9')
     """
-    return f"{in_force:g}" if in_force == set_to else f"{in_force:g} in force, {set_to:g} set"
+    return f"{in_force:g}" if in_force == set_to else f"{in_force:g} for now, instead of {set_to:g}"
 
 
 def checked_reason(key: str, why: str) -> str:
