@@ -321,6 +321,8 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
         row = page.partition('id="h-havs"')[2].partition("<td")[0]
         tags = re.findall(r'<span class="tag[^"]*">([^<]+)</span>', row)
         assert tags == [VersionState.WITHDRAWN.words]
+        _, page = await grace.get(f"/batches/{ids[0]}")
+        assert not missing(page.partition('id="batch"')[2], "wrong results", 'href="/console/apps/pi/versions/1"')
         _, _, asked = await grace.post_many(chosen, {"what": "retry"}, "?state=failed_jobs")
         after = [(await server.store.views.batch(one)).counts.jobs_failed for one in ids]
         confirmed = re.findall(r'name="batch" value="(\d+)"', asked)
