@@ -193,7 +193,7 @@ def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
 
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
     """Return what a form for a new batch offers the user: services, levels and priorities, queues, and operators
-    submitters.
+    submitters. `submitter` is that of the user, or the default one for operators without their own; "" without one.
     """
     ordering = services.catalogue.settings.ordering
     submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
@@ -203,7 +203,7 @@ async def importance_shown(services: PageServices, person: Person) -> dict[str, 
         "choices": await choices_for(services.store, person, ordering, sent_first=len(first)),
         "queues": queue_choices(ordering),
         "submitters": sorted(one.name for one in submitters),
-        "submitter": await submitter_of(services, person, {}) if submitters else "",
+        "submitter": await submitter_of(services, person, {}) if submitters or person.submitter_id is not None else "",
     }
 
 

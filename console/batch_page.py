@@ -390,6 +390,9 @@ class BatchPages(Pages[PageServices]):
             "stuck": short.reason if short is not None else "",
             "refused": stopped.group_of(batch),
             "lost": stopped.lost.get(batch.app_id),
+            "retries_lost": {}
+            if batch.ended_at is None or not batch.counts.jobs_failed
+            else await lost_versions(store.access, self._services.catalogue, {batch.app_id}),
             "last": last,
             "over": progress_chart(shown, told, now, axis, ends=ends),
             "went": None

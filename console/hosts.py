@@ -29,6 +29,7 @@ from administration.thresholds.in_force import lowered_gates
 from console.places import first_sent
 from console.restrictions import restrictions_of
 from domain.access import Role
+from domain.apps import VersionState
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
@@ -57,6 +58,7 @@ class HavRow:
 
     app: str
     version: str
+    state: VersionState
     current: bool
     hav: HostAppVersion
     percentile: Percentile | None  # None: the version is not used for new work
@@ -78,6 +80,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
             HavRow(
                 app,
                 version.title,
+                version.state,
                 current,
                 hav,
                 percentile(hav, catalogue.cut_points.get(of_type), now=now, settings=catalogue.settings.ranking)

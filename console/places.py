@@ -236,6 +236,8 @@ def when_sent(
 ) -> tuple[str, str]:
     """Return a batch's position, and below that why it is sent first and the work before it, or why nothing is sent.
 
+    The position is that of the page of the order, whether or not something is sent.
+
     `ahead`: None if it is not known. `state`: that of its forecast.
 
     >>> from dataclasses import replace
@@ -246,9 +248,9 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
-    ('paused', 'nothing is sent; otherwise 10 of 11')
+    ('10 of 11', 'paused: nothing is sent')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
-    ('all sent', '4 of 12, for retries and copies')
+    ('4 of 12', 'all sent; for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
@@ -259,15 +261,14 @@ def when_sent(
         return DASH, ""
     if standing.breakdown is None:
         return "not ordered yet", ""
-    if not counts.unsent and counts.jobs_open > counts.in_progress:
-        return "nothing to send", "open jobs wait for validation, or for new instances"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
+    if not counts.unsent and counts.jobs_open > counts.in_progress:
+        return place, "nothing to send: open jobs wait for validation, or for new instances"
     if not counts.unsent:
-        if batch.qos is QoS.AFAP:
-            return "all sent", "its retries and copies are sent first"
-        return "all sent", f"{place}, for retries and copies"
+        retried = "its retries and copies are sent first" if batch.qos is QoS.AFAP else "for retries and copies"
+        return place, f"all sent; {retried}"
     if batch.hold or state is ForecastState.PAUSED:
-        return "blocked by a limit" if batch.hold else "paused", f"nothing is sent; otherwise {place}"
+        return place, f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
     if state is ForecastState.UNSCHEDULABLE:
         return place, "no host can run its jobs: nothing is sent"
     before = "" if ahead is None else start_in_words(ahead)

@@ -50,8 +50,7 @@ MOST_TEXT_BYTES = 20_000
 MOST_PARTS = 200
 MOST_SUFFIX = 20  # characters
 KINDS = {"batch": (".toml", ".json"), "table": (".csv", ".jsonl"), "inputs": ()}  # file fields: their endings
-EXAMPLE_BATCH = """app = "APP"
-qos = "throughput"
+EXAMPLE_BATCH = """qos = "throughput"
 name = "first files"
 
 [jobs]
@@ -185,7 +184,7 @@ class UploadPages(Pages[PageServices]):
         review: Mapping[str, object] | None = None,
         **shown: object,
     ) -> RenderedPage:
-        values: dict[str, object] = {
+        values: dict[str, Any] = {  # Any: what the template takes
             "form": form,
             "wrong": wrong if shown.get("place") else at_deadline(wrong, form),
             "place": "",
@@ -197,14 +196,30 @@ class UploadPages(Pages[PageServices]):
             "column": ", column " in str(shown.get("place")),
             **await apps_shown(self._services),
             **await importance_shown(self._services, person),
-            "example_batch": EXAMPLE_BATCH,
             "example_table": EXAMPLE_TABLE,
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
         }
+        app, submitter = values["apps"][0] if values["apps"] else "APP", values["submitter"]
+        values["example_batch"] = example_batch(app, submitter, by_operator=person.may(Role.OPERATOR))
         status = 200 if wrong is None else 422
         title = "Check and submit" if review else "Submit a batch from files"
         return RenderedPage("batch_upload.html", title, "batches", (BATCHES,), values, status=status)
+
+
+def example_batch(app: str, submitter: str, *, by_operator: bool) -> str:
+    """Return the example of a batch file, with the submitter that it is charged to, "" if the user has none.
+
+    >>> import tomllib
+    >>> found = tomllib.loads(example_batch("dock", 'the "APP" group', by_operator=True))
+    >>> found["app"], found["submitter"], found["qos"]
+    ('dock', 'the "APP" group', 'throughput')
+    >>> "submitter" in example_batch("dock", "", by_operator=False)
+    False
+    """
+    said = "  # charged with the work; operators may name another submitter" if by_operator else ""
+    charged = f"submitter = {msgspec.json.encode(submitter).decode()}{said}\n" if submitter else ""
+    return f'app = "{app}"\n{charged}{EXAMPLE_BATCH}'
 
 
 def is_other(named: object, table: str, stored: str) -> bool:

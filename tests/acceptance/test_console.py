@@ -12,6 +12,7 @@ import aiohttp
 
 from administration.access.sign_in import stretched
 from domain.access import Role
+from domain.apps import VersionState
 from domain.settlement import ExtraCopy
 from domain.units import JobId
 from domain.views import SimulationState
@@ -316,6 +317,12 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
         assert 'value="withdrawn" required checked' in page and page.count(" checked") == 1
         await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "wrong results"})
         await tell(server)
+        _, page = await grace.get(f"/hosts/{host.host_id}")
+        row = page.partition('id="h-havs"')[2].partition("<td")[0]
+        tags = re.findall(r'<span class="tag[^"]*">([^<]+)</span>', row)
+        assert tags == [VersionState.WITHDRAWN.words]
+        _, page = await grace.get(f"/batches/{ids[0]}")
+        assert not missing(page.partition('id="batch"')[2], "wrong results", 'href="/console/apps/pi/versions/1"')
         _, _, asked = await grace.post_many(chosen, {"what": "retry"}, "?state=failed_jobs")
         after = [(await server.store.views.batch(one)).counts.jobs_failed for one in ids]
         confirmed = re.findall(r'name="batch" value="(\d+)"', asked)

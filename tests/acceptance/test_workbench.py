@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import tomllib
 
 import aiohttp
 import pytest
@@ -109,10 +110,14 @@ async def test_example_of_the_page_is_submitted(server: LiveServer) -> None:
         shown = re.findall(r'<pre id="example-(batch|table)">(.*?)</pre>', page, re.DOTALL)
         names = {"batch": "batch.toml", "table": "jobs.csv"}
         files = {kind: (names[kind], html.unescape(text)) for kind, text in shown}
+        assert tomllib.loads(files["batch"][1])["submitter"] == "ben"
         status, page = await bring(ben, files)
         assert status == 200, page
         await submit_checked(ben, page)
     assert [job.command_line for job in await server.jobs(BatchId(1))] == ["--seed 1", "--seed 2", "--seed 3"]
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get(UPLOAD)
+    assert 'submitter = "default"' in html.unescape(page)
 
 
 async def test_missing_field_of_a_batch_file_shows_no_code(server: LiveServer) -> None:
