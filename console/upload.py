@@ -200,25 +200,23 @@ class UploadPages(Pages[PageServices]):
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
         }
-        app, submitter = values["apps"][0] if values["apps"] else "APP", values["submitter"]
-        values["example_batch"] = example_batch(app, submitter, by_operator=person.may(Role.OPERATOR))
+        values["example_batch"] = example_batch(values["apps"][0] if values["apps"] else "APP", values["submitter"])
         status = 200 if wrong is None else 422
         title = "Check and submit" if review else "Submit a batch from files"
         return RenderedPage("batch_upload.html", title, "batches", (BATCHES,), values, status=status)
 
 
-def example_batch(app: str, submitter: str, *, by_operator: bool) -> str:
+def example_batch(app: str, submitter: str) -> str:
     """Return the example of a batch file, with the submitter that it is charged to, "" if the user has none.
 
     >>> import tomllib
-    >>> found = tomllib.loads(example_batch("dock", 'the "APP" group', by_operator=True))
+    >>> found = tomllib.loads(example_batch("dock", 'the "APP" group'))
     >>> found["app"], found["submitter"], found["qos"]
     ('dock', 'the "APP" group', 'throughput')
-    >>> "submitter" in example_batch("dock", "", by_operator=False)
+    >>> "submitter" in example_batch("dock", "")
     False
     """
-    said = "  # charged with the work; operators may name another submitter" if by_operator else ""
-    charged = f"submitter = {msgspec.json.encode(submitter).decode()}{said}\n" if submitter else ""
+    charged = f"submitter = {msgspec.json.encode(submitter).decode()}  # charged with the work\n" if submitter else ""
     return f'app = "{app}"\n{charged}{EXAMPLE_BATCH}'
 
 
