@@ -39,11 +39,11 @@ def in_words(seconds: float) -> str:
     if whole < HOUR_S:
         count, rest = divmod(whole, 60)
         return f"{count} min {rest} s" if rest else f"{count} min"
-    minutes = (whole + 30) // 60
+    minutes = int(seconds + 30.0) // 60  # not from `whole`, which is rounded
     if minutes < 1440:
         count, rest = divmod(minutes, 60)
         return f"{count} h {rest} min" if rest else f"{count} h"
-    count, rest = divmod((whole + 1800) // 3600, 24)
+    count, rest = divmod(int(seconds + 1800.0) // 3600, 24)
     return f"{count} d {rest} h" if rest else f"{count} d"
 
 

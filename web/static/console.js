@@ -12,9 +12,9 @@ function lengthOf(seconds) { // the same as domain/formatting.py
   const both = (value, of, unit, smaller) =>
     `${Math.floor(value / of)} ${unit}${value % of ? ` ${value % of} ${smaller}` : ""}`;
   if (whole < 3600) return both(whole, 60, "min", "s");
-  const minutes = Math.floor((whole + 30) / 60);
+  const minutes = Math.floor((seconds + 30) / 60);
   if (minutes < 1440) return both(minutes, 60, "h", "min");
-  return both(Math.floor((whole + 1800) / 3600), 24, "d", "h");
+  return both(Math.floor((seconds + 1800) / 3600), 24, "d", "h");
 }
 
 function refreshTimes(root) {

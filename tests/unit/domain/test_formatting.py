@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain import formatting
@@ -24,6 +24,8 @@ def test_the_examples_hold() -> None:
 
 
 @given(st.floats(10.0, 1e9))
+@example(963_473_399.5)
+@example(86_369.5)
 def test_rounding_error_is_at_most_half_the_smaller_unit(seconds: float) -> None:
     half_s = 0.5 if seconds < 3600.0 else 30.0 if seconds < 86400.0 else 1800.0
 
