@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.peak import SampledInstances, in_progress
-from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding
+from batch_estimator.snapshot import AppQueue, BatchSnapshot, Bools, Floats, InstanceStanding, Ints
 from domain.forecasting import MOVED_S, NEVER_MOVED
 from domain.units import Instant
 
@@ -147,8 +147,10 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     wait_s = min(wait_s, float(snapshot.delay_bound_s))
     queued = to_send + snapshot.queue.ahead
     capacity = capacity_of(snapshot, turnaround_s, lasts_s, queued=queued)
-    ages = np.maximum(snapshot.now - rows.sent_at[sent & ~urgent], 0.0)
-    placed_at, waited_s = _placed_at(snapshot, sent & ~urgent), _waited_s(snapshot, sent & ~urgent)
+    dispatched_at = rows.sent_at[sent & ~urgent]
+    ages = np.maximum(snapshot.now - dispatched_at, 0.0)
+    waited_s = float(dispatched_at.min()) - snapshot.submitted_at if len(dispatched_at) else 0.0
+    placed_at = _placed_at(snapshot, rows.host_id[sent & ~urgent], dispatched_at)
     moved_s = snapshot.now - placed_at
     if placed_at > snapshot.moved_at:  # a first dispatch, possibly of this instant, and by another clock
         moved_s = max(moved_s, MOVED_S)
@@ -190,21 +192,16 @@ def _while_hosts_return(sent: float, moved_s: float, to_send: float, waiting: Se
     return (sent + 1.0 + usual_per_s * away_s) / (moved_s + away_s)
 
 
-def _waited_s(snapshot: BatchSnapshot, of: Bools) -> float:
-    """Return how long after submission the first instance of `of` was sent; 0 if none was."""
-    return float(np.min(snapshot.instances.sent_at[of], initial=np.inf)) - snapshot.submitted_at if of.any() else 0.0
-
-
-def _placed_at(snapshot: BatchSnapshot, of: Bools) -> Instant:
-    """Return since when the batch has had its place: its last move, or the first dispatch of `of` if it waited for it.
+def _placed_at(snapshot: BatchSnapshot, host_id: Ints, sent_at: Floats) -> Instant:
+    """Return since when the batch has had its place: its last move, or its first dispatch if it waited for it. The
+    arguments are those of its first instances.
 
     It waited if the first dispatch came more than `BURST_S` after submission, and if 30 hosts (`MISSED_HOSTS`) would
     have got work until then at the rate at which the first ten did. Later dispatches do not change this.
     """
-    hosts, sent_at = snapshot.instances.host_id[of], snapshot.instances.sent_at[of]
     order = np.argsort(sent_at, kind="stable")
-    began = np.sort(sent_at[order][np.unique(hosts[order], return_index=True)[1]])[:LEAST_HOSTS]
-    waited_s = _waited_s(snapshot, of)
+    began = np.sort(sent_at[order][np.unique(host_id[order], return_index=True)[1]])[:LEAST_HOSTS]
+    waited_s = float(began.min(initial=np.inf)) - snapshot.submitted_at
     if len(began) < LEAST_HOSTS or not BURST_S < waited_s <= LEAST_WINDOW_S:
         return snapshot.moved_at
     missed = LEAST_HOSTS * waited_s / max(float(began[-1] - began[0]), 1.0)
