@@ -169,7 +169,7 @@ class DeadlineSettings:
     p_retry: float = knob(0.5, "minimum percentile P of a host that gets a retry or copy of an AFAP job", low=0, high=1)
     p_tight: float = knob(
         0.9,
-        "minimum percentile P of a host that would finish after the batch's completion target",
+        "minimum percentile P of a host that would finish after the batch's completion target, until it has passed",
         low=0,
         high=1,
     )

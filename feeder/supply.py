@@ -50,12 +50,14 @@ def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate
     """Return the gate that applies to a batch's first instances.
 
     AFAP batches without an estimate are gated, and so are batches with C - now < median R_q, for which x > C on half of
-    the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median, no batch counts as late.
+    the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median, no batch counts as late. Once C has passed,
+    only AFAP batches are gated (decision 0084).
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:
         return Gate.AFAP if batch.qos is QoS.AFAP else Gate.NONE
-    if median_r_q_s is None:
+    is_past = completion_at <= now and batch.qos is not QoS.AFAP
+    if median_r_q_s is None or is_past:
         return Gate.NONE
     return Gate.LATE if completion_at - now < median_r_q_s else Gate.NONE
 

@@ -130,13 +130,13 @@ class ClassEvaluator:
         """Return whether one gate applies to the first instances of all jobs in a batch, regardless of their size.
 
         This is so without an estimate, and once C has passed. The C of a long deadline depends on each job's delay
-        bound. With the `muster` rule, so does whether a host that was `refused` one AFAP job can finish another one in
-        queue order (decision 0036).
+        bound. With the `muster` rule, so does whether a host can finish a job in queue order, of an AFAP batch if the
+        host was `refused` another job of it (decision 0036), of any other batch once C has passed (decision 0084).
         """
         if self.traits.accelerates:
             return True
-        if batch.qos is AFAP and self.traits.afap_first:
-            return not refused
+        if self.traits.afap_first:
+            return batch.qos is AFAP and not refused
         if batch.qos is THROUGHPUT or batch.qos is LONG_DEADLINE:
             return False
         target = complete_at(batch, None)

@@ -1,11 +1,12 @@
-"""The default rule: AFAP batches get their own due dates, all other batches use the table. Pure.
+"""The default rule: AFAP batches, and batches past C, get their own due dates; all others use the table. Pure.
 
-AFAP batches have two rows, with or without C (decision 0036):
+These batches have two rows, with or without C (decision 0036):
 
     2    good hosts               P >= p_afap   x, tight
     3    y <= now + 2 T_retry     none          y = now + queue + R_q, the host's safe completion time
 
-each multiplied by `afap_due_factor` (decision 0050), at most D.
+each multiplied by `afap_due_factor` (decision 0050), at most D. Row 3 comes first for first instances of a batch past
+C: no due date can save its deadline, so hosts need not interrupt other work for it (decision 0084).
 """
 
 from __future__ import annotations
@@ -36,20 +37,22 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     >>> found.row.number, found.due_at, found.tight, found.gate.value
     (3, 39600.0, False, 'none')
     """
-    if job.qos is not AFAP:
+    is_late = job.qos is not AFAP and job.complete_at is not None and job.complete_at <= moment.now
+    if job.qos is not AFAP and not is_late:
         return table.due(moment, job, settings)
     if moment.start_s + job.runtime_s > job.bound_s:
         return too_slow("endangered work", moment.start_s, "runtime", job.runtime_s, job.bound_s)
-    found = _row(moment, job, settings)
+    found = _row(moment, job, settings, in_turn=is_late and not job.retry)
     if job.retry:
         return _retry(found, moment.percentile, settings)
     return table.behind_gate(found, moment.percentile)
 
 
-def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due:
+def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings, *, in_turn: bool) -> Due:
+    """Return the row that applies; `in_turn`: row 3 if it applies, also for hosts above the gate."""
     now, bound_s = moment.now, job.bound_s
     in_s = min(moment.start_s + job.safe_runtime_s, bound_s)
-    if not moment.percentile.passes(settings.p_afap):
+    if in_turn or not moment.percentile.passes(settings.p_afap):
         turn_s = max(in_s, moment.queue_s + job.safe_runtime_s)
         if turn_s <= min(bound_s, settings.afap_turn_factor * job.retry_s):
             due_s = min(settings.afap_due_factor * turn_s, bound_s)

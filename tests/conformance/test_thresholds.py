@@ -83,7 +83,7 @@ def gate_of(types: list[shapes.TypePreviewed], gate: Gate) -> tuple[tuple[int, f
 
 async def a_late_batch(store: Store, jobs: int = 6, quorum: int = 1) -> BatchId:
     """Create a batch due before a host of median speed can finish."""
-    due_at = later(LATER, 60.0)
+    due_at = later(LATER, 120.0)
     batch = await a_submitted_batch(store, jobs, quorum, qos=QoS.SHORT_DEADLINE, deadline_at=due_at)
     return batch.batch_id
 
@@ -124,7 +124,7 @@ async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: St
 async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     version = await a_registered_version(store)
     hosts = await ranked_hosts(store, version)
-    await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
+    await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=later(LATER, 1.0))
     await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)  # sent to any host in turn: waits for none
     retried = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP)
     await a_retry(store, hosts[0], retried.batch_id)
@@ -150,7 +150,7 @@ async def test_newcomers_pass_reachable_gates_without_ranking(store: Store) -> N
     await a_registered_version(store)
     host = await a_registered_host(store, last_rpc_at=NOW)
     await call(store, host)
-    await a_submitted_batch(store, jobs=5, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
+    await a_submitted_batch(store, jobs=5, qos=QoS.SHORT_DEADLINE, deadline_at=later(LATER, 1.0))
 
     found = await previewed(store, ("p_tight", 0.6))
 

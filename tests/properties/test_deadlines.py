@@ -128,6 +128,27 @@ def test_afap_job_never_waits_beyond_its_turn(
 
 
 @given(*cases)
+def test_past_the_deadline_no_host_is_needlessly_tight(
+    moment: Moment,
+    batch: Batch,
+    job_class: JobClass,
+    lengths: tuple[Seconds, Seconds],
+    retry: bool,
+    cuts: CutPoints | None,
+    chosen: DeadlineSettings,
+) -> None:
+    """A first instance that runs soon enough in queue order is sent to any host, and interrupts no other work."""
+    late = replace(batch, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
+    found = decide(moment, late, job_class, lengths, False, cuts, replace(chosen, afap=AfapPolicy.PROMPT))
+    bound_s, retry_s = job_class.delay_bound_s, retry_turnaround_s(cuts, job_class.delay_bound_s)
+    turn_s = max(min(moment.start_s + lengths[1], bound_s), moment.queue_s + lengths[1])
+    if moment.start_s + lengths[0] <= bound_s and turn_s <= min(bound_s, chosen.afap_turn_factor * retry_s):
+        assert isinstance(found, Due)
+        assert not found.tight
+        assert found.gate is Gate.NONE
+
+
+@given(*cases)
 def test_only_retries_are_refused_behind_much_work(
     moment: Moment,
     batch: Batch,

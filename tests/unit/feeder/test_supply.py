@@ -30,6 +30,8 @@ FEW_VALID = BatchCounts(jobs_total=1000, jobs_validated=19)
         (a_batch(qos=QoS.AFAP, completion_at=IN_30_MIN, counts=SOME_VALID), Gate.LATE),
         (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_2_H, completion_at=IN_30_MIN), Gate.NONE),
         (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_30_MIN, completion_at=IN_2_H), Gate.LATE),
+        (a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=NOW, completion_at=IN_2_H), Gate.NONE),
+        (a_batch(qos=QoS.AFAP, completion_at=NOW, counts=SOME_VALID), Gate.LATE),
         (a_batch(qos=QoS.LONG_DEADLINE), Gate.NONE),
         (a_batch(qos=QoS.LONG_DEADLINE, completion_at=IN_30_MIN), Gate.LATE),
         (a_batch(qos=QoS.THROUGHPUT, completion_at=IN_30_MIN), Gate.NONE),

@@ -274,9 +274,33 @@ def test_row_5_is_closed_below_p_tight() -> None:
     assert not missing(found.detail, "0.890", "as the test says", "p_tight 0.9")
 
 
-def test_row_5_holds_when_completion_has_passed() -> None:
-    found = due(complete_in_s=-DAY_S, p=0.9)
+def test_row_5_of_the_table_holds_when_completion_has_passed() -> None:
+    found = due(complete_in_s=-DAY_S, p=0.9, afap=AfapPolicy.TABLE)
     assert (found.row.number, found.due_at) == (5, NOW + 5 * HOUR_S)
+
+
+@pytest.mark.parametrize("p", [None, 0.2, 0.95])
+def test_first_instances_past_the_deadline_need_no_gate(p: float | None) -> None:
+    """They run in queue order, also on good hosts: no due date can save the deadline any more."""
+    for complete_in_s in (0.0, -DAY_S):
+        found = due(complete_in_s=complete_in_s, p=p, queue_s=43 * HOUR_S)
+        assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
+    assert due(complete_in_s=1.0, p=0.95).row.number == 5
+
+
+def test_past_the_deadline_busy_hosts_need_p_afap() -> None:
+    busy: dict[str, Any] = {"complete_in_s": -HOUR_S, "queue_s": 43 * HOUR_S + 1.0}
+    found = due(p=0.5, **busy)
+    assert (found.row.number, found.tight, found.gate) == (2, True, Gate.AFAP)
+    assert refusal(p=0.49, **busy).code is RefusalCode.BELOW_GATE
+
+
+def test_retry_past_the_deadline_is_that_of_an_afap_job() -> None:
+    late: dict[str, Any] = {"complete_in_s": -HOUR_S, "retry": True, "p_retry": 0.4}
+    found = due(p=0.5, **late)
+    assert (found.row.number, found.tight, found.threshold) == (2, True, 0.5)
+    assert due(p=0.45, **late).row.number == 3
+    assert refusal(p=0.39, **late).code is RefusalCode.BELOW_GATE
 
 
 @pytest.mark.parametrize("qos", list(QoS))

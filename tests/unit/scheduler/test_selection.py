@@ -310,16 +310,18 @@ def test_all_jobs_may_be_gated_without_other_work() -> None:
     assert ids(choose(context, array(a_group(1, 9, **AFAP), a_group(2, 1)))) == [1000, 1001, 2000, 1002]
 
 
-def test_late_batch_waits_for_the_gated_share() -> None:
-    """All its jobs are gated, so it gets what the gated jobs before it leave of the share, and nothing of the rest."""
+def test_late_batch_leaves_the_gated_share_to_others() -> None:
+    """A missed deadline cannot be met by tight jobs: its jobs go first, but the gated half is for AFAP jobs."""
 
-    def sent(before: int) -> list[int]:
+    def sent(late_first: bool, rest: int) -> list[int]:
         late = a_group(2, 9, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW - 1.0))
+        soon = a_group(1, rest, **AFAP)
+        groups = (late, soon) if late_first else (soon, late)
         context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),))
-        return ids(choose(context, array(a_group(1, before, **AFAP), late, a_group(3, 9))))
+        return ids(choose(context, array(*groups, a_group(3, 9))))
 
-    assert sent(9) == [1000, 1001, 3000, 3001]
-    assert sent(1) == [1000, 2000, 3000, 3001]
+    assert sent(True, 9) == sent(False, 9) == [1000, 1001, 2000, 2001]
+    assert sent(True, 1) == sent(False, 1) == [1000, 2000, 2001, 2002]
 
 
 def test_the_gated_share_can_be_lifted() -> None:

@@ -179,10 +179,9 @@ def due_in(days: float) -> WaitingBatch:
     ("one", "gate", "threshold"),
     [
         (due_in(0.5), Gate.TIGHT, 0.9),
-        (due_in(-1.0), Gate.TIGHT, 0.9),
         (due_in(1.2), Gate.LATE, 0.5),
     ],
-    ids=["due before it can end", "past", "too late for a retry"],
+    ids=["due before it can end", "too late for a retry"],
 )
 def test_first_instances_have_the_gate_of_their_row(one: WaitingBatch, gate: Gate, threshold: float) -> None:
     assert behind(one) == {BehindGate(AppId(1), gate, ((CPU, threshold, threshold),)): 10}
@@ -210,7 +209,7 @@ def test_afap_retries_have_the_retry_gate() -> None:
     assert behind(retries, TABLE, p_afap=0.9) == {BehindGate(AppId(1), Gate.AFAP, ((CPU, 0.5, 0.9),)): 10}
 
 
-@pytest.mark.parametrize("one", [waiting(), due_in(3.0)], ids=["throughput", "in good time"])
+@pytest.mark.parametrize("one", [waiting(), due_in(3.0), due_in(-1.0)], ids=["throughput", "in good time", "past"])
 def test_unrestricted_work_is_ungated(one: WaitingBatch) -> None:
     assert behind(one) == {}
 
@@ -222,7 +221,9 @@ def test_retries_have_the_gate_of_their_row() -> None:
 
 
 def test_gates_without_ranking_are_capped_at_0_5() -> None:
-    found = behind_gates([due_in(-1.0)], a_catalogue(), under(a_catalogue(), replace(OLD, p_tight=0.4)), now=NOW)
+    catalogue = a_catalogue()
+    old, new = (under(catalogue, replace(TABLE, p_tight=p_tight)) for p_tight in (0.9, 0.4))
+    found = behind_gates([due_in(-1.0)], old, new, now=NOW)
 
     assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
 
