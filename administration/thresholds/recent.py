@@ -38,7 +38,6 @@ MOST_LOST_FRACTION = 0.9
 LEAST_EFFICIENCY = 1e-3
 LEAST_SHARE = 0.02
 MOST_DONE_FRACTION = 0.9
-LEAST_LATER = 0.01  # an instance is taken for lost if fewer of its host's results take longer than its age
 LEAST_SIGMA = 0.25  # of ln turnaround
 
 Versions = Mapping[AppVersionId, AppVersion]
@@ -62,9 +61,7 @@ def measured_hosts(
     """Return the hosts as measured; hosts without a known platform are omitted."""
     known = _known_hosts(hosts)
     counts = [_counts(one) for one in known]
-    found = [held for every in held_by_batch(known, versions, sizes, now).values() for held in every]
     valid, failed, lost = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0, 0)
-    lost += sum(held.later_fraction < LEAST_LATER for held in found)
     usual = _Usual(
         _median((_stretch(one, versions) for one in known), 1.0),
         _median((_buffer_s(one, versions, sizes) for one in known), USUAL_BUFFER_S),

@@ -135,14 +135,6 @@ def test_long_wait_makes_a_result_unlikely() -> None:
     assert [one.later_fraction for one in found[BatchId(3)]] == pytest.approx([0.1587, 0.5], abs=1e-4)
 
 
-def test_overdue_instances_count_as_lost() -> None:
-    """A new project has no timeouts yet: two of twelve instances are far older than the host's turnarounds."""
-    known = RecentHost(a_host(), havs=(a_record(s_per_flop=1e-9),))
-    [one] = measured(held_by(known, 9e5, 9e5, 60.0))
-
-    assert one.loss_fraction == pytest.approx((0 + 20 * 2 / 12) / 30)
-
-
 def test_computer_keeps_its_record_without_its_jobs() -> None:
     known = RecentHost(a_host(), Seconds(600.0), (a_record(s_per_flop=1e-9),))
 

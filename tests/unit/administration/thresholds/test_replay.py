@@ -33,7 +33,7 @@ from simulator.run import Case, Ran, run_case, warnings_only
 from simulator.scenario import read_scenario
 from simulator.services import AnyStore
 from simulator.sweep import run_here, unwatched
-from simulator.virtual_time import run_without_threads
+from simulator.virtual_time import VirtualClock, run_without_threads
 from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.facts import missing, states
@@ -270,12 +270,12 @@ def test_clairvoyant_bound_runs_the_scenario() -> None:
 
 
 async def test_project_without_computers_or_work_is_refused() -> None:
-    clock = a_project().clock
+    clock = VirtualClock(NOW)
     store = MemoryStore()
     with states(InvalidInputError, "population:", "last 7 days", "got 0"):
         await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
     await a_registered_version(store)
-    await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
+    await a_registered_host(store, last_rpc_at=NOW)
     with states(InvalidInputError, "batches:", "at least one", "unsent", "got 0"):
         await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
 
