@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from domain.dispatch import ReportedFile, ReportedResult
-from domain.units import DAY_S, Instant, Seconds
+from domain.insight import RecentHost
+from domain.units import DAY_S, HostId, Instant, Seconds
 from simulator.availability import Availability, measured_fraction
 from simulator.ports import HeldJob, VolunteerFacts
 from simulator.processors import DONE_S, Ended, Processors, Task
@@ -146,6 +147,8 @@ class SimulatedVolunteer:
         self._kinds = {"": _Kind(self._processors(traits.ncpus))}
         if traits.gpu is not None:
             self._kinds[traits.gpu.type] = _Kind(self._processors(traits.gpu.count))
+        for kind in self._kinds.values():
+            kind.ask_from_at = traits.asks_from_at
         self._measured_at = traits.joins_at
         self._ended: dict[str, ReportedResult] = {}
         self._host_id = 0
@@ -178,14 +181,23 @@ class SimulatedVolunteer:
         return self._traits.labels
 
     @property
+    def known(self) -> RecentHost | None:
+        """Return the record that a project has of the host at the start."""
+        return self._traits.known
+
+    @property
     def host_id(self) -> int:
         """Return the id that the server gave to the host, 0 before its first reply."""
         return self._host_id
 
+    def continue_as(self, host_id: HostId) -> None:
+        """Continue with this id instead of making a first request."""
+        self._host_id = host_id
+
     def hold(self, job: HeldJob, now: Instant) -> None:
-        """Continue a job received earlier; jobs with progress come first. It ends a back-off."""
+        """Continue a job received earlier; jobs with progress come first."""
         self.advance(now)
-        fate, plan = self._fates.of_next(job.command_line), job.plan_class
+        fate, plan = self._fates.of_next(job.command_line, job.later_fraction), job.plan_class
         kind = self._kinds[plan.gpu_type or ""]
         gpu_count = plan.gpu_count if plan.gpu_type is not None else 0.0
         true_s = job.flop * fate.size / self._traits.flop_per_s_of(plan.ncpus, gpu_count)
@@ -212,7 +224,7 @@ class SimulatedVolunteer:
         kind.processors.tasks.append(task)
         kind.processors.tasks.sort(key=lambda held: held.done_s / held.true_s, reverse=True)
         kind.processors.plan(now)
-        kind.without_work, kind.ask_from_at, kind.low_from_at = 0, -math.inf, -math.inf
+        kind.low_from_at = -math.inf
 
     def facts(self) -> VolunteerFacts:
         every = [kind.processors for kind in self._kinds.values()]
@@ -420,8 +432,6 @@ class SimulatedVolunteer:
             kind = self._kinds[name]
             kind.without_work += 1
             kind.ask_from_at = now + self._calls.backoff_s(kind.without_work)
-            if now < self._traits.calls_by_at:
-                kind.ask_from_at = min(kind.ask_from_at, self._traits.calls_by_at)
 
     def _new_tasks(self, reply: SchedulerReply) -> dict[str, list[Task]]:
         """Return new tasks by processor type. The list is empty if the host loses all its tasks on arrival."""

@@ -74,15 +74,10 @@ class Engine:
         self.services: Services  # set by `run`
 
     async def run(self) -> None:
-        await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
+        copies = await create_project(self.store, self.scenario, self.volunteers, self._settings, self.clock)
+        await self._in_progress.copy_hosts(copies)
         catalogue = CatalogueOfTheMoment(self.store, self.clock, await self.store.applications.load_catalogue())
-        apps = {app.name: app.app_id for app in catalogue.catalogue().apps.values()}
-        retries_s = {
-            (apps[program.app.name], kind): retry_s
-            for program in self.scenario.programs
-            for kind, retry_s in program.retry_turnarounds_s.items()
-        }
-        self.services = Services(self.store, catalogue, self.clock, self.record, retries_s)
+        self.services = Services(self.store, catalogue, self.clock, self.record)
         self._enter_all([*self.services.simulated_tasks(), *self._more_tasks(self.store, catalogue, self.clock)])
         calendar, clock = self._calendar, self.clock
         while len(calendar) and calendar.next_at() <= self._horizon_at and not self._is_over():
@@ -131,6 +126,8 @@ class Engine:
             on_cpus=self.services.catalogue.catalogue().has_version_for(batch.app_id, CPU),
         )
         self.record.submitted(followed, classes, shares=self._shares.get(submitter, 1.0))
+        if submission.median_turnaround_s is not None:
+            await self._in_progress.copy_turnaround(batch_id, submission.median_turnaround_s)
         if submission.held:
             now, catalogue = self.clock.now(), self.services.catalogue.catalogue()
             for place in set(await self._in_progress.hand_out(batch_id, submission.held, catalogue, now)):

@@ -1,26 +1,27 @@
-"""Gives hosts the instances that they have in progress when a batch begins, in the store and on their clients."""
+"""Copies a project's hosts, and the instances that they have in progress, to the store and to the hosts' clients."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from domain.apps import AppVersion, ProcessorType
 from domain.batches import Batch
 from domain.catalogue import Catalogue
-from domain.dispatch import Assignment, RequestKey, RequestView, RequestWrites
+from domain.dispatch import Assignment, RequestKey, RequestView
 from domain.due_terms import DueRow, DueTerms
 from domain.hosts import Host
 from domain.jobs import JobClass, Ready, instance_name, job_name
 from domain.ranking import Gate
-from domain.units import BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds, later
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, JobClassId, JobId, Seconds, later
 from lifecycle.turnaround import timeout_at
 from simulator.client import SimulatedVolunteer
 from simulator.ports import HeldInstance, HeldJob, Participant
 from simulator.recording import RunRecord
 from simulator.services import AnyStore
+from store.memory import MemoryStore
 
 LEAST_LEFT_S = 60.0  # to the due date of an instance that is overdue
 
@@ -35,12 +36,36 @@ class _Moment:
 
 
 class InProgress:
-    """Sends instances of new batches to the hosts that have them at the start of a scenario."""
+    """Creates the hosts that a project knows at the start of a scenario, and sends them the instances they have."""
 
     def __init__(self, store: AnyStore, record: RunRecord, volunteers: Sequence[Participant]) -> None:
         self._store = store
         self._record = record
         self._volunteers = volunteers
+
+    async def copy_hosts(self, copies: Mapping[AppVersionId, AppVersionId]) -> None:
+        """Create the known hosts, with their statistics for versions of the scenario. `copies`: these versions' ids."""
+        for volunteer in self._volunteers:
+            if not isinstance(volunteer, SimulatedVolunteer) or volunteer.known is None:
+                continue
+            view = await self._store.ledger.read(_key(volunteer))
+            assert view.volunteer is not None, "the project has all volunteers"
+            havs = [
+                replace(hav, app_version_id=copies[hav.app_version_id])
+                for hav in volunteer.known.havs
+                if hav.app_version_id in copies
+            ]
+            host = replace(volunteer.known.host, rpc_seqno=0)  # the client counts its requests from 0
+            known = replace(volunteer.known, host=host, havs=tuple(havs))
+            volunteer.continue_as(await self._memory.ledger.copy_host(view.volunteer.volunteer_id, known))
+
+    async def copy_turnaround(self, batch_id: BatchId, median_s: Seconds) -> None:
+        await self._memory.hav_tables.copy_turnaround(batch_id, median_s)
+
+    @property
+    def _memory(self) -> MemoryStore:
+        assert isinstance(self._store, MemoryStore), "only a store in memory continues a project"
+        return self._store
 
     async def hand_out(
         self, batch_id: BatchId, held: Sequence[HeldInstance], catalogue: Catalogue, now: Instant
@@ -53,33 +78,31 @@ class InProgress:
         moment = _Moment(await self._store.views.batch(batch_id), catalogue, now)
         classes = {one.job_class_id: one for one in await self._store.views.classes_of_batch(batch_id)}
         most = len(held) * max(one.quorum for one in classes.values())
-        unsent = _in_turn([one.ready for one in await self._store.waiting.tail([batch_id], most)])
+        unsent = _Unsent([one.ready for one in await self._store.waiting.tail([batch_id], most)])
         return [one.volunteer for one in held if await self._hand_out(one, unsent, classes, moment)]
 
     async def _hand_out(
-        self, one: HeldInstance, unsent: list[Ready], classes: Mapping[JobClassId, JobClass], moment: _Moment
+        self, one: HeldInstance, unsent: _Unsent, classes: Mapping[JobClassId, JobClass], moment: _Moment
     ) -> bool:
-        """Send the first of the unsent instances that the host may have, and remove it from the list."""
+        """Send the first of the unsent instances that the host may have."""
         volunteer = self._volunteers[one.volunteer]
         assert isinstance(volunteer, SimulatedVolunteer), "only these continue jobs"
-        key = RequestKey(hashlib.sha256(volunteer.authenticator.encode()).digest(), HostId(volunteer.host_id))
-        view = await self._store.ledger.read(key) if volunteer.host_id else RequestView()
+        view = await self._store.ledger.read(_key(volunteer)) if volunteer.host_id else RequestView()
         version = None if view.host is None else _version(moment, view.host, one.gpu_type)
         if view.host is None or version is None:
             return False
         hav = view.havs.get(version.app_version_id)
         s_per_flop = hav.speed.mean if hav is not None and hav.speed.mean > 0.0 else 1.0 / view.host.flop_per_s
-        for ready in unsent:
+        for ready in unsent.offered_to(one.volunteer):
             flop = classes[ready.job_class_id].fpops_est_flop
             runtime_s = Seconds(flop * s_per_flop)
             given = _assignment(one, ready, view.host, version, moment, runtime_s=runtime_s)
-            outcome = await self._store.ledger.write(RequestWrites(view.host, assignments=(given,), known=view.host))
-            sent = outcome.sent.get(given.instance_id)
+            sent = await self._memory.ledger.copy_assignment(given)
             if sent is not None:
                 break
         else:
             return False
-        unsent.remove(ready)
+        unsent.sent(ready)
         self._record.sent(replace(given, sent_at=moment.now))
         app, batch_id = moment.catalogue.apps[moment.batch.app_id].name, moment.batch.batch_id
         job = HeldJob(
@@ -92,19 +115,43 @@ class InProgress:
             one.done_fraction,
             version.version_num,
             version.plan_class,
+            one.later_fraction,
         )
         volunteer.hold(job, moment.now)
         return True
 
 
-def _in_turn(unsent: Sequence[Ready]) -> list[Ready]:
-    """Order instances by their number within their job, then by id."""
-    of_job: Counter[JobId] = Counter()
-    numbers: dict[InstanceId, int] = {}
-    for ready in sorted(unsent, key=lambda one: one.instance_id):
-        of_job[ready.job_id] += 1
-        numbers[ready.instance_id] = of_job[ready.job_id]
-    return sorted(unsent, key=lambda one: (numbers[one.instance_id], one.instance_id))
+class _Unsent:
+    """A batch's unsent instances by their number within their job, then by id. A host is offered each one only once,
+    because it never gets an instance that was refused to it.
+    """
+
+    def __init__(self, unsent: Sequence[Ready]) -> None:
+        of_job: Counter[JobId] = Counter()
+        numbers: dict[InstanceId, int] = {}
+        for ready in sorted(unsent, key=lambda one: one.instance_id):
+            of_job[ready.job_id] += 1
+            numbers[ready.instance_id] = of_job[ready.job_id]
+        self._all = sorted(unsent, key=lambda one: (numbers[one.instance_id], one.instance_id))
+        self._sent: set[InstanceId] = set()
+        self._first = 0  # all before it are sent
+        self._next: dict[int, int] = {}  # by host
+
+    def offered_to(self, host: int) -> Iterator[Ready]:
+        """Yield the instances not yet offered to this host."""
+        for place in range(max(self._first, self._next.get(host, 0)), len(self._all)):
+            self._next[host] = place + 1
+            if self._all[place].instance_id not in self._sent:
+                yield self._all[place]
+
+    def sent(self, ready: Ready) -> None:
+        self._sent.add(ready.instance_id)
+        while self._first < len(self._all) and self._all[self._first].instance_id in self._sent:
+            self._first += 1
+
+
+def _key(volunteer: SimulatedVolunteer) -> RequestKey:
+    return RequestKey(hashlib.sha256(volunteer.authenticator.encode()).digest(), HostId(volunteer.host_id))
 
 
 def _version(moment: _Moment, host: Host, gpu_type: ProcessorType | None) -> AppVersion | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import zip_longest
 from statistics import fmean, median
@@ -193,15 +193,10 @@ def figures_of(
     *,
     ended_at: Instant,
     deadlines_missed: int,
-    learning: Set[str] = frozenset(),
     use: ProcessorUse | None = None,
 ) -> Figures:
-    """Return the figures of a run that ended at `ended_at`, excluding the batches named in `learning`.
-
-    Volunteers' figures and waits include the learning batches; `use` should cover the time after these. The jobs of a
-    simulated project, which has learning batches, are never given up, so failed jobs are not counted.
-    """
-    batches = [batch for batch in record.batches.values() if batch.name not in learning]
+    """Return the figures of a run that ended at `ended_at`."""
+    batches = list(record.batches.values())
     lived = list(facts)
     instances = sum(batch.instances for batch in batches)
     jobs = sum(batch.jobs for batch in batches)
@@ -235,7 +230,7 @@ def figures_of(
         refused_feasible_fraction=_ratio(record.refused_feasible, record.asking),
         batches=float(len(batches)),
         batches_unfinished=float(sum(len(batch.ended_at) < batch.jobs for batch in batches)),
-        jobs_failed=None if learning else float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
+        jobs_failed=float(sum(len(batch.ended_at) - batch.validated for batch in batches)),
         cut_short=tuple(
             sorted(
                 kind

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from domain.insight import RecentHost
 from domain.units import DAY_S, HOUR_S, Instant, Seconds
 from simulator.availability import Availability, Hours, LogNormal, OnOff, Weibull, intervals_of
 from simulator.client import SimulatedVolunteer
@@ -228,7 +229,8 @@ class MeasuredHost:
 
     The host is on for `on_fraction` of the time, gives the project `share` of its processors and buffers `buffer_s` of
     work. Other fractions are of its instances.
-    Two hosts of the same `owner` do not get instances of the same job.
+    Two hosts of the same `owner` do not get instances of the same job. `known` is the project's record of the host; it
+    then asks for work after `asks_after_s`, or when a job ends.
     """
 
     ncpus: int
@@ -246,7 +248,8 @@ class MeasuredHost:
     error_fraction: float = 0.0
     gpu: Gpu | None = None
     labels: tuple[str, ...] = ()
-    calls_by_s: float = math.inf  # after the start: a back-off before this time ends at it
+    asks_after_s: float = 0.0
+    known: RecentHost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +263,10 @@ class MeasuredPopulation(HostPopulation):
         return cls((), platforms={host.platform: 1.0 for host in hosts}, hosts=hosts)
 
     def traits(self, seed: int, *, starts_at: Instant, horizon_s: float) -> list[Traits]:  # noqa: ARG002  all stay
-        """Return all hosts, with first requests at random times in the first hours."""
+        """Return all hosts. New ones make their first requests at random times in the first hours."""
         phases = np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, TRAITS)))).random(len(self.hosts))
         return [
-            _traits(host, number, Instant(starts_at + float(phase) * FIRST_CALLS_S), starts_at)
+            _traits(host, number, 0.0 if host.known else float(phase) * FIRST_CALLS_S, starts_at)
             for number, (host, phase) in enumerate(zip(self.hosts, phases, strict=True), start=1)
         ]
 
@@ -288,7 +291,7 @@ def presence(on_fraction: float) -> OnOff:
     return OnOff(SESSIONS, breaks.scaled(mean_s / breaks.mean_s))
 
 
-def _traits(host: MeasuredHost, number: int, first_call_at: Instant, starts_at: Instant) -> Traits:
+def _traits(host: MeasuredHost, number: int, first_call_s: float, starts_at: Instant) -> Traits:
     least_s = min(MIN_BUFFER_S, host.buffer_s)
     return Traits(
         number=number,
@@ -303,10 +306,11 @@ def _traits(host: MeasuredHost, number: int, first_call_at: Instant, starts_at: 
         share=host.share,
         buffer=Buffer(Seconds(least_s), Seconds(host.buffer_s - least_s)),
         joins_at=starts_at,
-        first_call_at=first_call_at,
+        first_call_at=Instant(starts_at + first_call_s),
         gpu=host.gpu,
         loss_fraction=host.loss_fraction,
         error_fraction=host.error_fraction,
         labels=host.labels,
-        calls_by_at=starts_at + host.calls_by_s,
+        asks_from_at=starts_at + host.asks_after_s,
+        known=host.known,
     )

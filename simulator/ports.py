@@ -7,13 +7,14 @@ its own. All randomness belongs to the scenario, which is a function of its seed
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
+from domain.ranking import CutPoints
 from domain.units import Instant, Seconds
 from wire.messages import SchedulerReply, SchedulerRequest
 
@@ -22,13 +23,13 @@ from wire.messages import SchedulerReply, SchedulerRequest
 class Program:
     """An app and its versions. The store assigns their ids; ids given here are ignored.
 
-    Plan classes come from the versions; versions have no files. `retry_turnarounds_s`: those measured in a project, by
-    processor type, which rankings keep instead of learning their own.
+    Plan classes come from the versions; versions have no files. `cuts` are a project's rankings, used until the first
+    ranking of the simulation.
     """
 
     app: App
     versions: tuple[AppVersion, ...]
-    retry_turnarounds_s: Mapping[ProcessorType, Seconds] = field(default_factory=dict)
+    cuts: tuple[CutPoints, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class HeldInstance:
     """An instance of a batch that a host has in progress when the batch is submitted.
 
     `volunteer` is the host's place in the scenario's volunteers, `age_s` the time since its dispatch, `due_s` the time
-    to its due date (negative if it has passed), and `done_fraction` the computed part of its job.
+    to its due date (negative if it has passed), and `done_fraction` the computed part of its job. `later_fraction` of
+    the host's results return after a longer time than its age.
     """
 
     volunteer: int
@@ -52,6 +54,7 @@ class HeldInstance:
     due_s: Seconds
     done_fraction: float
     gpu_type: ProcessorType | None = None
+    later_fraction: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +62,21 @@ class Submission:
     """A batch to submit. `batch` is the table passed to `jobs.spec.parse_batch`.
 
     Names must be unique, because they identify batches in results and in the clairvoyant bound. `logical_end_at` is the
-    batch's place in the order by logical time, None for the place of a new batch.
+    batch's place in the order by logical time, None for the place of a new batch. `median_turnaround_s` is the usual
+    turnaround of its results in a project, None for a batch that has none yet.
     """
 
     at: Instant
     batch: Mapping[str, object]
     held: tuple[HeldInstance, ...] = ()
     logical_end_at: Instant | None = None
+    median_turnaround_s: Seconds | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class HeldJob:
     """A job that a client has had for a while: the names of its result and workunit, its command line, its estimated
-    size and run time, and the computed part.
+    size and run time, the computed part, and `later_fraction` as in HeldInstance.
     """
 
     name: str
@@ -83,6 +88,7 @@ class HeldJob:
     done_fraction: float
     version_num: int
     plan_class: PlanClass
+    later_fraction: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

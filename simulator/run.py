@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import gc
 import logging
-import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -76,9 +75,8 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch, count_jobs: CountJ
     """
     Settings.from_mapping(case.settings)
     if checked_rule(case.rule) == CLAIRVOYANT:
-        plans = [plan for plan in case.scenario.batches if plan.name not in case.scenario.learning]
         bounds = clairvoyant(case.scenario, case.seed)
-        return Ran(bound_figures(bounds.least_s, plans, in_share_s=bounds.in_share_s))
+        return Ran(bound_figures(bounds.least_s, case.scenario.batches, in_share_s=bounds.in_share_s))
     engine = Engine(
         case.scenario,
         case.seed,
@@ -92,7 +90,7 @@ def run_case(case: Case, more_tasks: MoreTasks, watch: Watch, count_jobs: CountJ
         run_without_threads(engine.run())
     every = engine.record.batches.values()
     spans_s = {one.name: float(makespan_s(one, engine.ended_at)) for one in every if one.is_over}
-    return Ran(run_without_threads(_figures(engine, case.scenario.learning)), _ends_s(engine), spans_s)
+    return Ran(run_without_threads(_figures(engine, case.scenario)), _ends_s(engine), spans_s)
 
 
 @contextmanager
@@ -123,20 +121,18 @@ def what_is_stays() -> Iterator[None]:
         gc.unfreeze()
 
 
-async def _figures(engine: Engine, learning: Set[str]) -> Figures:
-    told = [one.batch_id for one in engine.record.batches.values() if one.name not in learning]
-    batches = [await engine.store.views.batch(batch_id) for batch_id in told]
+async def _figures(engine: Engine, scenario: FileScenario) -> Figures:
+    """Return the run's figures; without failed jobs for a project's batches, which the simulation never gives up."""
+    batches = [await engine.store.views.batch(batch_id) for batch_id in engine.record.batches]
     facts = [volunteer.facts() for volunteer in engine.volunteers]
-    begun_at = min((batch.created_at for batch in batches), default=engine.ended_at) if learning else -math.inf
-    samples = [sample for sample in engine.record.work_samples if sample.at >= begun_at]
-    return figures_of(
+    figures = figures_of(
         engine.record,
         facts,
         ended_at=engine.ended_at,
         deadlines_missed=sum(batch.counts.deadlines_missed for batch in batches),
-        learning=learning,
-        use=processor_use(samples, engine.volunteers, engine.ended_at),
+        use=processor_use(engine.record.work_samples, engine.volunteers, engine.ended_at),
     )
+    return replace(figures, jobs_failed=None) if any(plan.batch_id for plan in scenario.batches) else figures
 
 
 def _ends_s(engine: Engine) -> dict[str, tuple[float, ...]]:

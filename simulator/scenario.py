@@ -16,11 +16,12 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from domain.apps import App, AppVersion, PlanClass, ProcessorType
 from domain.errors import InvalidInputError
+from domain.ranking import CutPoints
 from domain.settings import Settings
 from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, Instant, Seconds
 from jobs.fields import Fields
@@ -59,12 +60,12 @@ class AppPlan:
     gpu_types: tuple[str, ...] = ()
     on_cpus: bool = True
     versions: tuple[AppVersion, ...] = ()
-    retry_turnarounds_s: Mapping[ProcessorType, Seconds] = field(default_factory=dict)
+    cuts: tuple[CutPoints, ...] = ()
 
     def program(self, platforms: Sequence[str]) -> Program:
         if self.versions:
             without_files = tuple(replace(one, files=()) for one in self.versions)
-            return Program(App(AppId(0), self.name), without_files, self.retry_turnarounds_s)
+            return Program(App(AppId(0), self.name), without_files, self.cuts)
         classes = [PlanClass("" if self.ncpus == 1.0 else f"mt{self.ncpus:g}", self.ncpus)] if self.on_cpus else []
         classes += [PlanClass(f"gpu_{kind}", 0.1, ProcessorType(kind)) for kind in self.gpu_types]
         versions = [
@@ -77,7 +78,7 @@ class AppPlan:
 
 @dataclass(frozen=True, slots=True)
 class FileScenario:
-    """A checked scenario. `batches` are in chronological order; figures exclude the batches in `learning`."""
+    """A checked scenario. `batches` are in chronological order."""
 
     name: str
     starts_at: Instant
@@ -89,7 +90,6 @@ class FileScenario:
     batches: tuple[BatchPlan, ...]
     outages: tuple[Outage, ...] = ()
     delay_bound_s: Seconds = Seconds(7 * DAY_S)  # default for batches
-    learning: frozenset[str] = frozenset()
 
     @property
     def programs(self) -> Sequence[Program]:

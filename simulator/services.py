@@ -6,24 +6,22 @@ It makes no decisions itself. Loops of production are periodic tasks here: the c
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import hoststats.service
 import jobs.build
 from batch_estimator.service import Estimator, in_line
-from domain.apps import ProcessorType
 from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
 from domain.errors import InvalidInputError
 from domain.jobs import Input, instance_id_of
 from domain.ranking import CutPoints, HostStatisticsRun
 from domain.settings import Settings
-from domain.units import HOUR_S, AppId, BatchId, Instant, Seconds
+from domain.units import HOUR_S, AppVersionId, BatchId, Instant, Seconds
 from domain.volunteers import Credentials
 from feeder.service import Feeder, build_feeder
-from hoststats.ports import Generations, HostStatisticsPorts, NewGeneration
+from hoststats.ports import HostStatisticsPorts
 from hoststats.service import TimerReport
 from jobs.build import JobsPorts, JobsServices
 from jobs.comparisons import Compared, Comparison, compare_here
@@ -97,45 +95,6 @@ class NoPauses:
         return None
 
 
-RetryTurnarounds = Mapping[tuple[AppId, ProcessorType], Seconds]
-
-
-class MeasuredRetries:
-    """Satisfies hoststats' Generations: cut points get these retry turnarounds in place of those learned.
-
-    A sample of few hosts learns none, and without one every batch with a deadline would be sent first.
-    """
-
-    def __init__(self, generations: Generations, retry_turnarounds_s: RetryTurnarounds) -> None:
-        self._generations = generations
-        self._retry_turnarounds_s = retry_turnarounds_s
-        self.remove_old = generations.remove_old
-        self.runs = generations.runs
-
-    @asynccontextmanager
-    async def new(self, *, now: Instant, full: bool) -> AsyncIterator[NewGeneration | None]:
-        async with self._generations.new(now=now, full=full) as begun:
-            yield None if begun is None else _MeasuredGeneration(begun, self._retry_turnarounds_s)
-
-
-class _MeasuredGeneration:
-    def __init__(self, begun: NewGeneration, retry_turnarounds_s: RetryTurnarounds) -> None:
-        self._begun = begun
-        self._retry_turnarounds_s = retry_turnarounds_s
-        self.number = begun.number
-        self.write = begun.write
-
-    async def publish(self, cuts: Sequence[CutPoints], run: HostStatisticsRun) -> None:
-        known = self._retry_turnarounds_s
-        await self._begun.publish(
-            [
-                replace(one, retry_turnaround_s=known.get((one.app_id, one.processor_type), one.retry_turnaround_s))
-                for one in cuts
-            ],
-            run,
-        )
-
-
 AnyStore = MemoryStore | PostgresStore
 
 # A worker refills its array every second, usually without any change. Clients contact the server every few hours, so
@@ -175,7 +134,6 @@ class Services:
         catalogue: CatalogueOfTheMoment,
         clock: Clock,
         record: RunRecord,
-        retry_turnarounds_s: RetryTurnarounds,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -194,9 +152,7 @@ class Services:
         self.reserver = Reserver(store.reserving, catalogue.catalogue, clock)
         self.class_looker = ClassSearch(store.reserving, catalogue.catalogue, clock)
         self.ranking = hoststats.service.build(
-            HostStatisticsPorts(
-                store.applications, store.hav_tables, MeasuredRetries(store.generations, retry_turnarounds_s)
-            ),
+            HostStatisticsPorts(store.applications, store.hav_tables, store.generations),
             lambda: catalogue.catalogue().settings.ranking,
             clock,
         )
@@ -292,12 +248,15 @@ async def create_project(
     volunteers: Sequence[Participant],
     settings: Mapping[str, object],
     clock: Clock,
-) -> None:
-    """Create the scenario's project in an empty store. Raises InvalidInputError for an invalid setting."""
+) -> Mapping[AppVersionId, AppVersionId]:
+    """Create the scenario's project in an empty store, and return the ids of the given versions' copies.
+
+    Raises InvalidInputError for an invalid setting.
+    """
     Settings.from_mapping(settings)
     for key, value in sorted(settings.items()):
         await store.settings.set_setting(key, value, now=clock.now(), who="simulation", why="the scenario")
-    await _add_programs(store, scenario)
+    copies = await _add_programs(store, scenario)
     known = {submitter.name for submitter in await store.people.submitters()}
     for one in scenario.submitters:
         if one.submitter in known:
@@ -313,12 +272,21 @@ async def create_project(
             beta=False,
             now=clock.now(),
         )
+    return copies
 
 
-async def _add_programs(store: AnyStore, scenario: Scenario) -> None:
-    applications = store.applications
+async def _add_programs(store: AnyStore, scenario: Scenario) -> Mapping[AppVersionId, AppVersionId]:
+    applications, copies, cuts = store.applications, dict[AppVersionId, AppVersionId](), list[CutPoints]()
     for program in scenario.programs:
         app = await applications.add_app(program.app)
+        cuts += [replace(one, app_id=app.app_id) for one in program.cuts]
         for version in program.versions:
             await applications.put_plan_class(version.plan_class)
-            await applications.add_app_version(replace(version, app_id=app.app_id))
+            copies[version.app_version_id] = await applications.add_app_version(replace(version, app_id=app.app_id))
+    if cuts:
+        started_at = max(one.computed_at for one in cuts)
+        async with store.generations.new(now=started_at, full=True) as generation:
+            assert generation is not None, "nothing else ranks hosts of a new project"
+            run = HostStatisticsRun(generation.number, full=True, started_at=started_at, seconds=Seconds(0.0))
+            await generation.publish(cuts, run)
+    return copies

@@ -37,7 +37,8 @@ OUTPUT = {"name": "out", "max_bytes": 10_000}
 @dataclass(frozen=True, slots=True)
 class BatchPlan:
     """A batch to be submitted. `batch_id`: that of a waiting batch of the project which it stands for, with the
-    instances that hosts have in progress (`held`) and its place by logical time, in seconds after the start.
+    instances that hosts have in progress (`held`), its place by logical time, in seconds after the start, and the usual
+    turnaround of its results.
     """
 
     name: str
@@ -58,6 +59,7 @@ class BatchPlan:
     user_priority: int = 0
     held: tuple[HeldInstance, ...] = ()
     logical_end_s: float | None = None
+    median_turnaround_s: Seconds | None = None
 
     def submission(self, starts_at: Instant, *, with_outputs: bool) -> Submission:
         """Return the batch as a submitter posts it. A job's command line is the batch's name and the job's number,
@@ -89,7 +91,7 @@ class BatchPlan:
         if self.deadline_s is not None:
             batch["deadline_s"] = self.deadline_s
         logical_end_at = None if self.logical_end_s is None else Instant(starts_at + self.logical_end_s)
-        return Submission(Instant(starts_at + self.at_s), batch, self.held, logical_end_at)
+        return Submission(Instant(starts_at + self.at_s), batch, self.held, logical_end_at, self.median_turnaround_s)
 
 
 def parse_batches(tables: Iterable[Mapping[str, object]], *, delay_bound_s: Seconds) -> list[BatchPlan]:

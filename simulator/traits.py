@@ -12,6 +12,7 @@ import random
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from domain.insight import RecentHost
 from domain.quick import quick_dataclass
 from domain.units import Instant
 from simulator.work_buffer import Buffer
@@ -34,8 +35,9 @@ class Traits:
     """One host.
 
     `flop_per_s` is its benchmark per CPU; its jobs take `stretch` times as long as that predicts. This project gets
-    `share` of its processors. The fractions are of instances. The host makes its first request at `first_call_at`. It
-    asks for work again by `calls_by_at`, if it then backs off. `labels` are those that operators gave to the host.
+    `share` of its processors. The fractions are of instances. The host makes its first request at `first_call_at`, and
+    asks for no work before `asks_from_at` unless a job ends. `labels` are those that operators gave to the host.
+    `known` is the record that a project has of the host at the start; other hosts are new to it.
     """
 
     number: int
@@ -58,7 +60,8 @@ class Traits:
     garbage_fraction: float = 0.0
     timezone_s: float = 0.0
     labels: tuple[str, ...] = ()
-    calls_by_at: float = math.inf
+    asks_from_at: float = -math.inf
+    known: RecentHost | None = None
 
     def flop_per_s_of(self, ncpus: float, gpu_count: float) -> float:
         """Return the true speed of a running job that uses this many CPUs, or GPUs and CPUs."""
@@ -107,16 +110,21 @@ class Fates:
     lost: int = 0
     forgets: bool = False
 
-    def of_next(self, job: str) -> Fate:
+    def of_next(self, job: str, later_fraction: float = 1.0) -> Fate:
+        """Draw a fate. If only `later_fraction` of the host's results take as long as this instance already has, it is
+        more likely to be lost (Bayes' theorem).
+        """
         after, u, garbage = self.draw.random(), self.draw.random(), self.draw.random()
-        lost = u < self.loss_fraction
+        in_time = (1.0 - self.loss_fraction) * later_fraction
+        loss_fraction = self.loss_fraction / (self.loss_fraction + in_time) if in_time > 0.0 else 1.0
+        lost = u < loss_fraction
         forgotten = lost and self.forgets
         stays = lost and not forgotten
         self.lost += stays
         return Fate(
             true_size(job, self.size_sigma, self.seed),
             lost=stays,
-            fails=not lost and u < self.loss_fraction + (1.0 - self.loss_fraction) * self.error_fraction,
+            fails=not lost and u < loss_fraction + (1.0 - loss_fraction) * self.error_fraction,
             fails_after=after,
             garbage=garbage < self.garbage_fraction,
             forgotten=forgotten,

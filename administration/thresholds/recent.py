@@ -2,8 +2,7 @@
 
 A host without results gets the median of the measured hosts. Shares of lost and failed instances are shrunk towards the
 overall share, with the weight of LIKE_ALL instances. A sample of the hosts gets a proportional share of the jobs. The
-scheduler starts without statistics: for the first days hosts compute deferrable jobs of the usual size, then the
-waiting batches arrive in order. docs/operating.md lists the assumptions.
+scheduler starts with the hosts' statistics and the rankings of the project. docs/operating.md lists the assumptions.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from statistics import median
 
 from administration.catalogue import fresh_catalogue
 from domain.apps import CPU, AppVersion
-from domain.batches import QoS
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -40,6 +38,7 @@ MOST_LOST_FRACTION = 0.9
 LEAST_EFFICIENCY = 1e-3
 LEAST_SHARE = 0.02
 MOST_DONE_FRACTION = 0.9
+LEAST_SIGMA = 0.25  # of ln turnaround
 
 Versions = Mapping[AppVersionId, AppVersion]
 Sizes = Mapping[AppId, Flop]  # size of an app's usual job
@@ -70,9 +69,7 @@ def measured_hosts(
         lost / max(1, valid + failed + lost),
         failed / max(1, valid + failed),
     )
-    return tuple(
-        replace(_measured(one, versions, sizes, usual), calls_by_s=LEARN_S + _next_call_s(one, now)) for one in known
-    )
+    return tuple(replace(_measured(one, versions, sizes, usual), asks_after_s=_next_call_s(one, now)) for one in known)
 
 
 def _next_call_s(one: RecentHost, now: Instant) -> float:
@@ -106,6 +103,7 @@ def _measured(one: RecentHost, versions: Versions, sizes: Sizes, usual: _Usual) 
         error_fraction=shrunk(failed, valid + failed, usual.failed_fraction),
         gpu=_gpu(one, versions, stretch),
         labels=host.labels,
+        known=replace(one, held=()),
     )
 
 
@@ -204,6 +202,7 @@ def held_by_batch(
     A job first waits in the host's queue, then runs to the end of the usual turnaround. An overdue job is nearly done.
     """
     found: dict[BatchId, list[HeldInstance]] = {}
+    sigma = _sigma(hosts)
     for number, one in enumerate(_known_hosts(hosts)):
         for held in one.held:
             version, cycle = versions.get(held.app_version_id), _cycle_of(one, held, versions, sizes)
@@ -211,9 +210,17 @@ def held_by_batch(
             ran_s = 0.0 if cycle is None else age_s - (cycle.turnaround_s - cycle.runs_s)
             done = 0.0 if cycle is None else min(MOST_DONE_FRACTION, max(0.0, ran_s / cycle.runs_s))
             gpu_type = None if version is None else version.plan_class.gpu_type
-            instance = HeldInstance(number, Seconds(age_s), Seconds(held.due_at - now), done, gpu_type)
+            later = 1.0 if cycle is None else 0.5 * math.erfc(math.log(age_s / cycle.turnaround_s) / (sigma * 2**0.5))
+            instance = HeldInstance(number, Seconds(age_s), Seconds(held.due_at - now), done, gpu_type, later)
             found.setdefault(held.batch_id, []).append(instance)
     return {batch_id: sorted(every, key=lambda held: -held.age_s) for batch_id, every in found.items()}
+
+
+def _sigma(hosts: Sequence[RecentHost]) -> float:
+    """Return the standard deviation of ln turnaround around the means of hosts' versions."""
+    havs = [hav for one in hosts for hav in one.havs if hav.log_n > 1]
+    square = sum(hav.log_sum_sq - hav.log_sum**2 / hav.log_n for hav in havs)
+    return max(LEAST_SIGMA, math.sqrt(max(0.0, square) / max(1, sum(hav.log_n - 1 for hav in havs))))
 
 
 def _gpu(one: RecentHost, versions: Versions, stretch: float) -> Gpu | None:
@@ -262,12 +269,7 @@ def _or(value: float | None, usual: float) -> float:
 
 MOST_HELD = 100_000  # maximum number of instances in progress
 MOST_BATCHES = 200  # maximum number of waiting batches, first in order
-LEARN_S = 7 * DAY_S
-LEARN_FRACTION = 0.8  # of the hosts' capacity in that time
-MOST_TO_LEARN = 12  # jobs per host and app: four times the results that ranking asks for
-LEAST_TO_LEARN = 4
 LEAST_DEADLINE_S = 60.0  # for a batch whose deadline has passed
-LEARNING = "learning"
 SCENARIO = "recent"
 
 
@@ -347,16 +349,15 @@ def _recent(read: _Read, days: float) -> Recent:
     scenario = FileScenario(
         SCENARIO,
         read.now,
-        Seconds(LEARN_S + days * DAY_S),
+        Seconds(days * DAY_S),
         {key: value for key, value in read.changed.items() if key not in unfit},
         MeasuredPopulation.of(hosts),
         tuple(_app(app_id, catalogue) for app_id in usual),
         tuple(read.submitters[one] for one in dict.fromkeys(waits.batch.submitter_id for waits in waiting)),
         (),
-        learning=frozenset(_learning_name(catalogue, app_id) for app_id in usual),
     )
     return Recent(
-        scenario.with_batches([*_to_learn(hosts, usual, catalogue), *plans]),
+        scenario.with_batches(plans),
         catalogue,
         RecentSample(
             read.now,
@@ -386,6 +387,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
     """Yield the open jobs of each batch; batches arrive 1 s apart, in their order."""
     held = held_by_batch(read.sample.hosts, read.catalogue.versions, read.usual, read.now)
     owners = [one.host.volunteer_id for one in _known_hosts(read.sample.hosts)]
+    usual_s = usual_turnarounds(read.sample.hosts, read.catalogue.versions, read.usual)
     for place, one in enumerate(read.waiting):
         batch, size = one.batch, read.sizes[one.batch.batch_id]
         instances = tuple(held.get(batch.batch_id, ()))
@@ -395,7 +397,7 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             read.catalogue.apps[batch.app_id].name,
             read.submitters[batch.submitter_id].submitter,
             batch.qos,
-            LEARN_S + place,
+            float(place),
             max(
                 round(batch.counts.jobs_open * share),
                 _least_jobs(batch.counts.jobs_open, instances, owners, size.quorum),
@@ -411,8 +413,21 @@ def _plans(read: _Read, *, share: float) -> Iterator[BatchPlan]:
             batch.queue,
             batch.user_priority,
             instances,
-            LEARN_S + batch.logical_end_at - read.now,
+            batch.logical_end_at - read.now,
+            batch.median_turnaround_s or usual_s.get(batch.app_id),
         )
+
+
+def usual_turnarounds(hosts: Sequence[RecentHost], versions: Versions, sizes: Sizes) -> Mapping[AppId, Seconds]:
+    """Return the median of the hosts' usual turnarounds of an app's usual job, by app with measured hosts."""
+    found = defaultdict[AppId, list[float]](list)
+    for one in hosts:
+        for hav in one.havs:
+            version = versions.get(hav.app_version_id)
+            cycle = None if version is None else _cycle(one.host, hav, version, sizes)
+            if version is not None and cycle is not None:
+                found[version.app_id].append(cycle.turnaround_s)
+    return {app_id: Seconds(median(every)) for app_id, every in found.items()}
 
 
 def _least_jobs(jobs_open: int, held: Sequence[HeldInstance], owners: Sequence[VolunteerId], quorum: int) -> int:
@@ -421,37 +436,11 @@ def _least_jobs(jobs_open: int, held: Sequence[HeldInstance], owners: Sequence[V
     return max(1, min(jobs_open, of_one), math.ceil(len(held) / quorum))
 
 
-def _to_learn(hosts: Sequence[MeasuredHost], usual: Mapping[AppId, Flop], catalogue: Catalogue) -> Iterator[BatchPlan]:
-    """Yield deferrable work, an equal part for each app, from which the scheduler learns the hosts' statistics."""
-    flop_per_s = sum(host.ncpus * host.flop_per_s / host.stretch * host.on_fraction * host.share for host in hosts)
-    for app_id, flop in usual.items():
-        fill = LEARN_FRACTION * flop_per_s * LEARN_S / (flop * len(usual))
-        yield BatchPlan(
-            _learning_name(catalogue, app_id),
-            catalogue.apps[app_id].name,
-            LEARNING,
-            QoS.THROUGHPUT,
-            0.0,
-            round(min(MOST_TO_LEARN * len(hosts), max(LEAST_TO_LEARN * len(hosts), fill))),
-            flop,
-            Seconds(7 * DAY_S),
-        )
-
-
-def _learning_name(catalogue: Catalogue, app_id: AppId) -> str:
-    return f"{LEARNING} {catalogue.apps[app_id].name}"
-
-
 def _app(app_id: AppId, catalogue: Catalogue) -> AppPlan:
-    """Return an app with its current versions, without files, and the retry turnarounds of the project."""
+    """Return an app with its current versions, without files, and its rankings."""
     versions = catalogue.current[app_id]
     on_cpus = [one.plan_class.ncpus for one in versions if one.processor_type == CPU]
     gpu_types = sorted({one.processor_type for one in versions} - {CPU})
-    retries_s = {
-        cuts.processor_type: cuts.retry_turnaround_s
-        for cuts in catalogue.cut_points.values()
-        if cuts.app_id == app_id and cuts.retry_turnaround_s is not None
-    }
-    return AppPlan(
-        catalogue.apps[app_id].name, max(on_cpus, default=1.0), tuple(gpu_types), bool(on_cpus), versions, retries_s
-    )
+    cuts = tuple(replace(one, relaxed=()) for one in catalogue.cut_points.values() if one.app_id == app_id)
+    name = catalogue.apps[app_id].name
+    return AppPlan(name, max(on_cpus, default=1.0), tuple(gpu_types), bool(on_cpus), versions, cuts)

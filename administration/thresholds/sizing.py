@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue
-from administration.thresholds.recent import LEARN_S, MOST_BATCHES, MOST_TO_LEARN, SCENARIO
+from administration.thresholds.recent import MOST_BATCHES, SCENARIO
 from domain.clock import Clock
 from domain.formatting import age_in_words, roughly
-from domain.units import DAY_S, Instant
+from domain.units import Instant
 from domain.views import Simulation, SimulationState
 from store.postgres import PostgresStore
 
@@ -32,26 +32,25 @@ class ReplayCost:
     """
 
     hosts_active: int
-    apps: int
     jobs_open: int
     slower: float | None = None
 
     def seconds(self, *, hosts: int, seeds: int, days: float) -> float:
         """Return the expected duration.
 
-        >>> round(ReplayCost(240, 3, 12_909).seconds(hosts=240, seeds=2, days=3.0))
+        >>> round(ReplayCost(240, 12_909).seconds(hosts=240, seeds=2, days=3.0))
         171
         """
         hosts = min(hosts, self.hosts_active)
-        jobs = hosts * (self.apps * MOST_TO_LEARN + self.jobs_open / max(1, self.hosts_active))
+        jobs = hosts * self.jobs_open / max(1, self.hosts_active)
         return (self.slower or 1.0) * seeds * processor_s(jobs, hosts, days)
 
     def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
         """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
 
-        >>> ReplayCost(240, 3, 12_909).hosts_within(60.0, seeds=2, days=3.0)
+        >>> ReplayCost(240, 12_909).hosts_within(60.0, seeds=2, days=3.0)
         84
-        >>> ReplayCost(12, 3, 12_909).hosts_within(60.0, seeds=2, days=3.0)
+        >>> ReplayCost(12, 12_909).hosts_within(60.0, seeds=2, days=3.0)
         12
         """
         of_one_s = self.seconds(hosts=self.hosts_active, seeds=seeds, days=days) / max(1, self.hosts_active)
@@ -61,7 +60,7 @@ class ReplayCost:
 
 def processor_s(jobs: float, hosts: int, days: float) -> float:
     """Return the processor time of one run of each side."""
-    return SIDES * (jobs * JOB_S + hosts * (LEARN_S / DAY_S + days) * HOST_DAY_S)
+    return SIDES * (jobs * JOB_S + hosts * days * HOST_DAY_S)
 
 
 async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
@@ -75,8 +74,7 @@ async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
     )
     known = [one.batch for one in waiting if catalogue.current.get(one.batch.app_id)]
     slower = next((found for one in past if (found := slower_of(one)) is not None), None)
-    apps = len({batch.app_id for batch in known})
-    return ReplayCost(sample.active, apps, sum(batch.counts.jobs_open for batch in known), slower)
+    return ReplayCost(sample.active, sum(batch.counts.jobs_open for batch in known), slower)
 
 
 def slower_of(past: Simulation) -> float | None:

@@ -23,7 +23,8 @@ from domain.dispatch import (
 )
 from domain.errors import InvalidInputError, NotFoundError
 from domain.havs import HavEvent, HavEventKind
-from domain.hosts import Host
+from domain.hosts import Host, HostAppVersion
+from domain.insight import RecentHost
 from domain.jobs import InstanceState, JobClass, JobState
 from domain.quotas import QuotaGrant, QuotaRequest
 from domain.units import AppId, HostId, InstanceId, Instant, JobClassId, JobId, VolunteerId
@@ -125,6 +126,26 @@ class MemoryLedger:
         host_id = HostId(len(self._work.hosts) + 1)
         self._work.put_host(replace(host, host_id=host_id, volunteer_id=volunteer_id))
         return host_id
+
+    async def copy_host(self, volunteer_id: VolunteerId, known: RecentHost) -> HostId:
+        """Create a host with another project's record of it: its description, statistics and request interval."""
+        host_id = await self.create_host(volunteer_id, known.host)
+        self._work.hosts[host_id].rpc_interval_s = known.rpc_interval_s
+        for row in known.havs:
+            self._work.put_hav(replace(row, host_id=host_id))
+        return host_id
+
+    async def copy_assignment(self, assignment: Assignment) -> SentJob | None:
+        """Send an instance that the host's quota already counts. Return None if the host may not have it."""
+        row = self._work.instance(assignment.instance_id)
+        if row is None or _fate(row, assignment, self._registry.apps) is not AssignmentFate.SENT:
+            return None
+        _check_instants(assignment)
+        havs = self._work.hosts[assignment.host_id].havs
+        counted = havs.get(assignment.app_version_id, HostAppVersion(assignment.host_id, assignment.app_version_id))
+        self._work.send(row, assignment)
+        self._work.put_hav(counted)
+        return _sent_job(row)
 
     async def reserve_quota(self, request: QuotaRequest) -> QuotaGrant:
         return self._work.quotas.reserve(request, self._registry.settings.scheduler.shared_quota_start)

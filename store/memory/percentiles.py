@@ -22,7 +22,7 @@ from domain.ranking import (
     HostStatisticsRun,
     Since,
 )
-from domain.units import AppId, AppVersionId, Instant, JobId, Seconds
+from domain.units import AppId, AppVersionId, BatchId, Instant, JobId, Seconds
 from lifecycle.states import STILL_OUT
 from store.binary_copy import Table, native_dtype
 from store.memory.columns import HAV_COLUMNS
@@ -84,6 +84,10 @@ class MemoryHavTables(OnTables):
             median_s, known_s = median_of_batch(self._work, batch), batch.median_turnaround_s
             if median_s is not None and (known_s is None or abs(known_s - median_s) >= median_s / 20):
                 batch.median_turnaround_s = median_s
+
+    async def copy_turnaround(self, batch_id: BatchId, median_s: Seconds) -> None:
+        """Set the usual turnaround of a batch whose earlier results are not in this store."""
+        self._work.batches[batch_id].median_turnaround_s = median_s
 
     async def of_apps(
         self, current: Mapping[AppId, Sequence[AppVersion]], since: Since

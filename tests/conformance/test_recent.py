@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from administration.thresholds.recent import LEARN_S, RecentSample, recent_project
+from administration.thresholds.recent import RecentSample, recent_project
 from domain.apps import CPU
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
@@ -57,8 +57,8 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     scenario = recent.scenario
     assert recent.sample == RecentSample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
     assert dict(scenario.settings) == {"deadline.p_tight": 0.8}
-    assert scenario.horizon_s == LEARN_S + 3 * DAY_S
-    plans = [plan for plan in scenario.batches if plan.name not in scenario.learning]
+    assert scenario.horizon_s == 3 * DAY_S
+    plans = scenario.batches
     assert [(plan.name, plan.jobs, plan.deadline_s) for plan in plans] == [
         (f"batch {bulk.batch_id}", 10, None),
         (f"batch {urgent.batch_id}", 6, Seconds(DAY_S)),
@@ -76,12 +76,14 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     [held] = plans[1].held
     assert (held.volunteer, held.age_s) == (0, DAY_S)
     assert [plan.logical_end_s for plan in plans] == [
-        LEARN_S + one.logical_end_at - later(NOW, DAY_S)
+        one.logical_end_at - later(NOW, DAY_S)
         for one in await store.views.batches_with([bulk.batch_id, urgent.batch_id])
     ]
     assert (known.ncpus, known.on_fraction, known.owner) == (4, 0.5, host.volunteer_id)
     assert known.stretch == pytest.approx(2.0)
     assert newcomer.stretch == pytest.approx(2.0)
+    assert known.known is not None and known.known.host.host_id == host.host_id
+    assert [(hav.app_version_id, hav.n_valid) for hav in known.known.havs] == [(version.app_version_id, 1)]
 
 
 async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> None:
@@ -95,7 +97,7 @@ async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> 
     assert recent.sample == RecentSample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)
 
 
-async def test_simulation_keeps_the_retry_turnaround_of_the_project(store: Store) -> None:
+async def test_simulation_starts_with_the_rankings_of_the_project(store: Store) -> None:
     version = await a_registered_version(store)
     await a_registered_host(store, last_rpc_at=NOW)
     await a_submitted_batch(store, jobs=10)
@@ -106,7 +108,7 @@ async def test_simulation_keeps_the_retry_turnaround_of_the_project(store: Store
 
     recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
 
-    assert [dict(one.retry_turnarounds_s) for one in recent.scenario.programs] == [{CPU: 951.0}]
+    assert [one.cuts for one in recent.scenario.programs] == [(cuts,)]
 
 
 async def test_each_job_on_a_sampled_host_is_simulated(store: Store) -> None:
@@ -119,5 +121,5 @@ async def test_each_job_on_a_sampled_host_is_simulated(store: Store) -> None:
 
     recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=1, days=3.0)
 
-    [plan] = [one for one in recent.scenario.batches if one.name not in recent.scenario.learning]
+    [plan] = recent.scenario.batches
     assert (plan.jobs, len(plan.held)) == (4, 4)

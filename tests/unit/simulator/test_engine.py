@@ -10,10 +10,11 @@ import pytest
 
 import simulator
 from batch_estimator.service import Estimator
-from domain.apps import CPU, App, AppVersion, PlanClass, ProcessorType
+from domain.apps import CPU, App, AppVersion, PlanClass
 from domain.batches import QoS
 from domain.dispatch import Assignment
 from domain.errors import InvalidInputError
+from domain.ranking import CutPoints
 from domain.settings import DeadlineRule
 from domain.units import AppId, AppVersionId, Instant, Seconds
 from feeder.array import JobArray
@@ -29,7 +30,8 @@ from scheduler.service import RequestService
 from simulator.engine import Engine
 from simulator.ports import Outage, Program
 from simulator.run import warnings_only
-from simulator.virtual_time import run_without_threads
+from simulator.services import create_project
+from simulator.virtual_time import VirtualClock, run_without_threads
 from tests.facts import states
 from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, START, PlainScenario, PlainVolunteer, a_batch, no_more_tasks
@@ -200,14 +202,14 @@ def test_every_duty_of_a_run_belongs_to_a_production_package() -> None:
     assert simulator.__name__ not in owners.values()
 
 
-@pytest.mark.parametrize(("measured", "known"), [({}, []), ({CPU: Seconds(951.0)}, [951.0])])
-def test_few_hosts_keep_the_measured_retry_turnaround(
-    measured: dict[ProcessorType, Seconds], known: list[float]
-) -> None:
-    """Fewer than 20 ranked hosts learn none of their own."""
+def test_rankings_of_a_project_apply_at_the_start() -> None:
     [program] = PlainScenario().programs
-    programs = (replace(program, retry_turnarounds_s=measured),)
-    engine = simulated(PlainScenario(programs=programs, batches=[a_batch("rush", jobs=60)], hosts=5))
+    cuts = CutPoints(AppId(7), CPU, Instant(START - 1800.0), 30, (), (), retry_turnaround_s=Seconds(951.0))
+    store, clock = MemoryStore(), VirtualClock(START)
+    scenario = PlainScenario(programs=(replace(program, cuts=(cuts,)),))
+    run_without_threads(create_project(store, scenario, [], {}, clock))
 
-    assert list(engine.services.catalogue.catalogue().cut_points) == [(AppId(1), CPU)]
-    assert engine.services.catalogue.catalogue().retry_turnarounds_s(AppId(1)) == known
+    catalogue = run_without_threads(store.applications.load_catalogue())
+    assert dict(catalogue.cut_points) == {(AppId(1), CPU): replace(cuts, app_id=AppId(1))}
+    [run] = run_without_threads(store.generations.runs(9))
+    assert run.started_at == cuts.computed_at  # the next ranking is due an hour later

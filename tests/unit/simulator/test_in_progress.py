@@ -8,10 +8,13 @@ from types import MappingProxyType
 
 import pytest
 
-from domain.apps import ATI, NVIDIA
+from domain.apps import ATI, NVIDIA, AppVersion, PlanClass
 from domain.batches import QoS
+from domain.dispatch import Assignment, SentJob
+from domain.hosts import DecayedSums, Host, HostAppVersion
+from domain.insight import RecentHost
 from domain.ordering import ServiceLevel
-from domain.units import DAY_S, HOUR_S, Seconds
+from domain.units import DAY_S, HOUR_S, AppId, AppVersionId, HostId, Instant, Seconds, VolunteerId
 from simulator.client import SimulatedVolunteer
 from simulator.engine import Engine
 from simulator.population import MeasuredHost, MeasuredPopulation
@@ -21,14 +24,16 @@ from simulator.scenario import MONDAY, AppPlan, FileScenario
 from simulator.submitters import BatchPlan
 from simulator.traits import Gpu
 from simulator.virtual_time import run_without_threads
+from store.memory.ledger import MemoryLedger
 from tests.memory import MemoryStore
 from tests.unit.simulator.rig import LINUX, no_more_tasks
 
 HOST = MeasuredHost(1, 1e9, 8e9, 5e10, LINUX, "Linux", owner=1, buffer_s=Seconds(HOUR_S))
 TEN_HOURS = 3.6e13  # flop, for one of the hosts
 START_S = 8 * HOUR_S
+VERSION = AppVersion(AppVersionId(77), AppId(7), LINUX, 100, PlanClass(""))
 PACE = {"estimator.pause_s": DAY_S, "estimator.timer_s": DAY_S, "lifecycle.sweep_interval_s": 900.0}
-LEARNING = BatchPlan("learning", "app", "ada", QoS.THROUGHPUT, 0.0, 2, 3.6e12, Seconds(DAY_S))
+EARLIER = BatchPlan("earlier", "app", "ada", QoS.THROUGHPUT, 0.0, 2, 3.6e12, Seconds(DAY_S))
 WAITING = BatchPlan("waiting", "app", "ada", QoS.THROUGHPUT, START_S, 2, TEN_HOURS, Seconds(7 * DAY_S))
 
 
@@ -37,23 +42,26 @@ def simulated(
     hosts: tuple[MeasuredHost, ...] = (HOST, replace(HOST, owner=2)),
     settings: Mapping[str, object] = MappingProxyType({}),
     gpu_types: tuple[str, ...] = (),
+    horizon_s: float = 6 * DAY_S,
+    store: MemoryStore | None = None,
+    earlier: tuple[BatchPlan, ...] = (EARLIER,),
 ) -> Engine:
     """Return a finished run of two hosts that compute a job of an hour each on the first day."""
     population = replace(MeasuredPopulation.of(hosts), size_sigma=0.0)
     scenario = FileScenario(
         "held",
         MONDAY,
-        Seconds(6 * DAY_S),
+        Seconds(horizon_s),
         {**PACE, **settings},
         population,
-        (AppPlan("app", gpu_types=gpu_types),),
+        (AppPlan("app", gpu_types=gpu_types, versions=() if gpu_types else (VERSION,)),),
         (),
         (),
     )
     engine = Engine(
-        scenario.with_batches([LEARNING, *plans]),
+        scenario.with_batches([*earlier, *plans]),
         1,
-        store=lambda _: MemoryStore(),
+        store=lambda _: store or MemoryStore(),
         settings={},
         more_tasks=no_more_tasks,
         watch=lambda _: None,
@@ -62,6 +70,20 @@ def simulated(
     with warnings_only():
         run_without_threads(engine.run())
     return engine
+
+
+def a_known_host(owner: int) -> MeasuredHost:
+    """Return a host with ten results of an hour each, and seven instances sent today."""
+    day, record = int(MONDAY // DAY_S), DecayedSums(10.0, 1e-8, at=MONDAY)
+    hav = HostAppVersion(HostId(5), VERSION.app_version_id, n_valid=10, day=day, sent_today=7, speed=record)
+    host = Host(HostId(5), VolunteerId(9), rpc_seqno=40, created_at=Instant(MONDAY - 30 * DAY_S), platforms=(LINUX,))
+    known = RecentHost(replace(host, last_rpc_at=Instant(MONDAY - 60.0)), Seconds(600.0), (hav,))
+    return replace(HOST, owner=owner, known=known)
+
+
+def started(plan: BatchPlan, *, hosts: tuple[MeasuredHost, ...], store: MemoryStore | None = None) -> Engine:
+    """Return a run up to the hand-out of the batch's instances in progress."""
+    return simulated(plan, hosts=hosts, horizon_s=0.0, store=store, earlier=())
 
 
 def held(volunteer: int, done_fraction: float, *, due_s: float = 5 * DAY_S) -> HeldInstance:
@@ -168,3 +190,49 @@ def test_label_sends_work_of_a_bound_queue_to_its_hosts() -> None:
     labelled = engine.volunteers[1]
     assert isinstance(labelled, SimulatedVolunteer)
     assert [one.host_id for one in engine.record.sequence or () if one.batch_id == 2] == 2 * [labelled.host_id]
+
+
+class CountingLedger(MemoryLedger):
+    attempts = 0
+
+    async def copy_assignment(self, assignment: Assignment) -> SentJob | None:
+        self.attempts += 1
+        return await super().copy_assignment(assignment)
+
+
+class CountingStore(MemoryStore):
+    def __init__(self) -> None:
+        super().__init__()
+        self.ledger: CountingLedger = CountingLedger(self._registry, self._work, self.trickles)
+
+
+def test_refused_instance_is_not_offered_to_its_host_again() -> None:
+    """The first host has 300 of 600 instances; it is refused 150 of them, and must not be refused them 150 times."""
+    hosts = (a_known_host(1), a_known_host(2))
+    in_turn = (*(150 * [held(0, 0.5)]), *(150 * [held(1, 0.5)]), *(150 * [held(0, 0.5)]))
+    plan = replace(WAITING, at_s=0.0, jobs=300, quorum=2, held=in_turn)
+    engine = started(plan, hosts=hosts, store=CountingStore())
+
+    assert [len(engine.record.sequence or ()), len(in_turn)] == [450, 450]
+    ledger = engine.store.ledger
+    assert isinstance(ledger, CountingLedger)
+    assert ledger.attempts <= 2 * 450
+
+
+def test_known_host_starts_with_its_record() -> None:
+    """Its instances in progress are already part of what its quota counts."""
+    plan = replace(WAITING, at_s=0.0, held=(held(0, 0.5), held(0, 0.5)))
+    engine = started(plan, hosts=(a_known_host(1),))
+
+    sample = run_without_threads(engine.store.insight.sampled_hosts(9, active_since=Instant(0.0), most_held=9))  # type: ignore[union-attr]
+    [one] = sample.hosts
+    assert (one.host.created_at, one.rpc_interval_s, len(one.held)) == (MONDAY - 30 * DAY_S, 600.0, 2)
+    assert [(hav.n_valid, hav.sent_today) for hav in one.havs] == [(10, 7)]
+
+
+def test_known_host_keeps_its_id() -> None:
+    """Its client starts to count requests at 0, although the host had sent more."""
+    engine = simulated(replace(WAITING, at_s=0.0), hosts=(a_known_host(1),))
+
+    assert host_ids(engine) == [1]
+    assert {one.host_id for one in engine.record.sequence or ()} == {1}

@@ -51,10 +51,10 @@ def test_a_computer_is_on_for_the_measured_share_of_time(fraction: float) -> Non
 
 
 def test_a_computer_has_its_share_labels_and_next_call() -> None:
-    population = MeasuredPopulation.of((replace(HOST, share=0.25, labels=("lab",), calls_by_s=60.0),))
+    population = MeasuredPopulation.of((replace(HOST, share=0.25, labels=("lab",), asks_after_s=60.0),))
     [traits] = population.traits(1, starts_at=MONDAY, horizon_s=DAY_S)
 
-    assert (traits.share, traits.labels, traits.calls_by_at) == (0.25, ("lab",), MONDAY + 60.0)
+    assert (traits.share, traits.labels, traits.asks_from_at) == (0.25, ("lab",), MONDAY + 60.0)
 
 
 def test_short_buffer_has_no_additional_work() -> None:

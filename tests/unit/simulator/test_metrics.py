@@ -115,11 +115,10 @@ def test_waits_are_grouped_by_processors_and_work() -> None:
     assert found.wait_by_length_s == {"1e+12": 20.0, "1e+13": 20.0}
 
 
-def test_forecast_figures_exclude_learning_batches() -> None:
-    kept, missed, learning = (a_batch(number, QoS.AFAP, [200.0, 400.0]) for number in (1, 2, 3))
-    kept.promised_at, missed.promised_at, learning.promised_at = Instant(500.0), Instant(300.0), Instant(100.0)
-    record = a_record(kept, missed, learning)
-    found = figures_of(record, [], ended_at=END, deadlines_missed=0, learning={"b3"})
+def test_forecast_figures_are_means_over_batches() -> None:
+    kept, missed = (a_batch(number, QoS.AFAP, [200.0, 400.0]) for number in (1, 2))
+    kept.promised_at, missed.promised_at = Instant(500.0), Instant(300.0)
+    found = figures_of(a_record(kept, missed), [], ended_at=END, deadlines_missed=0)
 
     assert found.forecast_coverage_fraction == 0.5
     assert found.forecast_promise_ratio == (1.5 + 0.5) / 2

@@ -28,14 +28,13 @@ DECIDING = ("feeder", "scheduler", "jobs", "hoststats", "batch_estimator", "life
 AROUND = ("administration", "runtime", "cli", "simulator")
 OURS = (*DECIDING, *AROUND)
 
-# What services depend on in a run: time, the catalogue, absent files, measured retries, and recording of events.
+# What services depend on in a run: time, the catalogue, absent files, and recording of events.
 PLUMBING = {
     "VirtualClock",
     "CatalogueOfTheMoment",
     "NoFiles",
     "OneKey",
     "NoPauses",
-    "MeasuredRetries",
     "RunRecord",
     "RecordedForecasts",
     "RecordedLedger",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from administration.thresholds.recent import LEARN_S, held_by_batch, measured_hosts
+from administration.thresholds.recent import held_by_batch, measured_hosts
 from domain.apps import NVIDIA, AppVersion, PlanClass
 from domain.hosts import Coprocessor, DecayedSums
 from domain.insight import RecentHost, RecentInstance
@@ -126,13 +126,28 @@ def test_jobs_in_progress_are_done_by_their_age() -> None:
     assert (running.volunteer, running.age_s, running.due_s) == (1, 3.25 * 3600.0, 3600.0)
 
 
+def test_long_wait_makes_a_result_unlikely() -> None:
+    """Of a host with a standard deviation of ln 2 around a mean of an hour, 1 in 6 results takes two hours or more."""
+    spread = a_record(s_per_flop=1e-10, turnaround_s=3600.0)
+    spread = replace(spread, log_sum_sq=spread.log_sum**2 / 10 + 9 * math.log(2.0) ** 2)
+    found = held_by_batch([held_by(RecentHost(a_host(), havs=(spread,)), 7200.0, 3600.0)], VERSIONS, SIZES, NOW)
+
+    assert [one.later_fraction for one in found[BatchId(3)]] == pytest.approx([0.1587, 0.5], abs=1e-4)
+
+
+def test_computer_keeps_its_record_without_its_jobs() -> None:
+    known = RecentHost(a_host(), Seconds(600.0), (a_record(s_per_flop=1e-9),))
+
+    assert [one.known for one in measured(held_by(known, 60.0))] == [known]
+
+
 def test_next_call_is_expected_after_the_usual_interval() -> None:
     host = replace(a_host(), last_rpc_at=later(NOW, -600.0))
     [one, silent, unknown] = measured(
         RecentHost(host, Seconds(3600.0)), RecentHost(host, Seconds(60.0)), RecentHost(host)
     )
 
-    assert [each.calls_by_s - LEARN_S for each in (one, silent, unknown)] == [3000.0, 0.0, 85_800.0]
+    assert [each.asks_after_s for each in (one, silent, unknown)] == [3000.0, 0.0, 85_800.0]
 
 
 def test_loss_and_error_shares_are_shrunk_to_overall() -> None:

@@ -24,14 +24,16 @@ from administration.thresholds.shown import replayed_in_words
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.insight import HostSample, RecentHost
-from domain.units import DAY_S, Instant, later
+from domain.ranking import Percentile, percentile
+from domain.units import DAY_S, Instant, Seconds, later
 from simulator.engine import Engine
 from simulator.population import MeasuredPopulation
 from simulator.report import rows_of
 from simulator.run import Case, Ran, run_case, warnings_only
 from simulator.scenario import read_scenario
+from simulator.services import AnyStore
 from simulator.sweep import run_here, unwatched
-from simulator.virtual_time import run_without_threads
+from simulator.virtual_time import VirtualClock, run_without_threads
 from store.postgres import PostgresStore
 from tests.builders import NOW
 from tests.facts import missing, states
@@ -144,7 +146,7 @@ def test_scenario_has_the_project_as_it_is() -> None:
         ("ben", 1.0),
         ("ada", 3.0),
     ]
-    waiting = [plan for plan in scenario.batches if plan.name not in scenario.learning]
+    waiting = scenario.batches
     assert {(plan.submitter, plan.qos, plan.jobs, plan.fpops_est) for plan in waiting} == {
         ("ben", QoS.THROUGHPUT, left["survey"], 1.5e14),
         ("ada", QoS.AFAP, left["rush"], 6e13),
@@ -152,9 +154,27 @@ def test_scenario_has_the_project_as_it_is() -> None:
     }
     [soon] = [plan for plan in waiting if plan.qos is QoS.SHORT_DEADLINE]
     assert soon.deadline_s == pytest.approx((141 + 48) * 3600 - 6 * DAY_S)
-    [learning] = [plan for plan in scenario.batches if plan.name in scenario.learning]
-    assert (learning.at_s, learning.qos, learning.submitter) == (0.0, QoS.THROUGHPUT, "learning")
-    assert all(plan.at_s >= 7 * DAY_S for plan in waiting)
+    assert sorted(plan.at_s for plan in waiting) == [0.0, 1.0, 2.0]
+
+
+def test_hosts_start_with_their_statistics_in_the_project() -> None:
+    """Six days of results: without them, every host would be a newcomer."""
+    scenario = replace(prepared(("p_afap", 0.6)).cases[0].scenario, horizon_s=Seconds(0.0))
+    engine = Engine(
+        scenario, 1, store=lambda _: MemoryStore(), settings={}, more_tasks=simulated_tasks, watch=unwatched
+    )
+    run_without_threads(engine.run())
+
+    def percentiles(store: AnyStore, now: Instant) -> list[Percentile]:
+        catalogue = run_without_threads(store.applications.load_catalogue())
+        [cuts], ranking = catalogue.cut_points.values(), catalogue.settings.ranking
+        assert isinstance(store, MemoryStore)
+        sample = run_without_threads(store.insight.sampled_hosts(HOSTS, active_since=Instant(0.0)))
+        return [percentile(hav, cuts, now=now, settings=ranking) for one in sample.hosts for hav in one.havs]
+
+    known = percentiles(a_project().store, scenario.starts_at)
+    assert percentiles(engine.store, scenario.starts_at) == known
+    assert len({one.p for one in known}) > 1
 
 
 def test_scenario_has_the_measured_computers() -> None:
@@ -187,7 +207,7 @@ def test_both_sides_are_simulated_and_compared() -> None:
     assert isinstance(now, dict) and isinstance(changed, dict)
     assert now.keys() & changed.keys() >= {"afap_makespan_s", "instances_per_job", "tight_fraction"}
     assert now["tight_fraction"] > changed["tight_fraction"] == 0.0
-    assert now["batches"] == 3  # without the learning batch
+    assert now["batches"] == 3 and "jobs_failed" not in now
     assert replayed_in_words(found).splitlines()[:2] == [
         "deadline.rule: muster -> fixed",
         "deadline.p_afap: 0.4 -> 0.9",
@@ -200,7 +220,6 @@ def test_urgent_batches_end_on_both_sides() -> None:
     ids = {one.name: batch_id for batch_id, one in a_project().record.batches.items()}
     rush, soon = ids["rush"], ids["soon"]
     now, changed = (ran_here(case) for case in of.cases)
-    assert {*now.spans_s} >= of.cases[0].scenario.learning  # these batches ended
 
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
     found = of.result([now, changed])["batches"]
@@ -251,12 +270,12 @@ def test_clairvoyant_bound_runs_the_scenario() -> None:
 
 
 async def test_project_without_computers_or_work_is_refused() -> None:
-    clock = a_project().clock
+    clock = VirtualClock(NOW)
     store = MemoryStore()
     with states(InvalidInputError, "population:", "last 7 days", "got 0"):
         await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
     await a_registered_version(store)
-    await a_registered_host(store, last_rpc_at=max(NOW, clock.now()))
+    await a_registered_host(store, last_rpc_at=NOW)
     with states(InvalidInputError, "batches:", "at least one", "unsent", "got 0"):
         await recent_project(as_postgres(store), clock, most_hosts=10, days=1.0)
 

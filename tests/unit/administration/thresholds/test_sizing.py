@@ -16,7 +16,7 @@ SIZE: dict[str, Any] = {"seeds": 2, "days": 3.0}
 @pytest.mark.parametrize("active", [1, 12, 240, 20_000])
 @pytest.mark.parametrize("jobs_open", [1, 12_909, 1_000_000])
 def test_offered_size_takes_a_minute_or_has_few_hosts(active: int, jobs_open: int) -> None:
-    cost = ReplayCost(active, 3, jobs_open)
+    cost = ReplayCost(active, jobs_open)
 
     hosts = cost.hosts_within(ENOUGH_S, **SIZE)
 
@@ -26,7 +26,7 @@ def test_offered_size_takes_a_minute_or_has_few_hosts(active: int, jobs_open: in
 
 
 def test_slower_machine_gets_fewer_hosts() -> None:
-    quick, slow = ReplayCost(240, 1, 5000), ReplayCost(240, 1, 5000, slower=1.5)
+    quick, slow = ReplayCost(240, 5000), ReplayCost(240, 5000, slower=1.5)
 
     assert slow.hosts_within(ENOUGH_S, **SIZE) < quick.hosts_within(ENOUGH_S, **SIZE)
 
