@@ -22,6 +22,7 @@ FEW_SEEDS, FEW_DAYS = 3, 3.0  # fewer runs hardly tell a change from chance
 LEAST_HOSTS = 40  # with fewer than `ranking.min_rows` hosts there are no percentiles to simulate
 PAST = 20  # simulations searched for the latest of the project
 LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
+MOST_BUSY = 4.0  # times the time on an idle machine; at the lowest priority, on a busy one, 3.25 were measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,17 @@ class ReplayCost:
         hosts = min(hosts, self.hosts_active)
         jobs = hosts * (self.apps * MOST_TO_LEARN + self.jobs_open / max(1, self.hosts_active))
         return (self.slower or 1.0) * seeds * processor_s(jobs, hosts, days)
+
+    def range_s(self, *, hosts: int, seeds: int, days: float) -> tuple[float, float]:
+        """Return the expected least and greatest duration, which are equal once a simulation has measured the speed.
+
+        >>> [round(s) for s in ReplayCost(240, 3, 12_909).range_s(hosts=240, seeds=2, days=3.0)]
+        [171, 682]
+        >>> [round(s) for s in ReplayCost(240, 3, 12_909, slower=2.0).range_s(hosts=240, seeds=2, days=3.0)]
+        [341, 341]
+        """
+        expected_s = self.seconds(hosts=hosts, seeds=seeds, days=days)
+        return expected_s, expected_s * (MOST_BUSY if self.slower is None else 1.0)
 
     def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
         """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
