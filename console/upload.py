@@ -121,11 +121,15 @@ class UploadPages(Pages[PageServices]):
                     again=again,
                     instead=uploaded.instead,
                 )
+        jobs_total = forecast["jobs_total"]
         review = {
             "checked": checked,
-            "ends": list(zip(("First job", "Last job"), ends, (0, forecast["jobs_total"] - 1), strict=True)),
+            "ends": [
+                ("First job", ends[0], 0),
+                *([("Last job", ends[1], jobs_total - 1)] if jobs_total > 1 else []),
+            ],
             "files": [name for found in uploaded.files.values() for name, _ in found],
-            "jobs_total": forecast["jobs_total"],
+            "jobs_total": jobs_total,
             "forecast": forecast,
             "texts": preview_parts(forecast),
             "batch": batch,
