@@ -282,7 +282,7 @@ class PercentilePages(Pages[PageServices]):
         cost = await replay_cost(self._services.store, self._services.clock)
         hosts = cost.hosts_within(ENOUGH_S, seeds=FEW_SEEDS, days=FEW_DAYS)
         least = min(hosts, LEAST_HOSTS)
-        ranked = "fewer cannot be ranked" if least == LEAST_HOSTS else "no more are active"
+        ranked = "fewer cannot be ranked" if least == LEAST_HOSTS else ""
         chance = "one run cannot tell a difference from chance"
         return {
             "fields": (  # name, label, value, bounds, why the lower bound
