@@ -7,7 +7,7 @@ import csv
 import json
 import re
 import tomllib
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
@@ -275,12 +275,12 @@ class Batches:
 
     async def checked_preview(
         self, values: Mapping[str, object], *, by_operator: bool
-    ) -> tuple[shapes.PreviewShown, CheckedBatch, JobSpec]:
-        """Return the forecast, the batch and the first of its jobs, for a user who is to confirm it. Stores nothing."""
+    ) -> tuple[shapes.PreviewShown, CheckedBatch, tuple[JobSpec, JobSpec]]:
+        """Return the forecast, the batch, and its first and last jobs, for a user to confirm. Stores nothing."""
         settings = await self._settings()
         async with self._checked(values, settings, None, by_operator=by_operator) as batch:
-            first = await asyncio.to_thread(lambda: next(iter(batch.spec.jobs)))
-            return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, first
+            ends = await asyncio.to_thread(lambda: (next(iter(batch.spec.jobs)), deque(batch.spec.jobs, maxlen=1)[0]))
+            return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, ends
 
     async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.

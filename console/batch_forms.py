@@ -28,6 +28,7 @@ from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, MusterError
 from domain.submission import SubmissionKey
 from domain.units import DAY_S, HOUR_S, AppId, BatchId, Instant
+from jobs.requirements import DEFAULT_NEEDS
 from jobs.spec import HIGHEST_PRIORITY, LOWEST_PRIORITY
 from web.handlers import LARGEST_ID, Fields, Pages, PageServices, fields_of, get, id_of, number_of, post, whole_number
 from web.moments import plural, stamp
@@ -91,6 +92,7 @@ class BatchForms(Pages[PageServices]):
             "fields": fields,
             "key": shown_key(fields, wrong),
             "wrong": at_deadline(wrong, fields),
+            "suggested": suggested_needs(),
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             **await apps_shown(self._services),
@@ -277,6 +279,15 @@ NEEDS = {  # of a job: its field in forms, and the unit there
     "disk_bytes": ("disk_mb", MEGA),
     "delay_bound_s": ("delay_bound_h", HOUR_S),
 }
+
+
+def suggested_needs() -> dict[str, str]:
+    """Return what the form suggests: the needs of jobs in a batch file that does not state them.
+
+    >>> suggested_needs()
+    {'memory_mb': '500', 'disk_mb': '1000', 'delay_bound_h': '168'}
+    """
+    return {NEEDS[key][0]: f"{value / NEEDS[key][1]:g}" for key, value in DEFAULT_NEEDS.items()}
 
 
 def needs_of(fields: Fields) -> dict[str, object]:

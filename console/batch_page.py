@@ -170,7 +170,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
 
     >>> fresh = {"ended_at": None, "created_at": 100.0, "forecasts": [], "forecast_state": "not_yet"}
     >>> until_forecast(fresh, 103.0, look_s=300.0, timer_s=900.0).partition(": ")[2]
-    'expect the first forecast within 10 min of the submission.'
+    'expect the first forecast within 10\\xa0min of the submission.'
     """
     state, made = ForecastState(shown["forecast_state"]), shown["forecasts"]
     if shown["ended_at"] is not None:

@@ -333,7 +333,7 @@ def moves(
     `first`: the number of batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
-    'position 1 of 12 from the next ordering on, within 60 s; now 11 of 12'
+    'position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
     >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
     ['the position stays 1 of 9', 'in force, position 1 of 9']
     >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2).partition(" from ")[0]
@@ -367,7 +367,7 @@ def term(part: Contribution) -> str:
     """Explain the points given by a term.
 
     >>> term(Contribution("wait", "wait", 7200.0, "s", 0.25, None, 1000.0, 250.0))
-    '1\\u202f000 × 0.25, computed from 2 h'
+    '1\\u202f000 × 0.25, computed from 2\\xa0h'
     >>> term(Contribution("held", "held", 3.0, "PE", 3.0, None, -1.0, -3.0))
     '-1 × 3 PE'
     """

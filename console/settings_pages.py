@@ -44,7 +44,7 @@ class SettingRow:
         """Return long times and large byte counts in a larger unit, or "" if none is needed.
 
         >>> SettingRow("sweeper.every_s", 5400.0, 60.0, "seconds", "", "", None).readable
-        '1 h 30 min'
+        '1\\xa0h\\xa030\\xa0min'
         """
         if isinstance(self.value, bool) or not isinstance(self.value, (int, float)):
             return ""

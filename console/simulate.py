@@ -273,7 +273,7 @@ def difference(now_s: float | None, changed_s: float | None) -> str:
     """Return how much the change moves a simulated end; None is an end after the simulation.
 
     >>> difference(7200.0, 5400.0), difference(None, 5400.0), difference(60.0, None), difference(None, None)
-    ('30 min earlier', 'earlier', 'later', 'no difference')
+    ('30\\xa0min earlier', 'earlier', 'later', 'no difference')
     """
     if now_s == changed_s:
         return "no difference"

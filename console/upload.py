@@ -39,6 +39,7 @@ from domain.access import Role
 from domain.errors import InvalidInputError, MusterError
 from domain.formatting import both_in_words, size_in_words
 from domain.units import BatchId
+from jobs.flaws import MOST_FLAWS
 from web.guard import MOST_FORM_BYTES
 from web.handlers import UPLOAD_PATH, Fields, Pages, PageServices, fields_of, get, post
 from web.rendering import RenderedPage
@@ -105,28 +106,30 @@ class UploadPages(Pages[PageServices]):
             try:
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
-                forecast, checked, first = await self._batches.checked_preview(values, by_operator=is_operator(request))
+                forecast, checked, ends = await self._batches.checked_preview(values, by_operator=is_operator(request))
                 batch = _encoded(values)
             except NotAllowedError:
                 raise
             except MusterError as error:
-                place, line = await asyncio.to_thread(place_of, error, uploaded)
+                flaws = await asyncio.to_thread(flaws_of, error, uploaded)
                 again = [name for found in uploaded.files.values() for name, _ in found]
-                missing = table_missing(error, uploaded)
                 return await self._page(
                     person,
                     uploaded.fields,
-                    wrong=missing,
-                    place=place,
-                    line=line,
+                    wrong=flaws[0].error,
+                    flaws=flaws,
                     again=again,
                     instead=uploaded.instead,
                 )
+        jobs_total = forecast["jobs_total"]
         review = {
             "checked": checked,
-            "first": first,
+            "ends": [
+                ("First job", ends[0], 0),
+                *([("Last job", ends[1], jobs_total - 1)] if jobs_total > 1 else []),
+            ],
             "files": [name for found in uploaded.files.values() for name, _ in found],
-            "jobs_total": forecast["jobs_total"],
+            "jobs_total": jobs_total,
             "forecast": forecast,
             "texts": preview_parts(forecast),
             "batch": batch,
@@ -186,19 +189,18 @@ class UploadPages(Pages[PageServices]):
     ) -> RenderedPage:
         values: dict[str, Any] = {  # Any: what the template takes
             "form": form,
-            "wrong": wrong if shown.get("place") else at_deadline(wrong, form),
-            "place": "",
-            "line": "",
+            "wrong": at_deadline(wrong, form),
+            "flaws": () if wrong is None else (FileFlaw(wrong),),
             "again": (),
             "instead": "",
             **shown,
             "review": review,
-            "column": ", column " in str(shown.get("place")),
             **await apps_shown(self._services),
             **await importance_shown(self._services, person),
             "example_table": EXAMPLE_TABLE,
             "most_batch": MOST_BATCH_BYTES,
             "most_bytes": MOST_BYTES,
+            "most_flaws": MOST_FLAWS,
         }
         values["example_batch"] = example_batch(values["apps"][0] if values["apps"] else "APP", values["submitter"])
         status = 200 if wrong is None else 422
@@ -338,6 +340,23 @@ async def _write(part: BodyPartReader, path: Path, name: str, most: int) -> int:
 # ---------------------------------------------------------------------- where an error is
 
 
+@dataclass(frozen=True, slots=True)
+class FileFlaw:
+    """An error in the files: where it is (a file, a line and a column, as far as known), and the line's text."""
+
+    error: MusterError
+    place: str = ""
+    line: str = ""
+    column: bool = False
+
+
+def flaws_of(first: MusterError, uploaded: Uploaded) -> list[FileFlaw]:
+    """Return an error and those that were found with it, with their places in the files."""
+    found = [first, *first.others] if isinstance(first, InvalidInputError) else [first]
+    places = [(one, *place_of(one, uploaded)) for one in found]
+    return [FileFlaw(table_missing(one, uploaded), place, line, ", column " in place) for one, place, line in places]
+
+
 def table_missing(error: MusterError, uploaded: Uploaded) -> MusterError:
     """Return the error, or which table to choose if the batch file names one that the form did not bring."""
     if isinstance(error, InvalidInputError) and error.field == "jobs_csv" and "table" not in uploaded.files:
@@ -350,7 +369,6 @@ COLUMN = "jobs_csv column "  # of the heading
 MOST_SHOWN = 200  # characters of a line
 HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
 KEY = re.compile(r"\s*([\w-]+)\s*=")
-SYNTAX = re.compile(r"\(at line (\d+)|line (\d+) column")
 
 
 def place_of(error: MusterError, uploaded: Uploaded) -> tuple[str, str]:
@@ -367,8 +385,6 @@ def place_of(error: MusterError, uploaded: Uploaded) -> tuple[str, str]:
                 return _placed(*table, _line_of_row(table[1], 0), error.field.removeprefix(COLUMN))
             return _placed(*table, _line_of_row(table[1], int(found[1])) if found else None, found and found[2])
         if batch is not None:
-            if syntax := SYNTAX.search(str(error)):
-                return _placed(*batch, int(syntax[1] or syntax[2]))
             return _placed(*batch, line_of(batch[1].read_text("utf-8").splitlines(), error.field))
     return "", ""
 

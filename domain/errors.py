@@ -21,7 +21,7 @@ class MusterError(Exception):
 class InvalidInputError(MusterError):
     """Invalid input. `field` names it; `expected` and `got` give the expectation and the value.
 
-    `choose`: the user of a form made no choice; `expected` says of what.
+    `choose`: the user of a form made no choice; `expected` says of what. `others`: further errors found with it.
 
     >>> str(InvalidInputError("jobs.count", "a whole number from 1 to 1000000", -5))
     'jobs.count: expected a whole number from 1 to 1000000, got -5'
@@ -30,6 +30,7 @@ class InvalidInputError(MusterError):
     def __init__(self, field: str, expected: str, got: object, *, choose: bool = False) -> None:
         self.field = field
         self.choose = choose
+        self.others: tuple[InvalidInputError, ...] = ()
         self.expected = expected
         self.got = got
         shown = repr(got.value if isinstance(got, Enum) else got)

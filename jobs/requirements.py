@@ -24,9 +24,7 @@ MAX_PATH_CHARS = 4096
 HR_TYPES = (0, 2)
 _LONGEST_INDEX = str(MAX_JOBS - 1)
 
-DEFAULT_MEMORY_BYTES = 5e8
-DEFAULT_DISK_BYTES = 1e9
-DEFAULT_DELAY_BOUND_S = 7 * DAY_S
+DEFAULT_NEEDS = {"memory_bytes": 5e8, "disk_bytes": 1e9, "delay_bound_s": 7 * DAY_S}  # also what forms suggest
 DEFAULT_BOUND_FACTOR = 10.0  # default ratio of fpops_bound to fpops_est
 DEFAULT_MAX_ERRORS = 3
 DEFAULT_MAX_INSTANCES = 10
@@ -126,9 +124,9 @@ def parse_class(own: Fields, shared: Fields, files: FileSettings) -> JobClass:
         BatchId(0),
         fpops_est_flop=Flop(fpops_est),
         fpops_bound_flop=Flop(_fpops_bound(of("fpops_bound"), fpops_est)),
-        memory_bytes=of("memory_bytes").bounded("memory_bytes", default=DEFAULT_MEMORY_BYTES),
-        disk_bytes=of("disk_bytes").bounded("disk_bytes", default=DEFAULT_DISK_BYTES),
-        delay_bound_s=Seconds(of("delay_bound_s").bounded("delay_bound_s", default=DEFAULT_DELAY_BOUND_S)),
+        memory_bytes=of("memory_bytes").bounded("memory_bytes", default=DEFAULT_NEEDS["memory_bytes"]),
+        disk_bytes=of("disk_bytes").bounded("disk_bytes", default=DEFAULT_NEEDS["disk_bytes"]),
+        delay_bound_s=Seconds(of("delay_bound_s").bounded("delay_bound_s", default=DEFAULT_NEEDS["delay_bound_s"])),
         ncpus=of("ncpus").bounded("ncpus", default=1.0),
         quorum=quorum,
         max_errors=of("max_errors").whole("max_errors", 1, MAX_INSTANCES, default=DEFAULT_MAX_ERRORS),

@@ -24,6 +24,7 @@ from domain.settings import FileSettings
 from domain.submission import MAX_JOBS
 from domain.units import BatchId, Flop, Seconds
 from jobs.fields import Fields
+from jobs.flaws import with_others
 from jobs.requirements import JOB_FIELDS, InputSpec, JobSpec, StoredSize, parse_job
 from jobs.table import Rows, TableJobs
 
@@ -107,10 +108,19 @@ class BatchSize:
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
     """Return the batch described by a table. Raises InvalidInputError with field, expected value and actual value.
 
+    The error has others that are found in the same table.
+
     >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
     [(3, 1)]
     """
+    try:
+        return _parsed(values, files)
+    except InvalidInputError as error:
+        raise with_others(error, values, lambda corrected: _parsed(corrected, files)) from None
+
+
+def _parsed(values: Mapping[str, object], files: FileSettings) -> BatchSpec:
     fields = Fields(values, known=BATCH_FIELDS)
     qos = QoS(fields.choice("qos", list(QoS)))
     spec = BatchSpec(

@@ -15,9 +15,11 @@ from domain.errors import InvalidInputError
 from domain.jobs import JobClass
 from domain.settings import FileSettings
 from jobs.fields import Fields, number_of
+from jobs.flaws import MOST_FLAWS
 from jobs.requirements import JOB_FIELDS, JobSpec, parse_class, parse_command_line, parse_count, parse_inputs
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][\w.-]*)\}")
+ROW = "jobs_csv row "  # and its number: where an error is
 NUMBER = "i"  # {i} is the job's number in its batch: `numbered` in jobs/spec.py
 
 Row = Mapping[str, Any]  # Any: content of a user's file
@@ -62,36 +64,61 @@ def cells_of(row: Row) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class TableJobs:
-    """The jobs of a table, read again at each iteration. `defaults` is [jobs]."""
+    """The jobs of a table, read again at each iteration. `defaults` is [jobs].
+
+    An error in a row has those of later rows, of each row the first.
+    """
 
     rows: Rows
     defaults: Mapping[str, object]
     files: FileSettings
 
     def __iter__(self) -> Iterator[JobSpec]:
+        wrong: list[InvalidInputError] = []
+        parse = self._parser()
+        try:
+            for number, row in enumerate(self.rows(), start=1):
+                try:
+                    job = parse(number, row)
+                except InvalidInputError as error:
+                    wrong.append(error)
+                    if len(wrong) == MOST_FLAWS or not error.field.startswith(ROW):  # which each row would repeat
+                        break
+                else:
+                    if not wrong:
+                        yield job
+        except InvalidInputError as unread:
+            wrong.append(unread)
+        if wrong:
+            wrong[0].others = tuple(wrong[1:])
+            raise wrong[0]
+
+    def _parser(self) -> Callable[[int, Row], JobSpec]:
+        """Return the function that parses a row by its number, from 1; it raises InvalidInputError."""
         used = placeholders(self.defaults) - {NUMBER}
         outputs_vary = bool(used & placeholders(self.defaults.get("outputs")))
         shared = Fields(self.defaults, known=JOB_FIELDS, where="jobs")
         varying = [place for place, one in enumerate(shared.tables("inputs")) if used & placeholders(dict(one))]
         common = None if varying else parse_inputs(Fields({}, known=(), where="jobs"), shared)
         classes: dict[str, JobClass] = {}  # most rows differ only in the command line
-        for number, row in enumerate(self.rows(), start=1):
-            where = f"jobs_csv row {number}"
+
+        def parse(number: int, row: Row) -> JobSpec:
             cells = cells_of(row)
             if used:  # first: a misspelt name in braces also leaves its column unused
                 self._check_names(used, row, cells, number)
-            own = _own_fields(row, cells, used, where)
-            if used:
-                shared = Fields(filled(self.defaults, cells), known=JOB_FIELDS, where="jobs")
-            kind = own.text_without(_OWN_FIELDS) + (repr(shared.tables("outputs")) if outputs_vary else "")
+            own = _own_fields(row, cells, used, f"{ROW}{number}")
+            rest = Fields(filled(self.defaults, cells), known=JOB_FIELDS, where="jobs") if used else shared
+            kind = own.text_without(_OWN_FIELDS) + (repr(rest.tables("outputs")) if outputs_vary else "")
             job_class = classes.get(kind)
             if job_class is None:
-                job_class = parse_class(own, shared, self.files)
+                job_class = parse_class(own, rest, self.files)
                 if len(classes) < _MOST_KINDS:
                     classes[kind] = job_class
-            inputs = common if common is not None and not own.has("inputs") else parse_inputs(own, shared, varying)
-            command_line = parse_command_line(own if own.has("command_line") else shared)
-            yield JobSpec(parse_count(own), command_line, job_class, *inputs)
+            inputs = common if common is not None and not own.has("inputs") else parse_inputs(own, rest, varying)
+            command_line = parse_command_line(own if own.has("command_line") else rest)
+            return JobSpec(parse_count(own), command_line, job_class, *inputs)
+
+        return parse
 
     def _check_names(self, used: set[str], row: Row, cells: Mapping[str, str], number: int) -> None:
         """Raise InvalidInputError if a text of [jobs] names a column that the row does not have."""

@@ -113,6 +113,11 @@ class PostgresApplications:
         columns = rows.version_state(state)
         await self._database.fetch_known("update_app_version", app_version_id, *columns, kind="app version")
 
+    async def in_progress_of_version(self, app_version_id: AppVersionId) -> tuple[int, int]:
+        """Return the number of instances in progress with a version, and on how many hosts."""
+        row = await self._database.fetch_one("in_progress_of_version", app_version_id)
+        return (0, 0) if row is None else (row["in_progress"], row["hosts"])
+
     async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]:
         """Return the use of an app's versions that have been used. A host is recent if its counters changed since."""
         found = await self._database.fetch("use_of_versions", app_id, since)

@@ -9,18 +9,24 @@ from typing import TypeVar
 
 import pytest
 
+from web.moments import FIXED
+
 E = TypeVar("E", bound=Exception)
 
 
 def missing(message: str, *facts: object) -> list[str]:
     """Return the facts that do not occur in the message as whole words or numbers.
 
+    Spaces at which no line breaks count as spaces.
+
     >>> missing("jobs.count: expected a whole number from 1 to 1000000, got -5", "jobs.count:", "1 to 1000000", -5)
     []
     >>> missing("jobs.count: expected a whole number from 1 to 1000000, got -5", "count:", "1 to 100", 5)
     ['count:', '1 to 100', '5']
     """
-    return [fact for fact in map(str, facts) if not re.search(rf"(?<![\w.-]){re.escape(fact)}(?!\.?\w)", message)]
+    told = message.replace(FIXED, " ")
+    known = [str(fact).replace(FIXED, " ") for fact in facts]
+    return [fact for fact in known if not re.search(rf"(?<![\w.-]){re.escape(fact)}(?!\.?\w)", told)]
 
 
 @contextmanager

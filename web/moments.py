@@ -12,6 +12,7 @@ from domain.units import Instant, utc
 
 DASH = "–"
 THIN = "\u202f"  # thousands separator
+FIXED = "\u00a0"  # space at which no line breaks
 UNITS = ("", "k", "M", "G", "T", "P", "E")
 LEAST_NEXT, LEAST_WHOLE = 999.5, 99.5  # rounded, these have one more digit
 
@@ -35,12 +36,12 @@ def iso(at: float) -> str:
 
 
 def length(seconds: float | None) -> str:
-    """Format a duration; None becomes a dash.
+    """Format a duration, which no line break divides; None becomes a dash.
 
     >>> length(200_000.0), length(None)
-    ('2 d 8 h', '–')
+    ('2\\xa0d\\xa08\\xa0h', '–')
     """
-    return DASH if seconds is None else in_words(seconds)
+    return DASH if seconds is None else in_words(seconds).replace(" ", FIXED)
 
 
 def span_unit(seconds: float) -> tuple[str, float]:
@@ -59,9 +60,9 @@ def relative(at: float, now: float) -> str:
     """Format a time relative to now.
 
     >>> relative(100.0, 40.0), relative(40.0, 100.0), relative(100.0, 100.4)
-    ('in 60 s', '60 s ago', 'now')
+    ('in 60\\xa0s', '60\\xa0s ago', 'now')
     >>> relative(102.2, 100.0)
-    'in 2 s'
+    'in 2\\xa0s'
     """
     away = round(at - now)
     if not away:
@@ -73,7 +74,7 @@ def moment(at: Instant | float | None, now: float) -> Markup:
     """Return the <time> element for an instant; None becomes a dash.
 
     >>> moment(1_800_000_000.0, 1_799_999_940.0)
-    Markup('<time datetime="2027-01-15T08:00:00Z" title="2027-01-15 08:00:00 UTC">in 60 s</time>')
+    Markup('<time datetime="2027-01-15T08:00:00Z" title="2027-01-15 08:00:00 UTC">in 60\\xa0s</time>')
     """
     if at is None:
         return Markup('<span class="none">–</span>')
@@ -84,7 +85,7 @@ def clock(at: float, now: float) -> Markup:
     """Return the <time> element with the absolute time as text.
 
     >>> clock(1_800_000_000.0, 1_800_000_060.0)
-    Markup('<time class="clock" datetime="2027-01-15T08:00:00Z" title="60 s ago">2027-01-15 08:00:00</time>')
+    Markup('<time class="clock" datetime="2027-01-15T08:00:00Z" title="60\\xa0s ago">2027-01-15 08:00:00</time>')
     """
     text = stamp(at).removesuffix(" UTC")
     return Markup('<time class="clock" datetime="{}" title="{}">{}</time>').format(iso(at), relative(at, now), text)

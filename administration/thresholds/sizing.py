@@ -16,12 +16,14 @@ from store.postgres import PostgresStore
 
 JOB_S = 0.0017  # processor time of a simulated job, measured with 240 hosts and 41,700 jobs
 HOST_DAY_S = 0.0025  # likewise of a host and simulated day, without jobs
+SIMULATED_DAY_S = 0.4  # likewise of a simulated day without hosts, from its periodic tasks; 0.3 to 0.7 were measured
 SIDES = 2  # with the present and with the changed values
 ENOUGH_S = 60.0
 FEW_SEEDS, FEW_DAYS = 3, 3.0  # fewer runs hardly tell a change from chance
 LEAST_HOSTS = 40  # with fewer than `ranking.min_rows` hosts there are no percentiles to simulate
 PAST = 20  # simulations searched for the latest of the project
 LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
+MOST_BUSY = 3.0  # times the processor time: a simulation has the lowest priority, and up to 2.8 were measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +41,41 @@ class ReplayCost:
         """Return the expected duration.
 
         >>> round(ReplayCost(240, 12_909).seconds(hosts=240, seeds=2, days=3.0))
-        171
+        100
         """
         hosts = min(hosts, self.hosts_active)
         jobs = hosts * self.jobs_open / max(1, self.hosts_active)
         return (self.slower or 1.0) * seeds * processor_s(jobs, hosts, days)
 
+    def range_s(self, *, hosts: int, seeds: int, days: float) -> tuple[float, float]:
+        """Return the expected least and greatest duration, which are equal once a simulation has measured the speed.
+
+        >>> [round(s) for s in ReplayCost(240, 12_909).range_s(hosts=240, seeds=2, days=3.0)]
+        [100, 299]
+        >>> [round(s) for s in ReplayCost(240, 3, 12_909, slower=2.0).range_s(hosts=240, seeds=2, days=3.0)]
+        [200, 200]
+        """
+        expected_s = self.seconds(hosts=hosts, seeds=seeds, days=days)
+        return expected_s, expected_s * (MOST_BUSY if self.slower is None else 1.0)
+
     def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
         """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
 
         >>> ReplayCost(240, 12_909).hosts_within(60.0, seeds=2, days=3.0)
-        84
+        139
         >>> ReplayCost(12, 12_909).hosts_within(60.0, seeds=2, days=3.0)
         12
         """
-        of_one_s = self.seconds(hosts=self.hosts_active, seeds=seeds, days=days) / max(1, self.hosts_active)
-        fitting = int(most_s / of_one_s) if of_one_s > 0.0 else LEAST_HOSTS
+        without_s = self.seconds(hosts=0, seeds=seeds, days=days)
+        every_s = self.seconds(hosts=self.hosts_active, seeds=seeds, days=days)
+        of_one_s = (every_s - without_s) / max(1, self.hosts_active)
+        fitting = int((most_s - without_s) / of_one_s) if of_one_s > 0.0 else LEAST_HOSTS
         return max(1, min(self.hosts_active, max(LEAST_HOSTS, fitting)))
 
 
 def processor_s(jobs: float, hosts: int, days: float) -> float:
     """Return the processor time of one run of each side."""
-    return SIDES * (jobs * JOB_S + hosts * days * HOST_DAY_S)
+    return SIDES * (jobs * JOB_S + days * (SIMULATED_DAY_S + hosts * HOST_DAY_S))
 
 
 async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:

@@ -224,6 +224,15 @@ RETURNING app_id;
 UPDATE app_version SET deprecated = $2, withdrawn = $3 WHERE app_version_id = $1 RETURNING app_version_id;
 
 
+-- name: in_progress_of_version
+-- Purpose: count what withdrawing a version would end. Reads the instances in progress of all versions.
+-- Arguments: $1 app_version_id.
+-- Result: in_progress, hosts.
+SELECT count(*) AS in_progress, count(DISTINCT host_id) AS hosts
+FROM instance
+WHERE state = 'in_progress' AND app_version_id = $1;
+
+
 -- name: use_of_versions
 -- Purpose: add up the hosts' counters for each version of an app. Reads the rows of the app's versions.
 -- Arguments: $1 app_id, $2 since when a host counts as recent.

@@ -11,7 +11,7 @@ from domain.access import Role
 from domain.apps import VersionState
 from domain.errors import InvalidInputError
 from domain.restrictions import Restricted, Restriction
-from domain.units import VolunteerId
+from domain.units import AppVersionId, VolunteerId
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.acceptance.test_ordering_faces import order
@@ -426,8 +426,15 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     async with a_browser(server, OPERATOR) as grace:
         _, page = await grace.get(path)
         assert missing(page, "only version of pi", "4 unsent", "1 batch") == []
-        _, where, page = await grace.post(path, {"state": VersionState.ABORTED.value, "why": "it crashes"})
-        assert "/apps/pi?said=version_aborted" in where and VersionState.ABORTED.words in page
+        assert len(await host.ask(1)) == 1
+        abort = {"state": VersionState.ABORTED.value, "why": "it crashes"}
+        status, _, asked = await grace.post(path, abort)
+        assert (status, missing(asked.partition("<main")[2], "1 instance", "1 host", "it crashes")) == (200, [])
+        version = (await server.store.applications.load_catalogue()).versions[AppVersionId(1)]
+        assert version.state is VersionState.OFFERED
+        _, where, page = await grace.post(path, {**abort, "sure": "yes"})
+        assert f"{path}?state=offered&said=version_aborted" in where and VersionState.ABORTED.words in page
+        assert re.search(r'value="offered" required checked', page)
         await server.feed()
         assert await host.ask(1) == []
         for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):

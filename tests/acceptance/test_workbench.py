@@ -202,7 +202,15 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     ("files", "facts"),
     [
         ({}, ("Batch: expected",)),
-        ({"batch": ("b.toml", "app = \n")}, ("b.toml, line 1", "TOML")),
+        ({"batch": ("b.toml", "app = \n")}, ("b.toml:", "line 1", "TOML")),
+        (
+            {"batch": ("b.toml", TOML.replace('"afap"', '"soon"') + "quorun = 2\n")},
+            ("2 errors", "b.toml, line 2", "'soon'", "jobs.quorun"),
+        ),
+        (
+            {"batch": ("b.toml", TOML), "table": ("t.csv", CSV + "4,many\n5,1e9\n6,few\n")},
+            ("2 errors", "t.csv, line 5", "many", "t.csv, line 7", "few"),
+        ),
         (
             {"batch": ("b.toml", TOML.replace('"afap"', '"soon"')), "table": ("t.csv", CSV)},
             ("b.toml, line 2", "qos", '"soon"'),

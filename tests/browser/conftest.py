@@ -62,7 +62,7 @@ class Tab:
 
     async def open(self, path: str) -> None:
         await self.page.goto(self.root + path)
-        if await self.page.locator("figure.chart").count():
+        if await self.page.locator("figure.chart .plot").count():
             await self.page.wait_for_selector("figure.chart .plot svg")
 
     async def sign_in(self) -> None:

@@ -210,7 +210,7 @@ async def test_everything_can_be_done_without_scripts(server: LiveServer, chromi
     await tab.page.get_by_role("link", name="hour", exact=True).click()
     assert await tab.page.locator("#chart-progress svg path").first.is_visible()
     await tab.page.goto(f"{tab.root}/batches")
-    await tab.page.get_by_label("Name contains").fill("cens")
+    await tab.page.get_by_label("Search by name").fill("cens")
     await tab.page.get_by_role("button", name="Show").click()
     assert await tab.page.get_by_role("link", name="census").is_visible()
     assert not await tab.page.get_by_role("link", name="rush").is_visible()

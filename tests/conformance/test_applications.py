@@ -298,6 +298,17 @@ async def test_version_can_be_withdrawn_and_offered_again(store: Store, state: V
 # ---------------------------------------------------------------- use of versions
 
 
+async def test_instances_in_progress_are_counted_by_version(store: Store) -> None:
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, (await a_submitted_batch(store)).batch_id, host)
+
+    assert await store.applications.in_progress_of_version(sent.app_version_id) == (1, 1)
+    assert await store.applications.in_progress_of_version(AppVersionId(999)) == (0, 0)
+
+    await report(store, host, a_report(sent))
+    assert await store.applications.in_progress_of_version(sent.app_version_id) == (0, 0)
+
+
 async def test_versions_are_used_by_hosts_and_fail(store: Store) -> None:
     unused = await a_registered_version(store, version_num=99)
     used, host = await a_registered_version(store, version_num=100), await a_registered_host(store)

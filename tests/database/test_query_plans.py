@@ -188,6 +188,7 @@ BY_KEY = {  # query -> the indexes it must use
     "unmark_drained": {"batch_pkey", "batch_count_pkey"},
     "failures_of_versions": {"instance_failed"},
     "failures_of_version": {"instance_failed", "instance_stderr_pkey"},
+    "in_progress_of_version": {"instance_on_host"},
     "use_of_versions": {"host_app_version_by_version"},
     "volunteers_with": {"volunteer_pkey", "host_by_volunteer", "credit_pkey"},
     "newest_volunteers": {"volunteer_pkey"},

@@ -57,6 +57,13 @@ class MemoryApplications(store.memory.applications.MemoryApplications):
             raise NotFoundError("file", name)
         self._registry.files[name] = replace(file, signature=signature)
 
+    async def in_progress_of_version(self, app_version_id: AppVersionId) -> tuple[int, int]:
+        instances = (row for job in self._work.jobs for row in job.instances)
+        found = [
+            one for one in instances if one.state is InstanceState.IN_PROGRESS and one.app_version_id == app_version_id
+        ]
+        return len(found), len({one.host_id for one in found})
+
     async def use_of_versions(self, app_id: AppId, *, since: Instant) -> Mapping[AppVersionId, VersionUse]:
         found: dict[AppVersionId, VersionUse] = {}
         for hav in (one for stored in self._work.hosts.values() for one in stored.havs.values()):

@@ -114,7 +114,7 @@ function addFilter(table) {
 }
 
 function plainText(text) {
-  return text.replaceAll("\u202f", "").toLowerCase();
+  return text.replaceAll("\u202f", "").replaceAll("\u00a0", " ").toLowerCase();
 }
 
 function filterRows(table) {
@@ -263,4 +263,5 @@ sortable(document);
 filterable(document);
 filters();
 themes();
+document.querySelector(".side nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" }); // on a phone
 live();

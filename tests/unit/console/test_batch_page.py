@@ -109,7 +109,7 @@ def test_the_forecast_that_stands_is_shaded_in_the_progress() -> None:
     [shaded] = plot(chart).bands
     assert shaded.x == at(500.0, 1000.0)
     assert [one.x for one in plot(chart).marks] == at(500.0, 1000.0, 700.0)
-    assert "latest end in 15 min" in chart.summary
+    assert not missing(chart.summary, "latest end in 15 min")
 
 
 def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
@@ -120,7 +120,7 @@ def test_before_the_first_forecast_there_is_the_progress_alone() -> None:
     assert forecasts_chart(fresh, [], NOW + 100.0, delay_bound_s=DAY) is None
     assert [one.x for one in plot(chart).marks] == at(700.0)
     assert lines(chart)["jobs finished"].y == [0.0, 50.0]
-    assert chart.summary.startswith("50 of 100 jobs") and "3 min 20 s" in chart.summary
+    assert chart.summary.startswith("50 of 100 jobs") and not missing(chart.summary, "3 min 20 s")
 
 
 def test_the_charts_of_an_ended_batch_stop_at_its_end() -> None:
@@ -162,8 +162,8 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     assert f"within {length(60.0)} of the submission" in said(NOW - 50.0, forecasts=[])
     assert f"within {length(600.0)} of the submission" in said(NOW + 499.0, look_s=300.0, forecasts=[])
     late = said(NOW + 501.0, look_s=300.0, forecasts=[])
-    assert "10 min 1 s after" in late
-    assert "10 min after the submission" in said(NOW + 500.0, forecasts=[])
+    assert not missing(late, "10 min 1 s after")
+    assert not missing(said(NOW + 500.0, forecasts=[]), "10 min after the submission")
     assert not missing(said(NOW, ended_at=NOW, forecasts=[]), "ended", "first forecast")
     assert "first" not in said(NOW, ended_at=NOW)
     assert not missing(said(NOW, forecast_state="far"), "from the record", "within 15 min")

@@ -18,6 +18,7 @@ from console.simulate import (
 from domain.deadline_rules import CLAIRVOYANT
 from simulator.metrics import Figures
 from simulator.report import RuleComparison, rows_of
+from web.moments import length
 
 RESULT: dict[str, Any] = {
     "rules": {
@@ -51,11 +52,11 @@ def test_rules_are_compared_in_charts_with_their_numbers() -> None:
     makespan, tail, ends = makespan_chart(RESULT), tail_chart(RESULT), ends_chart(RESULT)
 
     assert makespan is not None
-    assert makespan.rows == [("afap", "1 h", "> 2 h 30 min", "30 min")]
+    assert makespan.rows == [("afap", length(3600.0), f"> {length(9000.0)}", length(1800.0))]
     assert tail is not None
-    assert tail.rows == [("afap", "10 min", "–", "–")]
+    assert tail.rows == [("afap", length(600.0), "–", "–")]
     assert ends is not None
-    assert [row[2:] for row in ends.rows] == [("1 h", "1 h"), ("1 h", "2 h 30 min")]
+    assert [row[2:] for row in ends.rows] == [(length(3600.0), length(3600.0)), (length(3600.0), length(9000.0))]
 
 
 def test_times_of_a_simulated_project_count_from_its_start() -> None:

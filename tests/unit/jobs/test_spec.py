@@ -14,6 +14,7 @@ from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.jobs import Output, ValidatorKind
 from domain.settings import FileSettings
+from jobs.flaws import MOST_FLAWS
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import BatchSpec, parse_batch, size_of, with_rows
 from tests.facts import missing, states
@@ -307,3 +308,41 @@ def test_any_input_is_accepted_or_refused_with_a_field(batch: dict[str, Any], jo
         assert error.field
         return
     assert all(0.0 < size < math.inf for size in sizes)
+
+
+def flaws_of(values: dict[str, Any]) -> list[str]:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_batch(values)
+    return [one.field for one in (caught.value, *caught.value.others)]
+
+
+@pytest.mark.parametrize(
+    ("values", "fields"),
+    [
+        ({"qos": "afap", "jobs": {"count": 0}}, ["app", "submitter", "jobs.count", "jobs.fpops_est"]),
+        (
+            {"app": "pi", "submitter": "ada", "qos": "soon", "deadline_s": 60.0, "jobs": {"cuont": 1}},
+            ["qos", "jobs.cuont", "jobs.count", "jobs.fpops_est"],
+        ),
+        (
+            {
+                "app": "pi",
+                "submitter": "ada",
+                "qos": "afap",
+                "deadline_s": 60.0,
+                "jobs": {"count": 2, "fpops_est": 1e9},
+                "job": [{"quorum": 0, "memory_bytes": -1}, {"quorum": 99}],
+            },
+            ["deadline_s", "jobs.count", "job[0].quorum", "job[0].memory_bytes", "job[1].quorum"],
+        ),
+        ({"app": 7, "submitter": "ada", "qos": "afap", "jobs": 7}, ["app", "jobs", "jobs.count", "jobs.fpops_est"]),
+    ],
+)
+def test_all_errors_of_a_batch_are_reported_at_once(values: dict[str, Any], fields: list[str]) -> None:
+    assert flaws_of(values) == fields
+
+
+def test_number_of_errors_reported_at_once_is_limited() -> None:
+    values = {"app": "pi", "submitter": "ada", "qos": "afap", "jobs": {f"x{number}": 1 for number in range(99)}}
+
+    assert len(flaws_of(values)) == MOST_FLAWS

@@ -11,6 +11,7 @@ import pytest
 import jobs.table
 from domain.errors import InvalidInputError
 from domain.jobs import Output, ValidatorKind
+from jobs.flaws import MOST_FLAWS
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, size_of, with_rows
 from tests.facts import missing
@@ -118,3 +119,13 @@ def test_wrong_column_is_named(row: dict[str, Any], shared: dict[str, Any], fact
 
 def test_examples_hold() -> None:
     assert doctest.testmod(jobs.table).failed == 0
+
+
+def test_errors_of_several_rows_are_reported_at_once() -> None:
+    rows = [{"quorum": one} for one in ("1", "0", "1", "x", *["0"] * 50)]
+
+    with pytest.raises(InvalidInputError) as caught:
+        of_table(rows)
+
+    found = [one.field for one in (caught.value, *caught.value.others)]
+    assert found == [f"jobs_csv row {number}.quorum" for number in (2, 4, *range(5, 3 + MOST_FLAWS))]

@@ -13,6 +13,7 @@ from portal.services import LOOK
 from tests.builders import NOW, a_batch
 from tests.facts import missing
 from tests.unit.administration.clocks import StillClock
+from web.moments import length
 from web.rendering import Assets, PageStyle, Renderer, environment, sources
 
 
@@ -88,7 +89,9 @@ def tags(
     return page.render(batch=batch, tag=tag, severe=severe, failing=failing, fails=fails, unschedulable=unschedulable)
 
 
-@pytest.mark.parametrize(("late_s", "kind", "words"), [(1860.0, "tag warn", ", 31 min late"), (-60.0, "tag good", "")])
+@pytest.mark.parametrize(
+    ("late_s", "kind", "words"), [(1860.0, "tag warn", f", {length(1860.0)} late"), (-60.0, "tag good", "")]
+)
 def test_batch_that_ended_late_says_so(late_s: float, kind: str, words: str) -> None:
     ended = a_batch(state=BatchState.COMPLETE, deadline_at=NOW, ended_at=later(NOW, late_s))
 
