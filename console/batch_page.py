@@ -53,7 +53,7 @@ from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import WITHOUT_FORECAST, ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
@@ -175,7 +175,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     state, made = ForecastState(shown["forecast_state"]), shown["forecasts"]
     if shown["ended_at"] is not None:
         return f"The batch ended before {'a forecast that could be shown' if made else 'its first forecast'}."
-    if state in (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED):
+    if state is not ForecastState.NOT_YET and (state in WITHOUT_FORECAST or state is ForecastState.PAUSED):
         return f"{not_shown(state).capitalize()}."
     looks, most_s = f"The estimator checks for new batches every {length(look_s)}", patience_s(look_s)
     if made and state is ForecastState.NOT_YET:
@@ -371,7 +371,7 @@ class BatchPages(Pages[PageServices]):
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         estimated = await store.forecasts.standing(batch_id)
-        unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
+        unused = state in WITHOUT_FORECAST
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
