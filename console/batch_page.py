@@ -15,7 +15,8 @@ from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
-from administration.explain.verdict import GATED_SHARE, examples
+from administration.explain.verdict import examples
+from administration.explain.words import unsent_in_words
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
     flag_of,
@@ -423,7 +424,10 @@ class BatchPages(Pages[PageServices]):
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
             "quorums": quorums_of(classes),
-            "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
+            "unsent": unsent_in_words(
+                batch.counts.unsent,
+                await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
+            ),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
@@ -523,8 +527,7 @@ class BatchPages(Pages[PageServices]):
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         values: dict[str, Any] = {
             "shown": shown,
-            "gated_share": GATED_SHARE,
-            "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
+            "unsent": unsent_in_words(shown["unsent"], UnsentExtras(shown["copies_unsent"], shown["retries_unsent"])),
             "name": name,
             "release": await release_of(store, batch, await restrictions_of(store), present(request)),
             "standing": standing,
