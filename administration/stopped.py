@@ -54,6 +54,19 @@ class Stopped:
             return "paused" if found.kind is Restricted.BATCH else f"{found.kind} paused", found.why
         return ("project paused", "No host gets work.") if self.down and batch.ended_at is None else ("", "")
 
+    def stop_of(self, batch: Batch) -> tuple[str, str]:
+        """Return in a few words what keeps an active batch from being sent, and the reason; ("", "") if nothing does.
+
+        >>> from domain.units import Instant
+        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), hold="5 jobs at most")
+        >>> Stopped().stop_of(one), Stopped(down=True).stop_of(one)[0]
+        (('blocked by a limit', '5 jobs at most'), 'project paused')
+        """
+        group, pause = self.group_of(batch), self.pause_of(batch)
+        if group is not None:
+            return "no host can run it", group.reason
+        return ("blocked by a limit", batch.hold) if batch.hold and not pause[0] else pause
+
     def state_of(self, batch: Batch) -> ForecastState | None:
         """Return why no end of an active batch is forecast, None if nothing stops it.
 

@@ -160,13 +160,14 @@ class BatchForms(Pages[PageServices]):
 
 
 async def apps_shown(services: PageServices) -> dict[str, object]:
-    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason.
+    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason and
+    what operators can do.
 
     The first app is the default of a form; those of which a version fails (`failing`) come last.
     """
     catalogue = services.catalogue
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
-    left_out = {one.app: one.words for one in lost.values()}
+    left_out = {one.app: f"{one.words} (operators can {one.remedy})" for one in lost.values()}
     found = await failing_versions(services.store.attention, services.clock.now())
     failing = {one.app for one in found if one.app_version_id in catalogue.versions}
     names = {one.name for one in catalogue.apps.values()} - set(left_out)

@@ -15,7 +15,8 @@ from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
 from administration.explain.batch import fails_in_words, in_progress
 from administration.explain.service import Explain
-from administration.explain.verdict import GATED_SHARE, examples
+from administration.explain.verdict import examples
+from administration.explain.words import unsent_in_words
 from administration.forecasts.service import ForecastViews
 from administration.forecasts.words import (
     flag_of,
@@ -53,7 +54,7 @@ from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch, BatchState
 from domain.errors import InvalidInputError
-from domain.forecasts import ForecastAge, ForecastPoint, ForecastState, Method, state_of
+from domain.forecasts import WITHOUT_FORECAST, ForecastAge, ForecastPoint, ForecastState, Method, state_of
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
@@ -175,7 +176,7 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     state, made = ForecastState(shown["forecast_state"]), shown["forecasts"]
     if shown["ended_at"] is not None:
         return f"The batch ended before {'a forecast that could be shown' if made else 'its first forecast'}."
-    if state in (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED):
+    if state is not ForecastState.NOT_YET and (state in WITHOUT_FORECAST or state is ForecastState.PAUSED):
         return f"{not_shown(state).capitalize()}."
     looks, most_s = f"The estimator checks for new batches every {length(look_s)}", patience_s(look_s)
     if made and state is ForecastState.NOT_YET:
@@ -371,7 +372,7 @@ class BatchPages(Pages[PageServices]):
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         estimated = await store.forecasts.standing(batch_id)
-        unused = state in (ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE)
+        unused = state in WITHOUT_FORECAST
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
         estimator = self._settings.estimator
@@ -423,7 +424,10 @@ class BatchPages(Pages[PageServices]):
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
             "quorums": quorums_of(classes),
-            "extras": await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
+            "unsent": unsent_in_words(
+                batch.counts.unsent,
+                await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
+            ),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
@@ -523,8 +527,7 @@ class BatchPages(Pages[PageServices]):
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         values: dict[str, Any] = {
             "shown": shown,
-            "gated_share": GATED_SHARE,
-            "extras": UnsentExtras(shown["copies_unsent"], shown["retries_unsent"]),
+            "unsent": unsent_in_words(shown["unsent"], UnsentExtras(shown["copies_unsent"], shown["retries_unsent"])),
             "name": name,
             "release": await release_of(store, batch, await restrictions_of(store), present(request)),
             "standing": standing,

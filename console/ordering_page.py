@@ -26,6 +26,7 @@ from administration.ordering.priorities import (
     weights_in_force,
 )
 from administration.ordering.sharing import Sharing
+from administration.stopped import stopped_of
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, RowPlot
 from console.places import (
@@ -45,13 +46,11 @@ from console.places import (
     total_name,
     weightiest,
 )
-from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import FIRST_PLACE, BatchState, place_of
 from domain.errors import ConflictError, InvalidInputError
 from domain.ordering import Breakdown
 from domain.ordering_settings import OrderingSettings
-from domain.restrictions import pause_of
 from domain.settings import meaning_of
 from domain.units import HOUR_S, BatchId
 from domain.views import ListedBatch
@@ -349,14 +348,14 @@ class OrderingPages(Pages[PageServices]):
         places = await standings(store, [row.batch for row in rows], first)
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
-        tree, restrictions = await self._sharing.show(), await restrictions_of(store)
+        tree, stopped = await self._sharing.show(), await stopped_of(store, self._services.clock)
         settings = await self._services.store.settings.in_force()
         order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
         values: dict[str, object] = {
             "rows": rows,
             "places": places,
-            "pause_of": lambda batch: pause_of(restrictions, batch),
+            "stop_of": stopped.stop_of,
             "one": batch_id,
             "names": names,
             "every_s": settings.ordering.interval_s,

@@ -231,10 +231,22 @@ def sentence(standing: PlaceShown, now: float, between: Beside = ALONE) -> Marku
     return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said if one)
 
 
+def level_deciding(standing: PlaceShown) -> str:
+    """Return what a position rests on before the policy's rule: that the batch is sent first, its level or its tier.
+
+    >>> found = Breakdown(BatchId(1), "fifo", Instant(0.0), -40, 0.0, ())
+    >>> level_deciding(PlaceShown(breakdown=found)), level_deciding(PlaceShown(breakdown=found, because="sent first"))
+    ('level expedite', 'sent first')
+    """
+    name = "" if standing.breakdown is None else tier_name(standing.breakdown.tier)
+    return standing.because or (f"level {name}" if name in list(ServiceLevel) else name)
+
+
 def when_sent(
     standing: PlaceShown, batch: Batch, ahead: WorkAhead | None, state: ForecastState | None = None
 ) -> tuple[str, str]:
-    """Return a batch's position, and below that why it is sent first and the work before it, or why nothing is sent.
+    """Return a batch's position, and below that the level or reason that decides it, and the work before it, or why
+    nothing is sent.
 
     The position is that of the page of the order, whether or not something is sent.
 
@@ -253,26 +265,32 @@ def when_sent(
     ('4 of 12', 'all sent; for retries and copies')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
+    >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
+    ('1 of 11', 'level expedite')
     >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
     'not ordered yet'
     """
-    counts = batch.counts
     if standing.at is None:
         return DASH, ""
     if standing.breakdown is None:
         return "not ordered yet", ""
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
+    return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, ahead, state))))
+
+
+def _sending(batch: Batch, ahead: WorkAhead | None, state: ForecastState | None) -> str:
+    """Return the work that is sent before a batch's, or why nothing of it is sent; "" if that is not known."""
+    counts = batch.counts
     if not counts.unsent and counts.jobs_open > counts.in_progress:
-        return place, "nothing to send: open jobs wait for validation, or for new instances"
+        return "nothing to send: open jobs wait for validation, or for new instances"
     if not counts.unsent:
         retried = "its retries and copies are sent first" if batch.qos is QoS.AFAP else "for retries and copies"
-        return place, f"all sent; {retried}"
+        return f"all sent; {retried}"
     if batch.hold or state is ForecastState.PAUSED:
-        return place, f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
+        return f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
     if state is ForecastState.UNSCHEDULABLE:
-        return place, "no host can run its jobs: nothing is sent"
-    before = "" if ahead is None else start_in_words(ahead)
-    return place, "; ".join(filter(None, (standing.because, before)))
+        return "no host can run its jobs: nothing is sent"
+    return "" if ahead is None else start_in_words(ahead)
 
 
 def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:

@@ -12,7 +12,7 @@ from administration.access.who import present
 from administration.cursors import cursor_of, place_of
 from administration.explain.job import explain_instance, explain_job
 from administration.explain.verdict import examples
-from administration.explain.words import instance_in_words
+from administration.explain.words import instance_in_words, unsent_in_words
 from administration.heartbeats import SILENT_S
 from administration.restrictions import paused
 from administration.results import Results, sees_results
@@ -192,7 +192,7 @@ class InstancesPage(Pages[PageServices]):
         last = InstancePlace(page[-1].retries, page[-1].instance_id) if len(found) > PER_PAGE else None
         values: dict[str, object] = {
             "batch": batch,
-            "extras": await self._services.store.listings.extras(batch_id),
+            "unsent": unsent_in_words(batch.counts.unsent, await self._services.store.listings.extras(batch_id)),
             "instances": page,
             "state": state,
             "has_ended": has_ended,

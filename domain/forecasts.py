@@ -217,6 +217,14 @@ class ForecastState(StrEnum):
     ENDED = "ended"
     UNSCHEDULABLE = "unschedulable"  # no active host can run some of its jobs
     PAUSED = "paused"  # the batch, its app or queue, or the project is paused
+    BLOCKED = "blocked"  # a limit blocks the batch, and it has no forecast that rests on results
+    JOBS_FAILED = "jobs_failed"  # every job that has ended failed, and no forecast rests on results
+
+
+# States in which the latest forecast, if there is one, says nothing about the batch.
+WITHOUT_FORECAST = frozenset(
+    {ForecastState.NOT_YET, ForecastState.UNSCHEDULABLE, ForecastState.BLOCKED, ForecastState.JOBS_FAILED}
+)
 
 
 def forecast_state(method: Method, ahead_s: float, delay_bound_s: Seconds) -> ForecastState:
@@ -240,13 +248,19 @@ def state_of(record: ForecastRecord | ForecastPoint, delay_bound_s: Seconds) -> 
 
 
 def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
-    """Return the state of a batch's latest forecast, if any. Its q50 is published only if the forecast is shown."""
+    """Return the state of a batch's latest forecast, if any. Its q50 is published only if the forecast is shown.
+
+    Before a forecast rests on results, the state is what keeps the batch from having any.
+    """
     if batch.ended_at is not None:
         return ForecastState.ENDED
-    if last is None:
-        return ForecastState.NOT_YET
-    ahead_s = math.inf if batch.completion_q50_at is None else 0.0
-    return forecast_state(last.method, ahead_s, Seconds(1.0))
+    ahead_s, counts = math.inf if batch.completion_q50_at is None else 0.0, batch.counts
+    state = ForecastState.NOT_YET if last is None else forecast_state(last.method, ahead_s, Seconds(1.0))
+    if state not in (ForecastState.NOT_YET, ForecastState.FIRST_RESULTS):
+        return state
+    if batch.hold is not None and counts.unsent:
+        return ForecastState.BLOCKED
+    return ForecastState.JOBS_FAILED if counts.jobs_failed and not counts.jobs_validated else state
 
 
 @dataclass(frozen=True, slots=True)

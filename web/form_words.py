@@ -1,10 +1,13 @@
-"""Words errors for forms: by the label of the field instead of its name in the API. Pure."""
+"""Words errors for forms: by the label of the field instead of its name in the API. Marks code and settings. Pure."""
 
 from __future__ import annotations
+
+import re
 
 from markupsafe import Markup
 
 from domain.errors import InvalidInputError, MusterError
+from domain.settings import Settings
 
 LABELS = {  # field of a form or of the API -> its label in forms
     "abort": "A ban aborts jobs in progress",
@@ -56,6 +59,22 @@ def with_code(text: str) -> Markup:
     """
     parts = enumerate(text.split("`"))
     return Markup().join(Markup("<code>{}</code>").format(part) if place % 2 else part for place, part in parts)
+
+
+SETTING = re.compile(r"\b(?:" + "|".join(map(re.escape, Settings().as_mapping())) + r")\b(?!\.?\w)")
+
+
+def with_settings(text: str, root: str) -> Markup:
+    """Return a text in which each setting links to its page below the console's root.
+
+    >>> with_settings("at most 50 % (scheduler.urgent_share_fraction)", "/c").partition("(")[2]
+    Markup('<a href="/c/settings/scheduler.urgent_share_fraction">scheduler.urgent_share_fraction</a>)')
+    """
+    said, at = Markup(), 0
+    for found in SETTING.finditer(text):
+        link = Markup('<a href="{}/settings/{}">{}</a>').format(root, found[0], found[0])
+        said, at = said + text[at : found.start()] + link, found.end()
+    return said + text[at:]
 
 
 def at_field(error: InvalidInputError) -> str:

@@ -277,6 +277,7 @@ def environment(package: str = "console") -> jinja2.Environment:
         in_form=form_words.in_form,
         at_field=form_words.at_field,
         with_code=form_words.with_code,
+        with_settings=form_words.with_settings,
         length=moments.length,
         num=moments.number,
         credit=moments.credit,

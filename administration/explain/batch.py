@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from administration.attention.items import Remedy, later_or_end
@@ -36,7 +37,7 @@ from administration.explain.verdict import (
 )
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import cause_in_words
-from administration.ordering.places import position, sent_first, turn_of
+from administration.ordering.places import first_before, position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
@@ -146,6 +147,7 @@ async def explain_batch(
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    before = await first_before(store, batch, urgent, ahead, catalogue)
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
@@ -157,7 +159,8 @@ async def explain_batch(
     else:
         first_unsent = batch.counts.unsent - extras.copies - extras.retries
         quiet = quiet_in_words(batch, first_unsent, now)
-        said = conclusions(sample, ahead, blocked=hold, sent_first=because, quiet=quiet)
+        concluded = partial(conclusions, ahead=ahead, blocked=hold, sent_first=because, quiet=quiet)
+        said = concluded(sample)
         lost = stopped.lost.get(batch.app_id)
         if lost is not None and not hold:
             said = [f"None of its jobs is sent, because {lost.words}."]
@@ -174,7 +177,7 @@ async def explain_batch(
                 expected_in_words(end, now),
                 time.words,
                 fails,
-                *(one for one in said if not told or GATED_SHARE not in one),
+                *(concluded(replace(sample, gated_share=1.0)) if told else said),
             ]
             late = ""
         said = [*said[:1], late, fails, *said[1:]] if late else said
@@ -203,6 +206,7 @@ async def explain_batch(
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
             gated_ahead=ahead.gated,
+            first_ahead=[shown(shapes.BatchAhead, one, unsent=one.counts.unsent) for one in before],
             sent_first=because,
             place=None if at is None else at.place,
             of=None if at is None else at.of,

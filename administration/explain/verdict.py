@@ -513,17 +513,18 @@ def start_in_words(ahead: WorkAhead) -> str:
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
     'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
     >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
-    '2\\u202f400 of those only go to hosts above a gate; its jobs wait for them only if they need one, too'
+    '2\\u202f400 of those only go to hosts above a gate; hosts below it get its jobs without waiting for these'
     >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).split("; ")[1]
-    'those only go to hosts above a gate, as at most 50 % of their jobs'
+    'those only go to hosts above a gate, as at most 50 % of their jobs (scheduler.urgent_share_fraction)'
     """
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
     if not ahead.gated:
         return ahead_in_words(ahead)
     those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
-    most = f", as at most {100.0 * ahead.gated_share:.3g} % of their jobs" if ahead.gated_share < 1.0 else ""
-    wait = "its jobs wait for them only if they need one, too"
+    share = f"{100.0 * ahead.gated_share:.3g} %"
+    most = f", as at most {share} of their jobs ({GATED_SHARE})" if ahead.gated_share < 1.0 else ""
+    wait = "hosts below it get its jobs without waiting for these"
     return f"{ahead_in_words(ahead)}; {those} only go to hosts above a gate{most}; {wait}"
 
 

@@ -10,6 +10,7 @@ from administration.explain.batch import kept_in_words, lease_in_words
 from administration.explain.verdict import counted
 from administration.thresholds.shown import stale_in_words
 from domain.formatting import in_words
+from domain.views import UnsentExtras
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
@@ -124,14 +125,14 @@ def batch_in_words(shown: Document) -> str:
 
 
 def _batch(shown: Document) -> Iterator[str]:
-    order = shown["order"]
+    order, extras = shown["order"], UnsentExtras(shown["copies_unsent"], shown["retries_unsent"])
     yield shown["verdict"]
     yield from (f"  {one}" for one in shown["facts"])
     yield from (f"  To help: {one['words']}" for one in shown["remedies"])
     yield f"batch {shown['batch_id']} {shown['name']!r} ({shown['app']}, {shown['qos']}) is {shown['state']}"
     yield (
         f"jobs: {shown['jobs_validated']} of {shown['jobs_total']} valid, {shown['jobs_failed']} failed; instances: "
-        f"{shown['unsent']} unsent{_extras(shown)}, {shown['in_progress']} in progress, {shown['retries']} unusable"
+        f"{unsent_in_words(shown['unsent'], extras)}, {shown['in_progress']} in progress, {shown['retries']} unusable"
     )
     place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
@@ -139,6 +140,13 @@ def _batch(shown: Document) -> Iterator[str]:
         f"{counted(order['unsent_ahead'], 'unsent instance')} before it "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
+    if order["first_ahead"]:
+        named = [
+            f"batch {one['batch_id']} {one['name']}".rstrip() + f" ({one['unsent']} unsent)"
+            for one in order["first_ahead"]
+        ]
+        more = order["batches_ahead"] - len(named)
+        yield f"before it: {', '.join(named)}{f' and {more} more' if more > 0 else ''}"
     if order["sent_first"] is not None:
         yield order["sent_first"]
     if order["queue"] is not None:
@@ -164,11 +172,20 @@ def _batch(shown: Document) -> Iterator[str]:
         yield from _sample(shown["sample"])
 
 
-def _extras(shown: Document) -> str:
-    copies, retries = shown["copies_unsent"], shown["retries_unsent"]
-    counts = [f"{counted(copies, 'copy', 'copies')} of slow jobs"] if copies else []
-    counts += [counted(retries, "retry", "retries")] if retries else []
-    return f" (with {' and '.join(counts)})" if counts else ""
+def unsent_in_words(unsent: int, extras: UnsentExtras) -> str:
+    """Return the number of a batch's unsent instances, and which of them are copies and retries.
+
+    >>> unsent_in_words(17, UnsentExtras(copies=17)), unsent_in_words(5, UnsentExtras())
+    ('17 copies of slow jobs unsent', '5 unsent')
+    >>> unsent_in_words(40, UnsentExtras(copies=3, retries=1))
+    '40 unsent, with 3 copies of slow jobs and 1 retry'
+    """
+    copies = counted(extras.copies, "copy of a slow job", "copies of slow jobs") if extras.copies else ""
+    retries = counted(extras.retries, "retry", "retries") if extras.retries else ""
+    kinds = " and ".join(f"{extras.least}{one}" for one in (copies, retries) if one)
+    if kinds and unsent == extras.copies + extras.retries:
+        return f"{kinds} unsent"
+    return counted(unsent, "unsent", "unsent") + (f", with {kinds}" if kinds else "")
 
 
 def _sample(sample: Document) -> Iterator[str]:

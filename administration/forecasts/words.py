@@ -11,7 +11,7 @@ from math import exp
 from typing import Any
 
 from domain.forecasting import is_moving
-from domain.forecasts import FAR_BOUNDS, ForecastAge, ForecastState, HoldKind
+from domain.forecasts import FAR_BOUNDS, WITHOUT_FORECAST, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
 from domain.settings import EstimatorSettings
 from domain.units import Instant, Seconds, utc
@@ -164,6 +164,8 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.FAILED: "no forecast: the model gave no answer",
     ForecastState.UNSCHEDULABLE: "no end: no host can run its jobs",
     ForecastState.PAUSED: "no end while paused",
+    ForecastState.BLOCKED: "no end while blocked by a limit",
+    ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
 }
 
 
@@ -296,7 +298,7 @@ def _forecasts(shown: Document) -> Iterator[str]:
         return
     yield ""
     yield from _chart(shown, records[-1])
-    if shown["ended_at"] is None:
+    if shown["ended_at"] is None and shown["forecast_state"] not in WITHOUT_FORECAST:
         yield from _reasons(records[-1], flag_of(shown))
     yield ""
     yield from _last(records)
@@ -356,7 +358,7 @@ def flag_of(shown: Document) -> str:
     """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
     sent for another reason, or if the batch was reopened since.
     """
-    unused = (ForecastState.UNSCHEDULABLE, ForecastState.PAUSED, ForecastState.NOT_YET)
+    unused = {ForecastState.PAUSED, *WITHOUT_FORECAST}
     if shown["ended_at"] is not None or shown["forecast_state"] in unused:
         return ""
     return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
@@ -456,7 +458,7 @@ def _last(records: Sequence[Document]) -> Iterator[str]:
 
 def _in_short(one: Document) -> str:
     if one["q50_at"] is None:
-        return not_shown(ForecastState.FIRST_RESULTS)
+        return "no end: it rests on too few results"
     about, latest = in_words(one["q50_at"] - one["made_at"]), in_words(one["q90_at"] - one["made_at"])
     return f"done in about {about}, at the latest in {latest}"
 

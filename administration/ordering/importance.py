@@ -94,8 +94,7 @@ def effects_of(
     none = f"does not change the position under {ordering.policy}"
     points = f"changes the points under {ordering.policy}"
     known = queues(ordering.queues)
-    unpaid = ", ".join(sorted(queue.name for queue in known.values() if queue.is_unpaid))
-    last = f"; work in {unpaid} goes last" if unpaid else ""
+    last = _unpaid_last(ordering)
     ranks = {queue.tier if scheme.with_tiers else queue.priority for queue in known.values() if not queue.is_unpaid}
     by_queue = (scheme.with_tiers or bool(weighed & {"queue", "CLASS"})) and len(ranks) > 1
     by_deadline = "DEADLINE" in weighed
@@ -107,10 +106,20 @@ def effects_of(
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {
         "level": FieldEffect(True, by_level),
-        "queue": FieldEffect(by_queue, (queue if by_queue else none) + last),
+        "queue": FieldEffect(by_queue, "; ".join(filter(None, (queue, last))) if by_queue else _except(none, last)),
         "user_priority": FieldEffect(*((True, points) if weighed & {"user", "USERPRIO"} else (False, none))),
         "deadline": FieldEffect(dated, points if dated else needs if by_deadline else none),
     }
+
+
+def _unpaid_last(ordering: OrderingSettings) -> str:
+    """Return that work in unpaid queues goes last, "" without such queues."""
+    unpaid = ", ".join(sorted(one.name for one in queues(ordering.queues).values() if one.is_unpaid))
+    return f"work in {unpaid} goes last" if unpaid else ""
+
+
+def _except(rule: str, exception: str) -> str:
+    return f"{rule}, except that {exception}" if exception else rule
 
 
 def idle_in_words(ordering: OrderingSettings, effects: Mapping[str, FieldEffect]) -> str:
@@ -118,18 +127,17 @@ def idle_in_words(ordering: OrderingSettings, effects: Mapping[str, FieldEffect]
 
     >>> one = OrderingSettings(queues="normal=1/0.5/1 slow=2/0/0", queue_hosts="slow:label=lab")
     >>> idle_in_words(one, effects_of(one, ())).split("; ")[1:]
-    ['work in slow goes last', 'a queue may be limited to some hosts']
-    >>> idle_in_words(OrderingSettings(queues="normal=1/0.5/1"), effects_of(OrderingSettings(), ())).partition(";")[0]
-    'Queue and user priority do not change the position under logical_time'
+    ['a queue may be limited to some hosts']
+    >>> idle_in_words(one, effects_of(one, ())).partition(";")[0]
+    'Queue and user priority do not change the position under logical_time, except that work in slow goes last'
     """
     idle = [name.replace("_", " ") for name in ("queue", "user_priority") if not effects[name].acts]
     if not idle:
         return ""
     said = [f"{' and '.join(idle).capitalize()} {'do' if idle[1:] else 'does'} not change the position"]
-    said[0] += f" under {ordering.policy}"
-    said += [effects["queue"].words.partition("; ")[2]] if "queue" in idle else []
+    said[0] = _except(f"{said[0]} under {ordering.policy}", _unpaid_last(ordering) if "queue" in idle else "")
     said += ["a queue may be limited to some hosts"] if "queue" in idle and ordering.queue_hosts else []
-    return "; ".join(filter(None, said))
+    return "; ".join(said)
 
 
 def queue_choices(ordering: OrderingSettings) -> Mapping[str, str]:

@@ -20,6 +20,7 @@ from priority.policies import LEVEL_TIERS
 from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
+MOST_NAMED = 3  # batches before another one that are named
 NEAR = 200  # batches counted from an end of the order for a position at another level
 
 
@@ -122,6 +123,19 @@ async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Ca
     ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
     return None, _with(replace(ahead, gated=gated), _overtaking(batch, first))
+
+
+async def first_before(
+    store: PostgresStore, batch: Batch, first: Urgent, ahead: WorkAhead, catalogue: Catalogue
+) -> Sequence[Batch]:
+    """Return the first batches whose jobs go before a batch's, at most MOST_NAMED, in the sequence of most requests."""
+    if batch.batch_id in first:
+        return [one.batch for one in first.values()][: min(MOST_NAMED, ahead.batches)]
+    found, at = [one.batch for one in first.values()], place_of(batch)
+    if len(found) < min(MOST_NAMED, ahead.batches):
+        ready = await store.waiting.ready_batches(2 * MOST_NAMED, catalogue.sent_apps())
+        found += [one for one in ready if one.batch_id not in first and place_of(one) < at]
+    return found[:MOST_NAMED]
 
 
 def after_first(first: int) -> str:

@@ -185,6 +185,14 @@ class Conclusion:
     words: str
     findings: Sequence[Finding]
 
+    @property
+    def brief(self) -> str:
+        """Return the verdict for pages that list the findings."""
+        better, worse = (sum(one.gain == gain for one in self.findings) for gain in (1, -1))
+        if not better and not worse:
+            return self.words
+        return f"{self.verdict.capitalize()}: {better} of {len(self.findings)} figures are better, {worse} worse."
+
 
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
 T_90 = (
@@ -212,6 +220,8 @@ def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers,
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
     >>> found.verdict, found.words.partition(". ")[0]
     ('better', 'Better with the change: afap batches: end 25 % earlier (2 h → 1 h 30 min)')
+    >>> found.brief
+    'Better: 1 of 2 figures are better, 0 worse.'
     """
     every = [{one.key: one.change for one in _findings(*run)} for run in runs]
     findings = [_judged(one, every) for one in _findings(before, after)]

@@ -52,7 +52,7 @@ class ReplayCost:
 
         >>> [round(s) for s in ReplayCost(240, 12_909).range_s(hosts=240, seeds=2, days=3.0)]
         [100, 299]
-        >>> [round(s) for s in ReplayCost(240, 3, 12_909, slower=2.0).range_s(hosts=240, seeds=2, days=3.0)]
+        >>> [round(s) for s in ReplayCost(240, 12_909, slower=2.0).range_s(hosts=240, seeds=2, days=3.0)]
         [200, 200]
         """
         expected_s = self.seconds(hosts=hosts, seeds=seeds, days=days)

@@ -406,8 +406,8 @@ async def test_pages_call_a_copy_a_copy_and_no_retry(server: LiveServer) -> None
         for path in ("/jobs/5", "/batches/1", "/batches/1/instances", "/batches/1/instances?state=unsent"):
             _, page = await grace.get(path)
             assert re.findall(r'<span class="tag[^>]*>(copy|retry)', page) == ["copy"], path
-            assert ("1 of them a copy" in page) is ("/batches/" in path), path
-        assert "1 of them a copy" in (await grace.get("/batches/1/why"))[1]
+            assert ("with 1 copy" in page) is ("/batches/" in path), path
+        assert "with 1 copy" in (await grace.get("/batches/1/why"))[1]
         _, page = await grace.get("/jobs/5/why")
         assert "no result after 1.2 times" in page and "A retry" not in page
 

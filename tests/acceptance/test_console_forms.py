@@ -109,6 +109,28 @@ async def test_roles_see_only_forms_that_they_may_send(grace_server: LiveServer)
     assert {"/percentiles", "/settings/deadline.p_tight", "/ordering", "/batches/1/abort"} <= seen
 
 
+async def test_batch_of_another_submitter_says_who_may_change_it(grace_server: LiveServer) -> None:
+    await add_person(grace_server, "vera", Role.VIEWER)
+    async with a_browser(grace_server, "vera") as vera, a_browser(grace_server, OPERATOR) as grace:
+        pages = [(await one.get("/batches/1"))[1] for one in (vera, grace)]
+
+    assert ['id="batch-not-yours"' in page for page in pages] == [True, False]
+    assert ['id="batch-actions"' in page for page in pages] == [False, True]
+
+
+async def test_why_page_links_the_batches_that_go_before(grace_server: LiveServer) -> None:
+    ids = [await grace_server.submit(name=f"b{number}", jobs={"count": 2}) for number in range(4)]
+    async with a_browser(grace_server, OPERATOR) as grace:
+        page = (await grace.get(f"/batches/{ids[-1]}/why"))[1]
+        order = (await grace_server.create("GET", f"/explain/batch/{ids[-1]}"))["order"]
+
+    said = page.partition('id="ahead"')[2].partition("</p>")[0]
+    links = re.findall(r'href="/console/([^"]+)"', said)
+    named = [f"batches/{one['batch_id']}" for one in order["first_ahead"]]
+    rest = [f"ordering?batch={ids[-1]}"] * (order["batches_ahead"] > len(named))
+    assert len(named) == min(3, order["batches_ahead"]) > 1 and links == [*named, *rest]
+
+
 async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> None:
     await add_person(grace_server, "vera", Role.VIEWER)
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:

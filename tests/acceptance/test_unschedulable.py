@@ -256,6 +256,7 @@ async def test_app_without_version_is_unschedulable_at_once(pi: LiveServer) -> N
     assert not missing(item["sentence"], "5 unsent", "1.00", "deprecated")
     await add_operator(pi)
     async with a_browser(pi, OPERATOR) as browser:
+        assert "is deprecated" in (await browser.get("/ordering"))[1].partition("<main")[2]
         for place in ("/unschedulable", "/batches?state=active", "/batches?state=attention", f"/batches/{batch_id}"):
             _, page = await browser.get(place)
             assert not missing(page.partition("<main")[2], "unschedulable", "is deprecated"), place

@@ -15,7 +15,7 @@ from administration.explain.dry_run import private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
-from administration.ordering.places import sent_first, turn_of
+from administration.ordering.places import first_before, sent_first, turn_of
 from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA, OnePerVolunteer, VersionState
 from domain.batches import UNNUMBERED, QoS
@@ -334,6 +334,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "batches_ahead": 1,
         "unsent_ahead": first.counts.unsent,
         "gated_ahead": 0,
+        "first_ahead": [{"batch_id": first.batch_id, "name": first.name, "unsent": first.counts.unsent}],
         "sent_first": shown["order"]["sent_first"],
         "place": 2,
         "of": 3,
@@ -359,6 +360,16 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
 
     assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 4), WorkAhead(1, 4), WorkAhead(2, 6)]
     assert [because is not None for because, _ in turns] == [True, True, False, False]
+    known = as_postgres(store)
+    named = [
+        await first_before(known, one, first, ahead, catalogue)
+        for one, (_, ahead) in zip((urgent, early, plain), (turns[0], *turns[2:]), strict=True)
+    ]
+    assert [[one.batch_id for one in found] for found in named] == [
+        [],
+        [urgent.batch_id],
+        [urgent.batch_id, early.batch_id],
+    ]
 
 
 async def test_turn_counts_the_work_that_needs_a_fast_host(store: Store) -> None:

@@ -58,6 +58,7 @@ from muster_client.shapes.administration import (
 )
 from muster_client.shapes.explaining import (
     AwaitedShown,
+    BatchAhead,
     BatchExplained,
     DueShown,
     Explained,
@@ -216,6 +217,7 @@ __all__ = [
     "AttentionItemShown",
     "AttentionShown",
     "AwaitedShown",
+    "BatchAhead",
     "BatchErrors",
     "BatchExplained",
     "BatchPage",

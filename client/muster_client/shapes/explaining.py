@@ -270,12 +270,21 @@ class SampleShown(TypedDict):
     held_back: list[HeldBack]
 
 
+class BatchAhead(TypedDict):
+    """A batch whose `unsent` instances go before those of another batch."""
+
+    batch_id: int
+    name: str
+    unsent: int
+
+
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
     `place`: its position among the `of` active batches, in the sequence in which most requests take them, None if it is
     not active; `sent_first`: why they take it before the order, None if they do not. `batches_ahead` come before it;
     at least `gated_ahead` of their `unsent_ahead` instances only go to hosts above a gate, some of its own to any.
+    `first_ahead`: the first three of these batches.
     """
 
     queue: str | None
@@ -287,6 +296,7 @@ class OrderShown(TypedDict):
     batches_ahead: int
     unsent_ahead: int
     gated_ahead: int
+    first_ahead: list[BatchAhead]
     sent_first: str | None
     place: int | None
     of: int | None

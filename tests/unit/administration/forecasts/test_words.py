@@ -18,6 +18,7 @@ from administration.forecasts.words import (
     chart,
     forecasts_in_words,
     next_forecast,
+    not_shown,
     over_at,
     preview_in_words,
     terms_in_words,
@@ -345,3 +346,34 @@ def test_preview_of_jobs_for_no_host_begins_with_that() -> None:
 
     assert "None of 20 hosts" in first and end.startswith("if hosts") and "AT RISK" not in " ".join(rest)
     assert "AT RISK" in preview_in_words({**preview, "unable": ""})
+
+
+@pytest.mark.parametrize(
+    ("method", "state"),
+    [(None, ForecastState.NOT_YET), (Method.APRIORI, ForecastState.FIRST_RESULTS), (Method.WARM, ForecastState.SHOWN)],
+)
+def test_missing_forecast_is_due_to_a_limit_or_failed_jobs(method: Method | None, state: ForecastState) -> None:
+    """A forecast that rests on results stays shown."""
+    last = None if method is None else replace(RECORD, method=method)
+    counts = BatchCounts(jobs_total=80, in_progress=2)
+    batch = a_batch(counts=counts, completion_q50_at=RECORD.q50_at)
+    failed = replace(batch, counts=replace(counts, jobs_failed=78))
+    some_valid = replace(batch, counts=replace(counts, jobs_failed=77, jobs_validated=1))
+    blocked = replace(failed, hold="at most 2 in progress", counts=replace(failed.counts, unsent=2))
+
+    found = [end_of(one, last, NOTHING_STOPPED, NOW) for one in (batch, failed, some_valid, blocked)]
+
+    is_shown = state is ForecastState.SHOWN
+    states = [state, *([state] * 3 if is_shown else [ForecastState.JOBS_FAILED, state, ForecastState.BLOCKED])]
+    assert [one.forecast_state for one in found] == states
+    assert [one.completion_q50_at is not None for one in found] == [is_shown] * 4
+
+
+def test_method_without_results_is_not_given_for_failed_jobs() -> None:
+    """It would say that there is no result yet."""
+    first = replace(RECORD, method=Method.APRIORI, method_because="from the size", jobs_validated=0)
+    counts = BatchCounts(jobs_total=80, jobs_failed=78, in_progress=2)
+
+    assert first.method_because in words(first, counts=replace(counts, jobs_failed=0))
+    assert not_shown(ForecastState.JOBS_FAILED) in words(first, counts=counts)
+    assert first.method_because not in words(first, counts=counts)
