@@ -147,7 +147,8 @@ async def explain_batch(
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
-    before = await first_before(store, batch, urgent, ahead, catalogue)
+    is_able = sample is not None and sample.able
+    before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state

@@ -285,8 +285,20 @@ def _answer(caller: Caller, view: RequestView, array: JobArray, catalogue: Catal
     found = traced(context, Untouched(array))
     chosen = found.choice.chosen
     shared = traits_of(catalogue.settings.deadline).shares_gated and any(one.assignment.gated for one in chosen)
-    why = () if chosen else _refusals(found)
+    why = () if chosen else telling(_refusals(found))
     return HostAnswer(caller.host_id, rate, len(chosen), free_s(context, chosen), why, shared)
+
+
+def telling(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+    """Return the refusals of a host without those of processor types for which the app has no version, unless these are
+    all: a host with a GPU is not kept from the jobs of an app for CPUs by its GPU.
+
+    >>> gpu, memory = (Refusal(code, "as the test says") for code in (RefusalCode.NO_APP_VERSION, RefusalCode.MEMORY))
+    >>> [[one.code.value for one in telling(found)] for found in ([gpu, memory], [gpu])]
+    [['memory'], ['no_app_version']]
+    """
+    others = tuple(one for one in refusals if one.code is not RefusalCode.NO_APP_VERSION)
+    return others or tuple(refusals)
 
 
 def _refusals(found: DecisionTrace) -> tuple[Refusal, ...]:
