@@ -158,7 +158,11 @@ class DeadlineSettings:
         "(always the delay bound) or accelerated (the reference server's)",
     )
     p_afap: float = knob(
-        0.5, "minimum percentile P of a host that gets jobs of AFAP batches with an early due date", low=0, high=1
+        0.5,
+        "minimum percentile P of a host that gets jobs of AFAP batches with an early due date, and if it is busy also "
+        "jobs of batches past their deadline",
+        low=0,
+        high=1,
     )
     p_late: float = knob(
         0.5,
@@ -166,7 +170,12 @@ class DeadlineSettings:
         low=0,
         high=1,
     )
-    p_retry: float = knob(0.5, "minimum percentile P of a host that gets a retry or copy of an AFAP job", low=0, high=1)
+    p_retry: float = knob(
+        0.5,
+        "minimum percentile P of a host that gets a retry or copy of an AFAP job or of a job past its batch's deadline",
+        low=0,
+        high=1,
+    )
     p_tight: float = knob(
         0.9,
         "minimum percentile P of a host that would finish after the batch's completion target, until it has passed",
@@ -195,7 +204,8 @@ class DeadlineSettings:
     )
     afap_turn_factor: float = knob(  # this and the next setting: the sweep in docs/decisions/0036
         2.0,
-        "slower hosts get jobs of AFAP batches only if they finish within this multiple of a retry's usual time",
+        "slower hosts get jobs of AFAP batches only if they finish within this multiple of a retry's usual time; "
+        "likewise all hosts without a gate those of batches past their deadline",
         low=0,
         high=100,
     )

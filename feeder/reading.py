@@ -172,7 +172,7 @@ def snapshot_of(
             batch,
             now=now,
             median_r_q_s=medians_s[batch.app_id],
-            settings=catalogue.settings.feeder,
+            settings=catalogue.settings,
             is_accelerated=flags is not None and flags.covers(batch.batch_id, batch.app_id),
         )
         for batch in batches

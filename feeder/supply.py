@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from domain.apps import CPU, ProcessorType
 from domain.batches import Batch, QoS, complete_at
 from domain.catalogue import Catalogue
+from domain.deadline_rules import traits_of
 from domain.ranking import Gate
-from domain.settings import FeederSettings
+from domain.settings import DeadlineSettings, Settings
 from domain.units import SHARDS, AppId, BatchId, Instant, Seconds
 from feeder.partitions import Idle, Part, Supply, app_weights, capacities, partition_weights, plan, with_kept
 from lifecycle.tail import in_tail
@@ -35,29 +36,29 @@ def feed_mode(
     *,
     now: Instant,
     median_r_q_s: Seconds | None,
-    settings: FeederSettings,
+    settings: Settings,
     is_accelerated: bool = False,
 ) -> FeedMode:
     """Return how a batch is fed now. `median_r_q_s` is the median R_q over its app's hosts, None if unknown.
 
     `is_accelerated`: batch acceleration reserves its jobs for low-turnaround hosts.
     """
-    gate = Gate.LOW_TURNAROUND if is_accelerated else gate_of(batch, now=now, median_r_q_s=median_r_q_s)
-    return FeedMode(gate, in_tail(batch, settings))
+    gate = gate_of(batch, now=now, median_r_q_s=median_r_q_s, settings=settings.deadline)
+    return FeedMode(Gate.LOW_TURNAROUND if is_accelerated else gate, in_tail(batch, settings.feeder))
 
 
-def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None) -> Gate:
+def gate_of(batch: Batch, *, now: Instant, median_r_q_s: Seconds | None, settings: DeadlineSettings) -> Gate:
     """Return the gate that applies to a batch's first instances.
 
     AFAP batches without an estimate are gated, and so are batches with C - now < median R_q, for which x > C on half of
     the hosts (docs/formulas.md#due-dates, rows 2, 4, 5). Without a median, no batch counts as late. Once C has passed,
-    only AFAP batches are gated (decision 0084).
+    the default rule gates only AFAP batches (decision 0084).
     """
     completion_at = complete_at(batch, None)
     if completion_at is None:
         return Gate.AFAP if batch.qos is QoS.AFAP else Gate.NONE
     is_past = completion_at <= now and batch.qos is not QoS.AFAP
-    if median_r_q_s is None or is_past:
+    if median_r_q_s is None or (is_past and traits_of(settings).afap_first):
         return Gate.NONE
     return Gate.LATE if completion_at - now < median_r_q_s else Gate.NONE
 

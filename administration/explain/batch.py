@@ -145,7 +145,7 @@ async def explain_batch(
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)
     now, due = clock.now(), complete_at(batch, bound_s)
-    feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings.feeder)
+    feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     is_able = sample is not None and sample.able
     before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []

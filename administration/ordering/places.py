@@ -68,7 +68,7 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
     urgent, found, ahead = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), WorkAhead()
     medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
     for batch in (one for one in ready if one.batch_id in urgent):
-        gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id])
+        gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id], settings=catalogue.settings.deadline)
         gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it
         one = found[batch.batch_id] = FirstSent(batch, because_of(batch, now), ahead, gated)
         ahead = _with(ahead, [one])
@@ -109,7 +109,8 @@ def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
     """
     if batch.qos is QoS.AFAP:
         return True
-    return gate_of(batch, now=now, median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id)) is NO_GATE
+    median_s, settings = catalogue.median_safe_runtime_s(batch.app_id), catalogue.settings.deadline
+    return gate_of(batch, now=now, median_r_q_s=median_s, settings=settings) is NO_GATE
 
 
 async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:

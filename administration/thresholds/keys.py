@@ -65,7 +65,7 @@ EFFECTS = {
     "deadline.afap_turn_factor": Effect(
         "times the retry turnaround",
         "slower and busier hosts get AFAP jobs, which are sent sooner and may be reported late",
-        "AFAP jobs wait for faster hosts; 0: they wait for ranked hosts that pass the gate",
+        "AFAP jobs and jobs of late batches wait for faster hosts; 0: they wait for ranked hosts that pass the gate",
     ),
     "deadline.gate_wait_fraction": Effect(
         "share of the median run time",

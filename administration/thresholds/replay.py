@@ -195,7 +195,7 @@ async def replay(
             "hosts": recent.sample.hosts,
             "hosts_active": recent.sample.hosts_active,
             "days": days,
-            "processor_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
+            "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,
         tuple((key, before.as_mapping()[key], value) for key, value in changes.items()),
@@ -212,7 +212,7 @@ async def start_replay(
     seeds = range(1, size.seeds + 1)
     work = await replay(store, clock, changes, seeds=seeds, most_hosts=size.hosts, days=size.days)
     slower = (await replay_cost(store, clock)).slower
-    asked = {**work.asked, "estimated_s": (slower or 1.0) * cast("float", work.asked["processor_s"])}
+    asked = {**work.asked, "estimated_s": (slower or 1.0) * cast("float", work.asked["cpu_s"])}
     return await runs.start(replace(work, asked=asked), who=who)
 
 

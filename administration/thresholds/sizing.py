@@ -94,7 +94,7 @@ async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
 
 def slower_of(past: Simulation) -> float | None:
     """Return how many times the estimated processor time a finished simulation of the project took; None for others."""
-    estimated_s = past.asked.get("processor_s")
+    estimated_s = past.asked.get("cpu_s")
     if past.state is not SimulationState.DONE or past.asked.get("scenario") != SCENARIO:
         return None
     if not isinstance(estimated_s, (int, float)) or estimated_s <= 0.0:

@@ -7,7 +7,7 @@ from domain.apps import ATI, CPU, NVIDIA, ProcessorType
 from domain.batches import Batch, BatchCounts, QoS
 from domain.catalogue import Catalogue
 from domain.ranking import CutPoints, Gate
-from domain.settings import FeederSettings
+from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings, FeederSettings, Settings
 from domain.units import AppId, Instant, Seconds
 from feeder.reading import snapshot_of
 from feeder.supply import feed_mode, gate_of
@@ -38,12 +38,20 @@ FEW_VALID = BatchCounts(jobs_total=1000, jobs_validated=19)
     ],
 )
 def test_a_batch_is_gated_without_an_estimate_or_when_late(batch: Batch, gate: Gate) -> None:
-    assert gate_of(batch, now=NOW, median_r_q_s=HOUR_S) is gate
+    assert gate_of(batch, now=NOW, median_r_q_s=HOUR_S, settings=DeadlineSettings()) is gate
 
 
 def test_without_a_median_runtime_no_batch_counts_as_late() -> None:
     late = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=IN_30_MIN)
-    assert gate_of(late, now=NOW, median_r_q_s=None) is Gate.NONE
+    assert gate_of(late, now=NOW, median_r_q_s=None, settings=DeadlineSettings()) is Gate.NONE
+
+
+@pytest.mark.parametrize(
+    "settings", [DeadlineSettings(afap=AfapPolicy.TABLE), DeadlineSettings(rule=DeadlineRule.PROPOSAL)]
+)
+def test_other_rules_gate_a_batch_past_its_deadline(settings: DeadlineSettings) -> None:
+    late = a_batch(qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW - 1.0))
+    assert gate_of(late, now=NOW, median_r_q_s=HOUR_S, settings=settings) is Gate.LATE
 
 
 @pytest.mark.parametrize(("total", "unsent", "tail"), [(1000, 50, True), (1000, 51, False), (60, 20, True)])
@@ -54,7 +62,7 @@ def test_the_tail_is_five_percent_or_twenty_jobs(total: int, unsent: int, tail: 
 
 def test_a_tail_is_everywhere_though_it_is_not_gated() -> None:
     batch = a_batch(counts=BatchCounts(jobs_total=100, unsent=5))
-    found = feed_mode(batch, now=NOW, median_r_q_s=None, settings=FeederSettings())
+    found = feed_mode(batch, now=NOW, median_r_q_s=None, settings=Settings())
     assert (found.gate, found.everywhere) == (Gate.NONE, True)
 
 

@@ -34,10 +34,10 @@ def test_slower_machine_gets_fewer_hosts() -> None:
 @pytest.mark.parametrize(
     ("state", "asked", "slower"),
     [
-        (SimulationState.DONE, {"scenario": "recent", "processor_s": 50.0}, 2.0),
+        (SimulationState.DONE, {"scenario": "recent", "cpu_s": 50.0}, 2.0),
         (SimulationState.DONE, {"scenario": "recent"}, None),
-        (SimulationState.DONE, {"scenario": "small", "processor_s": 50.0}, None),
-        (SimulationState.CANCELLED, {"scenario": "recent", "processor_s": 50.0}, None),
+        (SimulationState.DONE, {"scenario": "small", "cpu_s": 50.0}, None),
+        (SimulationState.CANCELLED, {"scenario": "recent", "cpu_s": 50.0}, None),
     ],
 )
 def test_finished_simulation_tells_the_speed(
