@@ -135,8 +135,8 @@ def moves_nothing(waiting: Sequence[Document]) -> bool:
 def gate_legend() -> list[tuple[str, str, str]]:
     """Return each gate with its colour in charts, and the hosts that pass it.
 
-    >>> gate_legend()[0]
-    ('p_afap', 'c4', 'gets jobs of AFAP batches with an early due date')
+    >>> gate_legend()[-1]
+    ('p_tight', 'c5', "would finish after the batch's completion target, until it has passed")
     """
     meanings = gate_meanings()
     return [(gate, hue, meanings[gate].partition(" that ")[2]) for gate, hue in GATE_HUES.items()]

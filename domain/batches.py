@@ -178,6 +178,13 @@ def goes_first(batch: Batch, *, within_s: float, now: Instant) -> bool:
     return first_from(batch.qos, batch.deadline_at, within_s=within_s) < now
 
 
+def is_late(deadline_at: Instant | None, now: Instant) -> bool:
+    """Return whether a batch's deadline has passed. Of the batches that are sent first, late ones come last: those that
+    can still be in time gain more (decision 84).
+    """
+    return deadline_at is not None and deadline_at <= now
+
+
 def complete_at(batch: Batch, bound_s: Seconds | None) -> Instant | None:
     """Return the target completion time C, or None for throughput batches and for AFAP batches without an estimate.
 

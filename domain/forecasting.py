@@ -12,7 +12,7 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Generic, TypeAlias, TypeVar
 
-from domain.batches import UNNUMBERED, QoS
+from domain.batches import UNNUMBERED, QoS, is_late
 from domain.catalogue import Catalogue
 from domain.jobs import InstanceState
 from domain.units import DAY_S, MINUTE_S, AppId, BatchId, Flop, Instant, Seconds, later
@@ -91,8 +91,8 @@ SendRank: TypeAlias = tuple[int, int, float, BatchId]  # batches with a smaller 
 
 @dataclass(frozen=True, slots=True)
 class SendPlace:
-    """What decides in which sequence most requests take batches: those sent first, the others, and unpaid ones; within
-    each, the order, and at last the id.
+    """What decides in which sequence most requests take batches: those sent first, late ones last, the others, and
+    unpaid ones; within each, the order, and at last the id.
     """
 
     qos: QoS
@@ -110,11 +110,13 @@ class SendPlace:
         """Return the rank of a batch of the app.
 
         >>> urgent, other = (SendPlace(qos, None, False, 7, 0.5, 3) for qos in (QoS.AFAP, QoS.THROUGHPUT))
+        >>> late = SendPlace(QoS.SHORT_DEADLINE, Instant(-9.0), False, 7, 0.5, 3)
         >>> unpaid = SendPlace(QoS.AFAP, None, True, 7, 0.5, 3)
-        >>> [place.rank(AppId(1), Catalogue(), Instant(0.0)) for place in (urgent, other, unpaid)]
-        [(0, 7, 0.5, 3), (1, 7, 0.5, 3), (2, 7, 0.5, 3)]
+        >>> [place.rank(AppId(1), Catalogue(), Instant(0.0)) for place in (urgent, late, other, unpaid)]
+        [(0, 7, 0.5, 3), (1, 7, 0.5, 3), (2, 7, 0.5, 3), (3, 7, 0.5, 3)]
         """
-        group = 2 if self.unpaid else 0 if self.first_from(app_id, catalogue) < now else 1
+        is_first = self.first_from(app_id, catalogue) < now
+        group = 3 if self.unpaid else int(is_late(self.deadline_at, now)) if is_first else 2
         return group, self.tier, self.key, self.batch_id
 
 

@@ -8,7 +8,7 @@ from itertools import dropwhile, takewhile
 from typing import assert_never
 
 from domain.apps import ProcessorType
-from domain.batches import AFAP, THROUGHPUT, goes_first
+from domain.batches import AFAP, THROUGHPUT, goes_first, is_late
 from domain.deadline_rules import traits_of
 from domain.jobs import draw
 from domain.refusals import Refusal
@@ -105,11 +105,12 @@ def _tested(context: SchedulingContext) -> set[AppId]:
 def _in_a_hurry(
     ranked: Iterable[RankedGroup], context: SchedulingContext, kind: ProcessorType
 ) -> Iterator[RankedGroup]:
-    """Yield groups of AFAP batches, and of batches whose deadline leaves time for only a few retries (decision 0049).
+    """Yield groups of AFAP batches, and of batches whose deadline leaves time for only a few retries (decision 0049),
+    at last those whose deadline has passed (decision 0084).
 
     A retry takes T_retry on these processors. A deadline beyond the job's delay bound is never near.
     """
-    catalogue, now = context.catalogue, context.now
+    catalogue, now, late = context.catalogue, context.now, list[RankedGroup]()
     factor = catalogue.settings.deadline.first_factor
     for one in ranked:
         batch = one[1].batch
@@ -119,7 +120,11 @@ def _in_a_hurry(
             retry_s = retry_turnaround_s(catalogue.cut_points.get((batch.app_id, kind)), bound_s)
             within_s = min(factor * retry_s, bound_s)
         if goes_first(batch, within_s=within_s, now=now):
-            yield one
+            if is_late(batch.deadline_at, now):
+                late.append(one)
+            else:
+                yield one
+    yield from late
 
 
 def _paid_for(groups: Sequence[SlotGroup]) -> Iterator[RankedGroup]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from domain.batches import Batch, QoS, place_of
+from domain.batches import Batch, QoS, is_late, place_of
 from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
 from domain.insight import WorkAhead
@@ -21,6 +21,7 @@ from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
 MOST_NAMED = 3  # batches before another one that are named
+FirstPlace: TypeAlias = tuple[bool, tuple[int, float, BatchId]]
 NEAR = 200  # batches counted from an end of the order for a position at another level
 
 
@@ -28,13 +29,19 @@ NEAR = 200  # batches counted from an end of the order for a position at another
 class FirstSent:
     """A batch that most requests take before all others, with the reason. `ahead` is the work of those before it.
 
-    `gated`: its first instances only go to hosts above a gate.
+    `gated`: its first instances only go to hosts above a gate. `late`: its deadline has passed.
     """
 
     batch: Batch
     because: str
     ahead: WorkAhead
     gated: bool = False
+    late: bool = False
+
+    @property
+    def place(self) -> FirstPlace:
+        """Return the key by which batches that are sent first are in sequence."""
+        return self.late, place_of(self.batch)
 
 
 Urgent = Mapping[BatchId, FirstSent]
@@ -67,10 +74,13 @@ async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -
     ready = await store.waiting.afap_or_due(MOST_AHEAD, catalogue.sent_apps())
     urgent, found, ahead = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), WorkAhead()
     medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
-    for batch in (one for one in ready if one.batch_id in urgent):
+    chosen = [one for one in ready if one.batch_id in urgent]
+    for batch in sorted(chosen, key=lambda one: _first_place(one, now)):
         gate = gate_of(batch, now=now, median_r_q_s=medians[batch.app_id], settings=catalogue.settings.deadline)
         gated = batch.qos is not QoS.AFAP and gate is not NO_GATE  # AFAP jobs also go to hosts below it
-        one = found[batch.batch_id] = FirstSent(batch, because_of(batch, now), ahead, gated)
+        one = found[batch.batch_id] = FirstSent(
+            batch, because_of(batch, now), ahead, gated, is_late(batch.deadline_at, now)
+        )
         ahead = _with(ahead, [one])
     return found
 
@@ -118,7 +128,7 @@ async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Ca
         return among_first(len(first), first[batch.batch_id].because), first[batch.batch_id].ahead
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
     if free and urgent_of([batch], catalogue, now):
-        before = [one for one in first.values() if place_of(one.batch) < place_of(batch)]
+        before = [one for one in first.values() if one.place < _first_place(batch, now)]
         return among_first(len(first) + 1, because_of(batch, now)), _with(WorkAhead(), before)
     at = place_of(batch)
     ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
@@ -183,7 +193,8 @@ async def at_levels(
     for level, tier in LEVEL_TIERS.items():
         moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
         if batch.batch_id in first:
-            before_it = [one for one in rest.values() if place_of(one.batch) < place_of(moved)]
+            at_first = first[batch.batch_id].late, place_of(moved)
+            before_it = [one for one in rest.values() if one.place < at_first]
             found[level] = PlaceInOrder(len(before_it) + 1, at.of)
             continue
         before, after = await store.ordering_rules.around(place_of(moved), NEAR, without=without)
@@ -196,7 +207,13 @@ async def at_levels(
 
 def sequence(order: Iterable[BatchId], first: Urgent) -> Sequence[BatchId]:
     """Return the batches of an order in the sequence in which most requests take them."""
-    return sorted(order, key=lambda one: one not in first)
+    places = {one: place for place, one in enumerate(first)}
+    return sorted(order, key=lambda one: places.get(one, len(places)))
+
+
+def _first_place(batch: Batch, now: Instant) -> FirstPlace:
+    """Return the key by which batches that are sent first are in sequence: late ones last (decision 84)."""
+    return is_late(batch.deadline_at, now), place_of(batch)
 
 
 def _overtaking(batch: Batch, first: Urgent) -> Sequence[FirstSent]:

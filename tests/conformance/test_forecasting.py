@@ -370,17 +370,21 @@ async def test_begun_batch_with_a_deadline_is_sent_first_later(store: Store) -> 
 
 
 async def test_afap_and_deadlines_go_first_and_unpaid_last(store: Store) -> None:
-    """A deadline is near while the app's retry turnaround is unknown. Among those sent first, the order decides."""
-    sizes = {"rest": 5, "unpaid": 3, "dated": 2, "afap": 7}
+    """A deadline is near while the app's retry turnaround is unknown. Among those sent first, the order decides, but
+    late batches are last.
+    """
+    sizes = {"rest": 5, "unpaid": 3, "late": 11, "dated": 2, "afap": 7}
     await an_app(store, "pi")
     rest = await a_submitted_batch(store, jobs=sizes["rest"], qos=QoS.THROUGHPUT)
     unpaid = await a_submitted_batch(store, jobs=sizes["unpaid"], qos=QoS.AFAP, unpaid=True)
-    dated = await a_submitted_batch(store, jobs=sizes["dated"], qos=QoS.SHORT_DEADLINE, deadline_at=AT)
+    late = await a_submitted_batch(store, jobs=sizes["late"], qos=QoS.SHORT_DEADLINE, deadline_at=AT)
+    soon = later(AT, 1.0)
+    dated = await a_submitted_batch(store, jobs=sizes["dated"], qos=QoS.SHORT_DEADLINE, deadline_at=soon)
     afap = await a_submitted_batch(store, jobs=sizes["afap"], qos=QoS.AFAP)
 
-    ahead = [(await snapshot_of(store, one.batch_id)).queue.ahead for one in (afap, dated, rest, unpaid)]
+    ahead = [(await snapshot_of(store, one.batch_id)).queue.ahead for one in (afap, dated, late, rest, unpaid)]
 
-    assert ahead == [2, 0, 9, 14]
+    assert ahead == [2, 0, 9, 20, 25]
 
 
 async def test_processors_count_by_their_availability(store: Store) -> None:

@@ -324,6 +324,13 @@ def test_late_batch_leaves_the_gated_share_to_others() -> None:
     assert sent(True, 1) == sent(False, 1) == [1000, 2000, 2001, 2002]
 
 
+def test_hosts_below_the_gate_get_late_jobs_after_afap_jobs() -> None:
+    late = a_group(2, 9, qos=QoS.SHORT_DEADLINE, deadline_at=Instant(NOW - 1.0))
+    catalogue = a_catalogue(cuts=[some_cuts()])
+    context = an_asking(havs=ranked(0.2), catalogue=catalogue, wants=(a_want(req_s=Seconds(3 * JOB_S)),))
+    assert ids(choose(context, array(late, a_group(1, 1, **AFAP), a_group(3, 9)))) == [1000, 2000, 2001]
+
+
 def test_the_gated_share_can_be_lifted() -> None:
     catalogue = a_catalogue(scheduler__urgent_share_fraction=1.0)
     context = an_asking(wants=(a_want(req_s=Seconds(4 * JOB_S)),), catalogue=catalogue)
