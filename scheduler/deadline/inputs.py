@@ -104,7 +104,7 @@ TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the dela
 BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host is {2}"
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
 GATED = {
-    Gate.AFAP: "batches to be done as fast as possible",
+    Gate.AFAP: "batches to be done as fast as possible, and of late batches for busy hosts",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
     Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
     Gate.RETRY: "retries and copies",
