@@ -106,7 +106,7 @@ class UploadPages(Pages[PageServices]):
             try:
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
-                forecast, checked, ends = await self._batches.checked_preview(values, by_operator=is_operator(request))
+                forecast, checked = await self._batches.checked_preview(values, by_operator=is_operator(request))
                 batch = _encoded(values)
             except NotAllowedError:
                 raise
@@ -121,7 +121,7 @@ class UploadPages(Pages[PageServices]):
                     again=again,
                     instead=uploaded.instead,
                 )
-        jobs_total = forecast["jobs_total"]
+        jobs_total, ends = forecast["jobs_total"], checked.size.ends
         review = {
             "checked": checked,
             "ends": [
