@@ -7,8 +7,8 @@ import csv
 import json
 import re
 import tomllib
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -40,8 +40,8 @@ from domain.settings import Settings
 from domain.submission import NewBatch, SubmissionKey, SubmittedBefore
 from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch, Whose
-from jobs.requirements import InputSpec, JobSpec
-from jobs.spec import parse_batch, with_rows
+from jobs.requirements import InputSpec
+from jobs.spec import BatchSpec, parse_batch, parse_for_all_errors, with_rows
 from jobs.submission import (
     CheckedBatch,
     CopiedJobs,
@@ -275,12 +275,11 @@ class Batches:
 
     async def checked_preview(
         self, values: Mapping[str, object], *, by_operator: bool
-    ) -> tuple[shapes.PreviewShown, CheckedBatch, tuple[JobSpec, JobSpec]]:
-        """Return the forecast, the batch, and its first and last jobs, for a user to confirm. Stores nothing."""
+    ) -> tuple[shapes.PreviewShown, CheckedBatch]:
+        """Return the forecast and the batch, for a user to confirm. Stores nothing. An error has others."""
         settings = await self._settings()
-        async with self._checked(values, settings, None, by_operator=by_operator) as batch:
-            ends = await asyncio.to_thread(lambda: (next(iter(batch.spec.jobs)), deque(batch.spec.jobs, maxlen=1)[0]))
-            return await self._preview(batch, await self._foreseen(batch, settings), settings), batch, ends
+        async with self._checked(values, settings, None, by_operator=by_operator, parse=parse_for_all_errors) as batch:
+            return await self._preview(batch, await self._foreseen(batch, settings), settings), batch
 
     async def values_of(self, batch_id: BatchId, changes: Mapping[str, object]) -> dict[str, object]:
         """Return the table of a batch file for a clone, without jobs. Keys in `changes` that are None are unchanged.
@@ -350,13 +349,15 @@ class Batches:
         copy_of: BatchId | None,
         *,
         by_operator: bool = False,
+        parse: Callable[..., BatchSpec] = parse_batch,
     ) -> AsyncIterator[CheckedBatch]:
         """Yield the batch. Its CSV file is read when it is checked and again when it is stored, so the copy stays."""
         needs = cast(Mapping[str, object], values.get("jobs", {})) if copy_of is not None else {}
         if copy_of is not None:
             values = {**values, "jobs": {**needs, "count": 1, "fpops_est": 1.0}}  # replaced by the copied jobs
         try:
-            spec = parse_batch({"submitter": DEFAULT_SUBMITTER, **values}, files=settings.files)
+            described = {"submitter": DEFAULT_SUBMITTER, **values}
+            spec = await asyncio.to_thread(parse, described, files=settings.files)
         except InvalidInputError as error:
             if copy_of is None:
                 raise

@@ -106,7 +106,7 @@ class UploadPages(Pages[PageServices]):
             try:
                 await received(request, Path(folder), uploaded)
                 values = await self._values(person, uploaded)
-                forecast, checked, ends = await self._batches.checked_preview(values, by_operator=is_operator(request))
+                forecast, checked = await self._batches.checked_preview(values, by_operator=is_operator(request))
                 batch = _encoded(values)
             except NotAllowedError:
                 raise
@@ -121,7 +121,7 @@ class UploadPages(Pages[PageServices]):
                     again=again,
                     instead=uploaded.instead,
                 )
-        jobs_total = forecast["jobs_total"]
+        jobs_total, ends = forecast["jobs_total"], checked.size.ends
         review = {
             "checked": checked,
             "ends": [
@@ -189,7 +189,7 @@ class UploadPages(Pages[PageServices]):
     ) -> RenderedPage:
         values: dict[str, Any] = {  # Any: what the template takes
             "form": form,
-            "wrong": at_deadline(wrong, form),
+            "wrong": wrong,
             "flaws": () if wrong is None else (FileFlaw(wrong),),
             "again": (),
             "instead": "",
@@ -354,11 +354,15 @@ def flaws_of(first: MusterError, uploaded: Uploaded) -> list[FileFlaw]:
     """Return an error and those that were found with it, with their places in the files."""
     found = [first, *first.others] if isinstance(first, InvalidInputError) else [first]
     places = [(one, *place_of(one, uploaded)) for one in found]
-    return [FileFlaw(table_missing(one, uploaded), place, line, ", column " in place) for one, place, line in places]
+    return [FileFlaw(in_form(one, place, uploaded), place, line, ", column " in place) for one, place, line in places]
 
 
-def table_missing(error: MusterError, uploaded: Uploaded) -> MusterError:
-    """Return the error, or which table to choose if the batch file names one that the form did not bring."""
+def in_form(error: MusterError, place: str, uploaded: Uploaded) -> MusterError:
+    """Return an error in the form's words: a field of the form, or the table to choose if the form did not bring the
+    one that the batch file names.
+    """
+    if not place:
+        return at_deadline(error, uploaded.fields) or error
     if isinstance(error, InvalidInputError) and error.field == "jobs_csv" and "table" not in uploaded.files:
         return MusterError(f"choose {error.got} under Table of jobs: the batch file names it as jobs_csv")
     return error
@@ -369,6 +373,8 @@ COLUMN = "jobs_csv column "  # of the heading
 MOST_SHOWN = 200  # characters of a line
 HEADING = re.compile(r"\s*(\[\[?)\s*([\w.-]+)\s*\]\]?")
 KEY = re.compile(r"\s*([\w-]+)\s*=")
+# How tomllib and json end the message of a syntax error: tomllib of Python 3.11 has no attribute for the line.
+SYNTAX = re.compile(r"\(at line ([0-9]+), column [0-9]+\)$|: line ([0-9]+) column [0-9]+ \(char [0-9]+\)$")
 
 
 def place_of(error: MusterError, uploaded: Uploaded) -> tuple[str, str]:
@@ -385,6 +391,8 @@ def place_of(error: MusterError, uploaded: Uploaded) -> tuple[str, str]:
                 return _placed(*table, _line_of_row(table[1], 0), error.field.removeprefix(COLUMN))
             return _placed(*table, _line_of_row(table[1], int(found[1])) if found else None, found and found[2])
         if batch is not None:
+            if error.field == "batch" and (syntax := SYNTAX.search(str(error.got))):
+                return _placed(*batch, int(syntax[1] or syntax[2]))
             return _placed(*batch, line_of(batch[1].read_text("utf-8").splitlines(), error.field))
     return "", ""
 

@@ -86,7 +86,7 @@ class BatchSize:
 
     `delay_bound_s` and `request` are maxima over its jobs; `shortest_bound_s` is the minimum delay bound; `jobs_of` is
     the number of jobs by size and quorum; `nbytes` is the approximate size in the database. `classes` are the first
-    MOST_CLASSES that hosts may treat differently.
+    MOST_CLASSES that hosts may treat differently. `ends` are the first and the last jobs.
     """
 
     jobs: int
@@ -98,6 +98,7 @@ class BatchSize:
     inputs: tuple[InputSpec, ...] = ()  # without duplicates
     request: Request = field(default=Request())
     classes: tuple[JobClass, ...] = ()
+    ends: tuple[JobSpec, ...] = ()
 
     @property
     def job_flop(self) -> Flop:
@@ -108,19 +109,10 @@ class BatchSize:
 def parse_batch(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
     """Return the batch described by a table. Raises InvalidInputError with field, expected value and actual value.
 
-    The error has others that are found in the same table.
-
     >>> spec = parse_batch({"app": "pi", "qos": "afap", "submitter": "ada", "jobs": {"count": 3, "fpops_est": 1e12}})
     >>> [(job.count, job.job_class.quorum) for job in spec.jobs]
     [(3, 1)]
     """
-    try:
-        return _parsed(values, files)
-    except InvalidInputError as error:
-        raise with_others(error, values, lambda corrected: _parsed(corrected, files)) from None
-
-
-def _parsed(values: Mapping[str, object], files: FileSettings) -> BatchSpec:
     fields = Fields(values, known=BATCH_FIELDS)
     qos = QoS(fields.choice("qos", list(QoS)))
     spec = BatchSpec(
@@ -138,6 +130,14 @@ def _parsed(values: Mapping[str, object], files: FileSettings) -> BatchSpec:
         after_any=tuple(map(BatchId, fields.ids("after_any", most=MAX_AFTER))),
     )
     return _with_jobs(spec, fields, files)
+
+
+def parse_for_all_errors(values: Mapping[str, object], *, files: FileSettings = FileSettings()) -> BatchSpec:
+    """Return the batch as `parse_batch` does. An error has others that are found in the same table."""
+    try:
+        return parse_batch(values, files=files)
+    except InvalidInputError as error:
+        raise with_others(error, values, lambda corrected: parse_batch(corrected, files=files)) from None
 
 
 def with_rows(spec: BatchSpec, rows: Rows, *, files: FileSettings = FileSettings()) -> BatchSpec:
@@ -166,8 +166,10 @@ def size_of(spec: BatchSpec) -> BatchSize:
     inputs: dict[InputSpec, None] = {}
     stored = StoredSize()
     classes: dict[tuple[float, ...], JobClass] = {}
+    ends: tuple[JobSpec, ...] = ()
     for job in spec.jobs:
         stored.add(job)
+        ends = (ends[0] if ends else job, job)
         if len(classes) < MOST_CLASSES:
             one = job.job_class
             needs = one.fpops_est_flop, one.memory_bytes, one.disk_bytes, one.ncpus, one.delay_bound_s
@@ -186,7 +188,7 @@ def size_of(spec: BatchSpec) -> BatchSize:
         raise InvalidInputError("jobs_csv" if spec.jobs_csv else "jobs", "at least one job", 0)
     bounds_s = delay_bound_s, shortest_bound_s
     kinds = tuple(classes.values())
-    return BatchSize(jobs, Flop(flop), *bounds_s, jobs_of, stored.nbytes, tuple(inputs), request, classes=kinds)
+    return BatchSize(jobs, Flop(flop), *bounds_s, jobs_of, stored.nbytes, tuple(inputs), request, kinds, ends)
 
 
 def _most(request: Request, job_class: JobClass) -> Request:

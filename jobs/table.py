@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from domain.errors import InvalidInputError
 from domain.jobs import JobClass
 from domain.settings import FileSettings
+from domain.submission import MAX_JOBS
 from jobs.fields import Fields, number_of
 from jobs.flaws import MOST_FLAWS
 from jobs.requirements import JOB_FIELDS, JobSpec, parse_class, parse_command_line, parse_count, parse_inputs
@@ -26,6 +28,7 @@ Row = Mapping[str, Any]  # Any: content of a user's file
 Rows = Callable[[], Iterable[Row]]
 
 _OWN_FIELDS = ("command_line", "count", "inputs")  # in which jobs of one class differ
+MOST_FURTHER_ROWS = 1000  # searched for errors after the first
 _MOST_KINDS = 10_000  # remembered while a table is read
 _DOTTED = {"inputs": "input", "outputs": "output", "validator": "validator"}  # field: its columns' prefix
 
@@ -66,7 +69,7 @@ def cells_of(row: Row) -> dict[str, str]:
 class TableJobs:
     """The jobs of a table, read again at each iteration. `defaults` is [jobs].
 
-    An error in a row has those of later rows, of each row the first.
+    An error in a row has those of the next MOST_FURTHER_ROWS rows, of each row the first.
     """
 
     rows: Rows
@@ -74,24 +77,16 @@ class TableJobs:
     files: FileSettings
 
     def __iter__(self) -> Iterator[JobSpec]:
-        wrong: list[InvalidInputError] = []
         parse = self._parser()
-        try:
-            for number, row in enumerate(self.rows(), start=1):
-                try:
-                    job = parse(number, row)
-                except InvalidInputError as error:
-                    wrong.append(error)
-                    if len(wrong) == MOST_FLAWS or not error.field.startswith(ROW):  # which each row would repeat
-                        break
-                else:
-                    if not wrong:
-                        yield job
-        except InvalidInputError as unread:
-            wrong.append(unread)
-        if wrong:
-            wrong[0].others = tuple(wrong[1:])
-            raise wrong[0]
+        rows = enumerate(self.rows(), start=1)
+        for number, row in rows:
+            try:
+                job = parse(number, row)
+            except InvalidInputError as error:
+                further = islice(rows, min(MOST_FURTHER_ROWS, max(0, MAX_JOBS - number)))
+                error.others = tuple(islice(_errors_after(error, further, parse), MOST_FLAWS - 1))
+                raise
+            yield job
 
     def _parser(self) -> Callable[[int, Row], JobSpec]:
         """Return the function that parses a row by its number, from 1; it raises InvalidInputError."""
@@ -129,6 +124,25 @@ class TableJobs:
                 raise InvalidInputError(_text_with(name, self.defaults, "jobs"), expected, f"{{{name}}}")
             expected = f"a column named in [jobs] as {{{name}}}; the columns are {columns}"
             raise InvalidInputError(f"jobs_csv row {number}.{name}", expected, None)
+
+
+def _errors_after(
+    last: InvalidInputError, rows: Iterable[tuple[int, Row]], parse: Callable[[int, Row], JobSpec]
+) -> Iterator[InvalidInputError]:
+    """Yield the errors of rows after an error, until each row would repeat one."""
+    try:
+        for number, row in rows if last.field.startswith(ROW) else ():
+            try:
+                parse(number, row)
+            except InvalidInputError as error:
+                if error.got is last.got is None and error.field.partition(".")[2] == last.field.partition(".")[2]:
+                    return  # a missing column
+                yield error
+                if not error.field.startswith(ROW):
+                    return
+                last = error
+    except InvalidInputError as unread:
+        yield unread
 
 
 def _own_fields(row: Row, cells: Mapping[str, str], used: set[str], where: str) -> Fields:

@@ -176,6 +176,8 @@ async def test_deadline_of_a_service_without_one_is_refused(server: LiveServer) 
                 assert (status, 'id="flaw-deadline"' in page, 'value="2099-01-01T00:00"' in page) == (422, True, True)
         status, page = await bring(ben, {"table": ("t.csv", "n\n1\n")}, {**given, "command_line": "{n}"})
         assert (status, 'id="flaw-deadline"' in page) == (422, True)
+        summary = page.partition('id="wrong"')[2].partition("</div>")[0]
+        assert not missing(summary, "2099-01-01 00:00") and missing(summary, "deadline_s")
         status, page = await bring(ben, {"batch": ("b.toml", f"deadline_s = 60\n{TOML}"), "table": ("t.csv", CSV)})
         assert (status, "b.toml, line 1:" in page) == (422, True)
     status, problem = await server.api("POST", f"/batches/{batch_id}/clone", json={"qos": "afap", "deadline_s": 60})
@@ -202,7 +204,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     ("files", "facts"),
     [
         ({}, ("Batch: expected",)),
-        ({"batch": ("b.toml", "app = \n")}, ("b.toml:", "line 1", "TOML")),
+        ({"batch": ("b.toml", "app = \n")}, ("b.toml, line 1", "TOML")),
         (
             {"batch": ("b.toml", TOML.replace('"afap"', '"soon"') + "quorun = 2\n")},
             ("2 errors", "b.toml, line 2", "'soon'", "jobs.quorun"),
@@ -230,6 +232,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
         ),
         ({"batch": ("b.toml", TOML.replace('"pi"', '"e"')), "table": ("t.csv", CSV)}, ("b.toml, line 1", "app")),
         ({"batch": ("b.toml", TOML)}, ("b.toml", "anything.csv", "Table of jobs")),
+        ({"batch": ("b.json", '{\n"app": }')}, ("b.json, line 2", "JSON")),
         ({"batch": ("b.exe", TOML)}, (".toml or .json", "b.exe")),
         ({"batch": ("b.json", "[" * 100_000)}, ("b.json", "batch: expected")),
         ({"batch": ("b.toml", "#" * 500_000)}, ("b.toml", "400 kB")),

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from domain.batches import QoS
 from domain.errors import InvalidInputError
 from domain.jobs import Output, ValidatorKind
 from domain.settings import FileSettings
-from jobs.flaws import MOST_FLAWS
+from jobs.flaws import MOST_FLAWS, MOST_TABLES
 from jobs.requirements import InputSpec, JobSpec
-from jobs.spec import BatchSpec, parse_batch, size_of, with_rows
+from jobs.spec import BatchSpec, parse_batch, parse_for_all_errors, size_of, with_rows
 from tests.facts import missing, states
 
 
@@ -292,17 +292,21 @@ JSON = st.recursive(
     max_leaves=5,
 )
 FIELDS = ["count", "command_line", "fpops_est", "fpops_bound", "quorum", "validator", "outputs", "inputs", "ncpus"]
+ODD_KEYS = ["app.jobs.x", "job.jobs.x", "jobs.x", "app[0].x", "$", "x\n", f"[{'9' * 5000}]"]
 
 
 @given(
     batch=st.dictionaries(
-        st.sampled_from(["qos", "name", "deadline_s", "user_priority", "jobs", "job", "jobs_csv"]), JSON
+        st.sampled_from(["qos", "name", "deadline_s", "user_priority", "jobs", "job", "jobs_csv", *ODD_KEYS]), JSON
     ),
-    jobs=st.dictionaries(st.sampled_from(FIELDS), JSON),
+    jobs=st.dictionaries(st.sampled_from([*FIELDS, *ODD_KEYS, ""]), JSON),
 )
+@example(batch={"app.jobs.x": 1}, jobs={})
+@example(batch={"job": [{}], "job.jobs.x": 1}, jobs={})
+@example(batch={ODD_KEYS[-1]: 1}, jobs={})
 def test_any_input_is_accepted_or_refused_with_a_field(batch: dict[str, Any], jobs: dict[str, Any]) -> None:
     try:
-        spec = parse_batch(a_batch(jobs) | batch)
+        spec = parse_for_all_errors(a_batch(jobs) | batch)
         sizes = [job.job_class.fpops_est_flop for job in spec.jobs]
     except InvalidInputError as error:
         assert error.field
@@ -312,7 +316,7 @@ def test_any_input_is_accepted_or_refused_with_a_field(batch: dict[str, Any], jo
 
 def flaws_of(values: dict[str, Any]) -> list[str]:
     with pytest.raises(InvalidInputError) as caught:
-        parse_batch(values)
+        parse_for_all_errors(values)
     return [one.field for one in (caught.value, *caught.value.others)]
 
 
@@ -335,7 +339,17 @@ def flaws_of(values: dict[str, Any]) -> list[str]:
             },
             ["deadline_s", "jobs.count", "job[0].quorum", "job[0].memory_bytes", "job[1].quorum"],
         ),
-        ({"app": 7, "submitter": "ada", "qos": "afap", "jobs": 7}, ["app", "jobs", "jobs.count", "jobs.fpops_est"]),
+        ({"app": 7, "submitter": "ada", "qos": "afap", "jobs": 7}, ["app", "jobs"]),
+        (a_batch(app=7, jobs={}, job={"fpops_est": 1}), ["app", "job"]),
+        (a_batch(jobs={}, job=[1]), ["job"]),
+        (a_batch(jobs={}, jobs_csv=7), ["jobs_csv"]),
+        (a_batch({"": 1, "count": 0}), ["jobs."]),
+        (a_batch({"$": 1, "count": 0}), ["jobs.$"]),
+        (a_batch({"inputs": [{"name": "a/b"}]}), ["jobs.inputs[0].name"]),
+        (
+            a_batch({"validator": {"kind": "near", "tolerance": 0.1}, "hr_type": -1}),
+            ["jobs.validator.kind", "jobs.hr_type"],
+        ),
     ],
 )
 def test_all_errors_of_a_batch_are_reported_at_once(values: dict[str, Any], fields: list[str]) -> None:
@@ -346,3 +360,23 @@ def test_number_of_errors_reported_at_once_is_limited() -> None:
     values = {"app": "pi", "submitter": "ada", "qos": "afap", "jobs": {f"x{number}": 1 for number in range(99)}}
 
     assert len(flaws_of(values)) == MOST_FLAWS
+
+
+def test_batch_of_many_tables_is_refused_with_its_first_error() -> None:
+    """Each further error costs a complete parse."""
+    good, wrong = {"fpops_est": 1}, {"fpops_est": 1, "quorum": 0}
+    tables = [*[good] * (MOST_TABLES - 2), wrong, dict(wrong)]
+
+    found = [len(flaws_of(a_batch(jobs={}, job=job))) for job in (tables, [good, *tables])]
+    assert found == [2, 1]
+
+
+def test_only_a_user_who_reads_all_errors_pays_for_them() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        parse_batch({"qos": "afap"})
+    assert caught.value.others == ()
+
+
+def test_size_has_the_first_and_last_jobs() -> None:
+    size = size_of(parse_batch(a_batch(jobs={}, job=[{"fpops_est": one} for one in (1, 2, 3)])))
+    assert [int(one.job_class.fpops_est_flop) for one in size.ends] == [1, 3]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any
 
 import pytest
@@ -14,15 +15,22 @@ from domain.jobs import Output, ValidatorKind
 from jobs.flaws import MOST_FLAWS
 from jobs.requirements import InputSpec, JobSpec
 from jobs.spec import parse_batch, size_of, with_rows
+from jobs.table import MOST_FURTHER_ROWS
 from tests.facts import missing
 
 LEAST = {"app": "pi", "qos": "afap", "submitter": "ada"}
 OUT = [{"name": "out", "max_bytes": 9}]
 
 
-def of_table(rows: Sequence[Mapping[str, Any]], **shared: object) -> list[JobSpec]:
+def of_table(rows: Iterable[Mapping[str, Any]], **shared: object) -> list[JobSpec]:
     spec = parse_batch({**LEAST, "jobs": {"fpops_est": 1e12, **shared}, "jobs_csv": "jobs.csv"})
     return list(with_rows(spec, lambda: rows).jobs)
+
+
+def flaws_of(rows: Iterable[Mapping[str, Any]], **shared: object) -> list[str]:
+    with pytest.raises(InvalidInputError) as caught:
+        of_table(rows, **shared)
+    return [one.field for one in (caught.value, *caught.value.others)]
 
 
 def files_of(job: JobSpec) -> dict[str, str]:
@@ -124,8 +132,21 @@ def test_examples_hold() -> None:
 def test_errors_of_several_rows_are_reported_at_once() -> None:
     rows = [{"quorum": one} for one in ("1", "0", "1", "x", *["0"] * 50)]
 
-    with pytest.raises(InvalidInputError) as caught:
-        of_table(rows)
+    assert flaws_of(rows) == [f"jobs_csv row {number}.quorum" for number in (2, 4, *range(5, 3 + MOST_FLAWS))]
 
-    found = [one.field for one in (caught.value, *caught.value.others)]
-    assert found == [f"jobs_csv row {number}.quorum" for number in (2, 4, *range(5, 3 + MOST_FLAWS))]
+
+def test_rows_read_after_an_error_are_limited() -> None:
+    assert flaws_of({"quorum": "1" if number else "0"} for number in count()) == ["jobs_csv row 1.quorum"]
+
+
+def test_error_far_behind_the_first_is_not_searched() -> None:
+    good = [{"quorum": "1"}] * (MOST_FURTHER_ROWS - 1)
+    rows = [{"quorum": "0"}, *good, {"quorum": "0"}, {"quorum": "0"}]
+    assert flaws_of(rows) == ["jobs_csv row 1.quorum", f"jobs_csv row {MOST_FURTHER_ROWS + 1}.quorum"]
+
+
+def test_missing_column_is_reported_once() -> None:
+    spec = parse_batch({**LEAST, "jobs_csv": "jobs.csv"})
+    with pytest.raises(InvalidInputError) as caught:
+        size_of(with_rows(spec, lambda: [{"quorum": "1"}] * 12))
+    assert (caught.value.field, caught.value.others) == ("jobs_csv row 1.fpops_est", ())
