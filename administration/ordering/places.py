@@ -162,10 +162,11 @@ def after_first(first: int) -> str:
 def among_first(first: int, because: str) -> str:
     """Return that a batch is among those sent first, and why. `first`: their number.
 
-    >>> among_first(1, "its deadline is near"), among_first(3, "its deadline is near").partition(",")[0]
-    ('sent first, because its deadline is near', 'one of the 3 batches sent first')
+    >>> among_first(1, "its deadline is near"), among_first(2, "it is late").partition("late")[2]
+    ('sent first, because its deadline is near', ', as 1 other batch for its own reason')
     """
-    return f"{f'one of the {first} batches ' * (first > 1)}sent first, because {because}"
+    others = f", as {first - 1} other {'batch for its own reason' if first == 2 else 'batches for their own reasons'}"
+    return f"sent first, because {because}{others * (first > 1)}"
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:

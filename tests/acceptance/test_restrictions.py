@@ -430,6 +430,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         abort = {"state": VersionState.ABORTED.value, "why": "it crashes"}
         status, _, asked = await grace.post(path, abort)
         assert (status, missing(asked.partition("<main")[2], "1 instance", "1 host", "it crashes")) == (200, [])
+        assert 'name="state" value="withdrawn"' in asked  # leaves the jobs in progress
         version = (await server.store.applications.load_catalogue()).versions[AppVersionId(1)]
         assert version.state is VersionState.OFFERED
         _, where, page = await grace.post(path, {**abort, "sure": "yes"})
