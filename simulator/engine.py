@@ -13,7 +13,7 @@ from domain.apps import CPU
 from domain.jobs import JobClass
 from domain.units import BatchId, HostId, Instant, later
 from simulator.client import SimulatedVolunteer
-from simulator.in_progress import InProgress
+from simulator.in_progress import HostCopies
 from simulator.ports import Outage, Participant, Scenario, Submission
 from simulator.recording import SAMPLE_S, Followed, RunRecord, WorkSample
 from simulator.services import (
@@ -70,7 +70,7 @@ class Engine:
         self._outages = list(scenario.outages)
         self._validator_waits = False
         self._visits: Sequence[_Visit] = ()
-        self._in_progress = InProgress(self.store, self.record, self.volunteers)
+        self._in_progress = HostCopies(self.store, self.record, self.volunteers)
         self.services: Services  # set by `run`
 
     async def run(self) -> None:

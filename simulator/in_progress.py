@@ -35,7 +35,7 @@ class _Moment:
     now: Instant
 
 
-class InProgress:
+class HostCopies:
     """Creates the hosts that a project knows at the start of a scenario, and sends them the instances they have."""
 
     def __init__(self, store: AnyStore, record: RunRecord, volunteers: Sequence[Participant]) -> None:

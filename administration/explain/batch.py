@@ -43,9 +43,10 @@ from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
 from administration.thresholds.preview import KeptStandings
 from domain.attention import FailingVersion
-from domain.batches import Batch, BatchCounts, BatchState, complete_at
+from domain.batches import Batch, BatchCounts, BatchState, complete_at, is_late
 from domain.catalogue import Catalogue
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
@@ -147,6 +148,8 @@ async def explain_batch(
     now, due = clock.now(), complete_at(batch, bound_s)
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
+    if sample is not None and is_late(batch.deadline_at, now) and traits_of(catalogue.settings.deadline).afap_first:
+        sample = replace(sample, gated_share=1.0)  # only busy hosts need a gate
     is_able = sample is not None and sample.able
     before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []
     at = position(batch, places[batch_id], urgent) if batch_id in places else None

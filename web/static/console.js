@@ -21,7 +21,8 @@ function refreshTimes(root) {
   const now = (Date.now() - skew) / 1000;
   for (const one of root.querySelectorAll("time[datetime]")) {
     const away = Math.round(Date.parse(one.dateTime) / 1000 - now);
-    const text = away === 0 ? "now" : away > 0 ? `in ${lengthOf(away)}` : `${lengthOf(-away)} ago`;
+    const length = lengthOf(Math.abs(away)).replaceAll(" ", "\u00a0"); // does not break
+    const text = away === 0 ? "now" : away > 0 ? `in ${length}` : `${length} ago`;
     if (one.className === "clock") one.title = text;
     else if (one.textContent !== text) one.textContent = text;
   }
