@@ -156,7 +156,7 @@ async def test_time_until_a_judgement_is_in_whole_seconds(pi: LiveServer) -> Non
             pages.append(page.partition("They are judged ")[2].partition(".")[0])
             assert re.findall(r'id="(t-(?:unschedulable|not-judged))"', page) == ["t-not-judged"]
 
-    assert re.search(r" \d+ s$", pages[0]) and not missing(pages[0], "refusals")
+    assert re.search(r" \d+\ss$", pages[0]) and not missing(pages[0], "refusals")
     assert pages[1] == "now"
 
 
