@@ -52,7 +52,7 @@ from console.places import (
 )
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import Batch, BatchState, QoS
+from domain.batches import Batch, BatchState, is_late
 from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastAge, ForecastPoint, ForecastState, Method, state_of
@@ -523,9 +523,7 @@ class BatchPages(Pages[PageServices]):
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
-        order, due_in_s = shown["order"], shown["complete_in_s"]
-        is_past = due_in_s is not None and due_in_s <= 0.0
-        share = gated_share(self._settings)
+        order, share = shown["order"], gated_share(self._settings)
         ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         values: dict[str, Any] = {
             "shown": shown,
@@ -541,7 +539,7 @@ class BatchPages(Pages[PageServices]):
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
-            "to_all": traits_of(self._settings.deadline).afap_first and batch.qos is not QoS.AFAP and is_past,
+            "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and (await in_progress(store, batch_id))[:ROWS],
         }

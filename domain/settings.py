@@ -171,10 +171,7 @@ class DeadlineSettings:
         high=1,
     )
     p_retry: float = knob(
-        0.5,
-        "minimum percentile P of a host that gets a retry or copy of an AFAP job or of a job past its batch's deadline",
-        low=0,
-        high=1,
+        0.5, "minimum percentile P of a host for a retry or copy of an AFAP or late job", low=0, high=1
     )
     p_tight: float = knob(
         0.9,

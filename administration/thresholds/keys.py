@@ -214,7 +214,7 @@ def gate_meanings() -> dict[str, str]:
     """Return, for each gate's name, the meaning of its threshold.
 
     >>> gate_meanings()["p_retry"]
-    "minimum percentile P of a host that gets a retry or copy of an AFAP job or of a job past its batch's deadline"
+    'minimum percentile P of a host for a retry or copy of an AFAP or late job'
     """
     return {key.partition(".")[2]: meaning_of(key) for key in FORESEEN if key.startswith("deadline.")}
 
