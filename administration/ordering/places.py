@@ -61,8 +61,7 @@ def because_of(urgent: Batch, now: Instant) -> str:
     """Return why most requests take a batch before the others."""
     if urgent.qos is QoS.AFAP:
         return "it is to be done as fast as possible"
-    is_past = urgent.deadline_at is not None and urgent.deadline_at <= now
-    return "its deadline has passed" if is_past else "its deadline is near"
+    return "its deadline has passed" if is_late(urgent.deadline_at, now) else "its deadline is near"
 
 
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:

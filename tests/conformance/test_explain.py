@@ -15,7 +15,7 @@ from administration.explain.dry_run import private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
-from administration.ordering.places import first_before, sent_first, turn_of
+from administration.ordering.places import first_before, position, sent_first, sequence, turn_of
 from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA, OnePerVolunteer, VersionState
 from domain.batches import UNNUMBERED, QoS
@@ -25,6 +25,7 @@ from domain.forecasts import ForecastHold, HoldKind
 from domain.hosts import Coprocessor
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState
+from domain.ordering import PlaceInOrder
 from domain.quotas import QuotaRequest
 from domain.ranking import CutPoints, Gate
 from domain.restrictions import Restricted, Restriction
@@ -370,6 +371,22 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
         [urgent.batch_id],
         [urgent.batch_id, early.batch_id],
     ]
+
+
+async def test_late_batch_is_the_last_of_those_sent_first(store: Store) -> None:
+    """It is first in the order, but requests take batches that can still be in time before it."""
+    await a_registered_version(store)
+    late = await a_submitted_batch(store, jobs=4, qos=QoS.SHORT_DEADLINE, deadline_at=NOW, order_key=1.0)
+    rush = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP, order_key=2.0)
+    catalogue, known = await store.applications.load_catalogue(), as_postgres(store)
+
+    first = await sent_first(known, catalogue, NOW)
+    turns = [await turn_of(known, one, first, catalogue, NOW) for one in (rush, late)]
+
+    assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 3)]
+    places = [position(one, PlaceInOrder(at, 2), first).place for one, at in ((rush, 2), (late, 1))]
+    assert places == [1, 2]
+    assert sequence([late.batch_id, rush.batch_id], first) == [rush.batch_id, late.batch_id]
 
 
 async def test_turn_counts_the_work_that_needs_a_fast_host(store: Store) -> None:
