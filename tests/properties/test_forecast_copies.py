@@ -17,7 +17,7 @@ from batch_estimator.peak import SampledInstances, in_progress
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding, Tail
 from batch_estimator.survival import watched_of
 from domain.apps import CPU
-from domain.batches import QoS
+from domain.batches import QoS, is_late
 from domain.catalogue import Catalogue
 from domain.forecasting import SendPlace
 from domain.settings import Settings
@@ -123,7 +123,7 @@ def test_an_instance_aborted_now_counts_as_silent_until_now(snapshot: BatchSnaps
 
 @given(st.sampled_from(QoS), st.none() | st.floats(-1e6, 1e6).map(Instant), st.floats(0.0, 10.0), st.floats(0.0, 1.0))
 def test_sent_first_is_what_positions_say(qos: QoS, due: Instant | None, factor: float, fraction: float) -> None:
-    """The estimator ranks as the pages of the order do; unpaid batches are sent last."""
+    """Forecasts rank as the pages of the order do: of those sent first, late ones last; unpaid ones last of all."""
     changed = Settings().changed("deadline.first_factor", factor).changed("scheduler.afap_first_fraction", fraction)
     cuts = some_cuts(retry_turnaround_s=Seconds(1e5))
     catalogue = Catalogue(settings=changed, cut_points={(cuts.app_id, CPU): cuts})
@@ -132,5 +132,5 @@ def test_sent_first_is_what_positions_say(qos: QoS, due: Instant | None, factor:
 
     group, last = [SendPlace(qos, due, unpaid, 1, 0.0).rank(cuts.app_id, catalogue, now)[0] for unpaid in (False, True)]
 
-    assert (group == 0) == bool(urgent_of([batch], catalogue, now))
-    assert group < last
+    is_first = bool(urgent_of([batch], catalogue, now))
+    assert group == (int(is_late(due, now)) if is_first else 2) < last
