@@ -15,7 +15,7 @@ from web.handlers import number_of
 from web.moments import length, number, rate, stamp
 
 ASKS = ("range", "from_at", "to_at")  # query parameters
-ROWS = 60  # in a table
+ROWS = 30  # in a table
 CODES = 6  # refusals drawn one by one
 PEAKS = 3  # series whose peaks are named above a chart
 

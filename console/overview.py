@@ -26,7 +26,7 @@ Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
 FIRST_ITEMS = 5  # that need attention; a link leads to all
 MINE = "mine"
-MOST_POINTS = 400  # in a chart
+MOST_POINTS = 200  # in a chart, which is at most 700 pixels wide
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.verdict import start_in_words
-from administration.ordering.places import Urgent, after_first, among_first, position
+from administration.ordering.places import Urgent, after_first, position, sent_first_because
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import FIRST_PLACE, Batch, QoS, place_of
@@ -70,7 +70,7 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
             None if at is None else position(batch, at, first),
             breakdown_of(records[one]) if one in records else None,
             records.get(one, {}),
-            among_first(len(first), first[one].because) if one in first else "",
+            sent_first_because(first[one].because) if one in first else "",
             len(first),
         )
     return found

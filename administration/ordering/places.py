@@ -124,11 +124,11 @@ def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
 
 async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
     if batch.batch_id in first:
-        return among_first(len(first), first[batch.batch_id].because), first[batch.batch_id].ahead
+        return sent_first_because(first[batch.batch_id].because), first[batch.batch_id].ahead
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
     if free and urgent_of([batch], catalogue, now):
         before = [one for one in first.values() if one.place < _first_place(batch, now)]
-        return among_first(len(first) + 1, because_of(batch, now)), _with(WorkAhead(), before)
+        return sent_first_because(because_of(batch, now)), _with(WorkAhead(), before)
     at = place_of(batch)
     ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
@@ -158,14 +158,13 @@ def after_first(first: int) -> str:
     return most if first > 1 else "after the batch that is sent first" if first else ""
 
 
-def among_first(first: int, because: str) -> str:
-    """Return that a batch is among those sent first, and why. `first`: their number.
+def sent_first_because(because: str) -> str:
+    """Return that a batch is among those sent first, and why.
 
-    >>> among_first(1, "its deadline is near"), among_first(2, "it is late").partition("late")[2]
-    ('sent first, because its deadline is near', ', as 1 other batch for its own reason')
+    >>> sent_first_because("its deadline is near")
+    'sent first, because its deadline is near'
     """
-    others = f", as {first - 1} other {'batch for its own reason' if first == 2 else 'batches for their own reasons'}"
-    return f"sent first, because {because}{others * (first > 1)}"
+    return f"sent first, because {because}"
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:

@@ -117,13 +117,13 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     assert (await page.evaluate(FOCUSED))["text"] == "CSV"  # the first element of the page
 
     # A list: sorted by the server, ascending and descending.
-    await tab_to(page, text="Joined")
-    column = page.get_by_role("columnheader", name="Joined")
+    await tab_to(page, text="Host")
+    column = page.get_by_role("columnheader", name="Host")
     numbers = page.locator("tbody tr:visible th a")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "ascending")
     assert (await numbers.first.inner_text()).endswith(" (1)")
-    await tab_to(page, text="Joined")
+    await tab_to(page, text="Host")
     await keys.press("Enter")
     await expect(column).to_have_attribute("aria-sort", "descending")
     assert (await numbers.first.inner_text()).endswith(f" ({HOSTS})")

@@ -340,7 +340,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
         "place": 2,
         "of": 3,
     }
-    assert not missing(shown["order"]["sent_first"] or "", "sent first", "1 other batch")
+    assert not missing(shown["order"]["sent_first"] or "", "sent first", "because")
     assert (shown["gate"], shown["in_every_worker"], shown["slots"], shown["slots_total"]) == ("p_afap", True, 4, 16)
     words = batch_in_words(shown)
     assert not missing(words, "platform: 2 hosts", "2.0 calls an hour")
