@@ -15,6 +15,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
 from console.charts import Bar, bar_of
 from console.over_time import ASKS, charts_of, range_links, window_asked
+from console.restrictions import pauses_shown
 from domain.access import Role
 from domain.errors import InvalidInputError
 from domain.units import Instant, later
@@ -180,6 +181,7 @@ class OverviewPage(Pages[PageServices]):
         values: dict[str, object] = {
             "attention": attention if own_id is None else attention.of(own_id),
             "of_all": len(attention.items),
+            "pauses": await pauses_shown(store, known, now),
             "own": "" if own_id is None else await store.views.submitter_name(own_id),
             "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),

@@ -352,7 +352,7 @@ async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     async with a_browser(server, OPERATOR) as grace:
         for path in ("/jobs/1", "/jobs/1/why", "/instances/1", f"/hosts/{host.host_id}"):
             assert 'batches/1">oak</a>' in (await grace.get(path))[1], path
-        pause = {"kind": "batch", "name": "1", "why": "wrong input"}
+        pause = {"kind": "batch", "name": "1", "why": "wrong input", "sure": "yes"}
         await grace.post("/restrictions", pause, form="/batches/1")
         assert ">batch 1 oak</a>" in (await grace.get("/restrictions"))[1]
         _, page = await grace.get("/batches/1/why")
