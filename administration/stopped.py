@@ -42,23 +42,32 @@ class Stopped:
         return self.refused.get(batch.batch_id)
 
     def pause_of(self, batch: Batch) -> tuple[str, str]:
-        """Return what is paused about an active batch, and the reason; ("", "") if nothing is.
+        """Return what is paused about a batch with unsent instances, and the reason; ("", "") if nothing is.
 
+        A pause stops sending only. A batch whose instances have all been sent continues.
+
+        >>> from dataclasses import replace
+        >>> from domain.batches import BatchCounts
         >>> from domain.units import Instant
-        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0))
-        >>> Stopped(down=True).pause_of(one)[0], Stopped().pause_of(one)[0]
-        ('project paused', '')
+        >>> sent = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0))
+        >>> unsent = replace(sent, counts=BatchCounts(unsent=5))
+        >>> [found.pause_of(one)[0] for found in (Stopped(down=True), Stopped()) for one in (unsent, sent)]
+        ['project paused', '', '', '']
         """
-        found = None if batch.ended_at is not None else pause_of(self.restrictions, batch)
+        if not batch.counts.unsent or batch.ended_at is not None:
+            return "", ""
+        found = pause_of(self.restrictions, batch)
         if found is not None:
             return "paused" if found.kind is Restricted.BATCH else f"{found.kind} paused", found.why
-        return ("project paused", "No host gets work.") if self.down and batch.ended_at is None else ("", "")
+        return ("project paused", "No host gets work.") if self.down else ("", "")
 
     def stop_of(self, batch: Batch) -> tuple[str, str]:
         """Return in a few words what keeps an active batch from being sent, and the reason; ("", "") if nothing does.
 
+        >>> from domain.batches import BatchCounts
         >>> from domain.units import Instant
-        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), hold="5 jobs at most")
+        >>> some = {"hold": "5 jobs at most", "counts": BatchCounts(unsent=5)}
+        >>> one = Batch(1, 7, 1, 1, "", "afap", "active", Instant(0.0), 0, 0.0, Instant(0.0), **some)
         >>> Stopped().stop_of(one), Stopped(down=True).stop_of(one)[0]
         (('blocked by a limit', '5 jobs at most'), 'project paused')
         """
@@ -70,13 +79,11 @@ class Stopped:
     def state_of(self, batch: Batch) -> ForecastState | None:
         """Return why no end of an active batch is forecast, None if nothing stops it.
 
-        A pause does not hide that no host can run the jobs: they would not be sent without it either. It does not stop
-        a batch whose instances have all been sent.
+        A pause does not hide that no host can run the jobs: they would not be sent without it either.
         """
         if self.group_of(batch) is not None:
             return ForecastState.UNSCHEDULABLE
-        is_paused = self.down or pause_of(self.restrictions, batch) is not None
-        return ForecastState.PAUSED if is_paused and batch.counts.unsent else None
+        return ForecastState.PAUSED if self.pause_of(batch)[0] else None
 
 
 NOTHING_STOPPED = Stopped()

@@ -18,7 +18,7 @@ from administration.ordering.rules import Rules
 from administration.ordering.sharing import Sharing
 from api.batches import BatchParams
 from api.paging import Page, page_of_all
-from api.settings import ValuesBody, who_of
+from api.settings import ValuesBody
 from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
@@ -133,7 +133,7 @@ class OrderingApi:
     async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())
-        return {"changed": await self._priorities.set(changes, who=who_of(ask.person, body.by), why=body.why)}
+        return {"changed": await self._priorities.set(changes, who=ask.who, why=body.why)}
 
     @operation("GET", "/fairshare", "The tree of accounts and submitters with shares and decayed usage.")
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:

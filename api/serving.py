@@ -26,7 +26,7 @@ from domain.errors import MusterError, UnavailableError
 from web import problems as told
 from web.moments import iso
 
-SECRET = frozenset({"password", "old_password", "new_password"})
+NOT_DETAIL = frozenset({"password", "old_password", "new_password", "by"})
 DETAIL_CHARS = 2000
 
 log = structlog.get_logger()
@@ -58,7 +58,7 @@ class Table:
                 answer = await route.handler(ask)
             if isinstance(answer, web.StreamResponse):
                 return answer
-            if route.right is not Right.READ and not request.get(REPLAYED):
+            if route.method != hdrs.METH_GET and route.right is not Right.READ and not request.get(REPLAYED):
                 await self._note(route, ask, answer)
             iso_wanted = ISO_TIMES in request.headers.get("Prefer", "").replace(" ", "").split(",")
             made = reply(with_iso(answer) if iso_wanted else answer, status=route.status)
@@ -83,7 +83,7 @@ class Table:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
         target = ask.request.get(SUBJECT) or subject_of(route, ask) or _made(answer)
         detail = {**_detail(ask.body), **ask.request.get(NOTED, {})}
-        act = Act(self._clock.now(), ask.person.name, route.name, target, detail, address_of(ask.request))
+        act = Act(self._clock.now(), ask.who, route.name, target, detail, address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)
         except UnavailableError as error:
@@ -169,11 +169,11 @@ def allowed(request: web.Request, right: Right) -> Person:
 
 
 def _detail(body: object) -> dict[str, object]:
-    """Return the body's values without secrets, or a note if they are too long to store."""
+    """Return the body's values without secrets and author, or a note if they are too long to store."""
     if not isinstance(body, msgspec.Struct):
         return {}
     shown = {
-        key: value for key, value in msgspec.structs.asdict(body).items() if key not in SECRET and value is not None
+        key: value for key, value in msgspec.structs.asdict(body).items() if key not in NOT_DETAIL and value is not None
     }
     return shown if len(msgspec.json.encode(shown)) <= DETAIL_CHARS else {"left_out": "too long"}
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from administration.access.who import Person
 from administration.names import checked_text
 from administration.ordering.priorities import checked_setting
 from administration.show import change_as_json, setting_as_json, shown
@@ -63,11 +62,6 @@ ForeseenParams = msgspec.defstruct(
 )
 
 
-def who_of(person: Person, by: str = "api") -> str:
-    """Return the author recorded for a change."""
-    return by if person.person_id is None else person.name
-
-
 class SettingsApi:
     TAG = "settings"
 
@@ -104,7 +98,7 @@ class SettingsApi:
         key = ask.params.key
         value = await checked_setting(self._store.settings, key, ask.body.value)
         why = checked_reason(key, ask.body.why)
-        who = checked_text(who_of(ask.person, ask.body.by), "by")
+        who = checked_text(ask.who, "by")
         await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": value}
 
@@ -119,7 +113,7 @@ class SettingsApi:
         key, why = ask.params.key, checked_reason(ask.params.key, ask.params.why)
         if key not in await self._store.settings.settings():
             _known(key)
-        who = checked_text(who_of(ask.person, ask.params.by), "by")
+        who = checked_text(ask.who, "by")
         await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
         return {"key": key, "value": Settings().as_mapping().get(key)}
 
@@ -142,7 +136,7 @@ class SettingsApi:
     async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = changes_of(body.values.items())
-        return {"changed": await self._thresholds.set(changes, who=who_of(ask.person, body.by), why=body.why)}
+        return {"changed": await self._thresholds.set(changes, who=ask.who, why=body.why)}
 
 
 def _known(key: str) -> str:

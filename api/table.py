@@ -46,6 +46,12 @@ class Ask(Generic[Params, Body]):
     params: Params
     body: Body
 
+    @property
+    def who(self) -> str:
+        """Return the author recorded for a change: `by` of a request with the project's own token, or the user."""
+        named = [by for one in (self.body, self.params) if (by := getattr(one, "by", ""))]
+        return named[0] if named and self.person.person_id is None else self.person.name
+
 
 @dataclass(frozen=True, slots=True)
 class File:
@@ -61,8 +67,8 @@ class Route(Generic[Params, Body]):
 
     `name` is also the name of the handler and of the client's method. `params` come from path and query, `body` from
     JSON. `reply` is the reply's type, a File, or None for an event stream. `right` is the required scope or role;
-    operations that require more than `read` are recorded in the audit trail. `errors` are statuses in addition to 401,
-    403, 422, 429, 500 and 503.
+    changes (not GET) that require more than `read` are recorded in the audit trail. `errors` are statuses in addition
+    to 401, 403, 422, 429, 500 and 503.
     """
 
     method: str

@@ -400,6 +400,7 @@ class SelectedBatches(Pages[PageServices]):
         words = dict.fromkeys(done, "ended")
         title = f"{len(done)} of {len(batches)} batches changed"
         if what == CHANGE:
+            title += ": " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in changes.given().items())
             words = await self._moves([batch for batch in batches if batch.batch_id in done])
         elif what == RETRY:
             words = {one: f"{plural(count, 'failed job')} opened again" for one, count in done.items()}

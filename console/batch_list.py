@@ -32,7 +32,7 @@ from domain.units import BatchId, Instant
 from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
 from muster_client import shapes
 from store.postgres import PostgresStore
-from web.csv_export import is_csv, send_csv
+from web.csv_export import Row, is_csv, send_csv
 from web.handlers import Pages, PageServices, get, whole_number
 from web.rendering import RenderedPage
 
@@ -58,6 +58,8 @@ TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted"
 NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
 TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
 FILTERS = ("state", *NARROWING, "sort")
+RISK = ("late_by_s", "probability")  # fields of `at_risk` with a column each
+CSV_COLUMNS = (*(one for one in shapes.BatchShown.__annotations__ if one != "at_risk"), *RISK)
 ASKS = (*FILTERS, "after", "as")
 
 
@@ -198,7 +200,7 @@ class BatchListPage(Pages[PageServices]):
         if query.get("state") == ATTENTION:
             choice = replace(choice, ids=tuple(sorted(attention.batch_ids)))
         if is_csv(query):
-            return await send_csv(request, "batches", [*shapes.BatchShown.__annotations__], self._pages(choice, sort))
+            return await send_csv(request, "batches", CSV_COLUMNS, self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
         active = [one.batch for one in found if one.batch.ended_at is None]
@@ -242,11 +244,11 @@ class BatchListPage(Pages[PageServices]):
         }
         return RenderedPage("batches.html", "Batches", "batches", values=values, every_s=LIVE_S)
 
-    async def _pages(self, choice: BatchChoice, sort: BatchSort) -> AsyncIterator[Sequence[shapes.BatchShown]]:
-        """Yield the whole list, as the API shows it."""
+    async def _pages(self, choice: BatchChoice, sort: BatchSort) -> AsyncIterator[Sequence[Row]]:
+        """Yield the whole list, as the API shows it, with the risk in columns."""
         after = None
         while True:
             page, after = await self._batches.listed(choice, sort, after=after, limit=PER_READ)
-            yield page
+            yield [{**one, **(one["at_risk"] or {}), "deadline_at": one["deadline_at"]} for one in page]
             if after is None:
                 return

@@ -274,9 +274,9 @@ class HostListPage(Pages[PageServices]):
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
-        """Show a list. A search of all hosts for a number opens that host."""
+        """Show a list. A search for a number opens that host."""
         asked, as_csv = asked_of(request.query), is_csv(request.query)
-        if asked.kind is HostKind.ALL and not as_csv and asked.text.isascii() and asked.text.isdigit():
+        if not as_csv and asked.text.isascii() and asked.text.isdigit():
             return self._services.go(f"hosts/{int(asked.text[:18])}")
         choice = choice_of(
             asked.kind,

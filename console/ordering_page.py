@@ -262,13 +262,14 @@ def instants_chart(
     if is_rank:
         from_at, axis = min(at for _, at in timed), "above the smallest shown"
     away = [abs(at - from_at) / unit_s for _, at in timed]
+    cells = [number(one, 1) for one in away] if is_rank else [total(one, now).striptags() for one in shown]
     return Chart(
         "contributions",
         what,
         f"{plural(len(shown), 'batch', 'batches').capitalize()}, the first on top"
         + (f"; {rest} more {'goes' if rest == 1 else 'go'} before or after these regardless of it." if rest else "."),
-        ("batch", what.lower()),
-        [(label, total(one, now).striptags()) for label, (one, _) in zip(labels, timed, strict=True)],
+        ("batch", axis if is_rank else what.lower()),
+        list(zip(labels, cells, strict=True)),
         _rows(labels, {what.lower(): away}, Axis(axis)),
     )
 
@@ -294,6 +295,21 @@ def _labels(breakdowns: Sequence[Breakdown], names: Mapping[int, str]) -> list[s
 
 def _points(one: Breakdown, term: str) -> float:
     return sum(part.points for part in one.components if part.name == term)
+
+
+def without_echoes(tree: Sequence[shapes.ShareShown]) -> list[shapes.ShareShown]:
+    """Return the rows of the share tree without submitters that only repeat the row of their account.
+
+    >>> row = {"account": "lab", "submitter": None, "share_fraction": 0.5, "usage_fraction": 0.1}
+    >>> [one["submitter"] for one in without_echoes([row, row | {"submitter": "lab"}, row | {"submitter": "eve"}])]
+    [None, 'eve']
+    """
+
+    def repeats(row: shapes.ShareShown, above: shapes.ShareShown) -> bool:
+        same = all(row[key] == above[key] for key in ("account", "share_fraction", "usage_fraction"))
+        return same and row["submitter"] == row["account"] and above["submitter"] is None
+
+    return [row for at, row in enumerate(tree) if not at or not repeats(row, tree[at - 1])]
 
 
 def shares_chart(rows: Sequence[shapes.ShareShown]) -> Chart | None:
@@ -364,12 +380,13 @@ class OrderingPages(Pages[PageServices]):
             "may": lambda batch: present(request).may(Role.SUBMITTER) and present(request).owns(batch.submitter_id),
             "tier_name": tier_name,
             "tier_of": tier_of,
-            "tree": tree,
+            "tree": without_echoes(tree),
             "windows": await self._sharing.windows(),
             "charts": charts,
             "weights": weights_in_force(settings),
             "rule": rule_of(settings.ordering.policy),
             "rank_value": RANK_VALUE if settings.ordering.policy == RANKED else "",
+            "is_ranked": all(one.policy == RANKED for one in breakdowns),
             "total_name": total_name(breakdowns),
             "total": lambda one: total(one, now),
             "weightiest": weightiest,

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from administration.samples import Sampled
 from console.charts import Chart, hue
 from console.drawing import Axis, Line, Plot
-from domain.refusals import code_in_words
+from domain.refusals import RefusalCode, code_in_words
 from domain.samples import LATEST_AT, RANGES_S, REFUSED, Window, window_of
 from domain.units import Instant
 from web.handlers import number_of
@@ -17,7 +17,17 @@ from web.moments import length, number, rate, stamp
 ASKS = ("range", "from_at", "to_at")  # query parameters
 ROWS = 30  # in a table
 CODES = 6  # refusals drawn one by one
-PEAKS = 3  # series whose peaks are named above a chart
+PEAKS = 3  # series up to which their peaks are named above a chart
+REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in every range; others get the rest
+    RefusalCode.NO_SLOTS: "c1",
+    RefusalCode.BELOW_GATE: "c2",
+    RefusalCode.PLATFORM: "c3",
+    RefusalCode.MEMORY: "c4",
+    RefusalCode.NOT_YET: "c5",
+    RefusalCode.PLAN_CLASS: "c6",
+    RefusalCode.QUEUE: "c7",
+}
+OTHERS_HUE = "c8"
 
 
 def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
@@ -55,6 +65,17 @@ def asks_a_part(query: Mapping[str, str]) -> bool:
     return any(name in query for name in ASKS)
 
 
+def refusal_hues(codes: Sequence[str]) -> list[str]:
+    """Return the colour of each reason: its own, or one whose reason is not shown.
+
+    >>> refusal_hues(["disk", "below_gate"]), refusal_hues(["below_gate", "disk", "no_slots"])
+    (['c1', 'c2'], ['c2', 'c3', 'c1'])
+    """
+    own = {str(code): hue for code, hue in REFUSAL_HUES.items()}
+    free = [hue for code, hue in own.items() if code not in codes]
+    return [own[code] if code in own else free.pop(0) for code in codes]
+
+
 def charts_of(found: Sampled, window: Window) -> list[Chart]:
     """Return the charts of a period; [] without samples."""
     if not found.samples:
@@ -63,7 +84,9 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     took_ms = [1000.0 * b / r if r and b is not None else None for r, b in zip(requests, busy, strict=True)]
     each = f"Means over {length(found.step_s)}"
     codes = found.names(REFUSED)
-    refusals = {code_in_words(name.removeprefix(REFUSED)): found.values(name) for name in codes[:CODES]}
+    shown = [name.removeprefix(REFUSED) for name in codes[:CODES]]
+    hues = [*refusal_hues(shown), OTHERS_HUE]
+    refusals = {code_in_words(code): found.values(f"{REFUSED}{code}") for code in shown}
     if codes[CODES:]:
         refusals["others"] = [
             sum(one or 0.0 for one in row) for row in zip(*map(found.values, codes[CODES:]), strict=True)
@@ -74,7 +97,9 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     charts = [
         _chart(found, window, ("rates", "Requests and dispatches", f"{each}, per second."), rates, "per second"),
         _chart(found, window, ("work", "Active work", f"{each}, of active batches."), work, ""),
-        _chart(found, window, ("refusals", "Refusals", f"{each}, per minute, by reason."), per_minute, "per minute"),
+        _chart(
+            found, window, ("refusals", "Refusals", f"{each}, per minute, by reason."), per_minute, "per minute", hues
+        ),
         _chart(found, window, ("took", "Time per request", f"{each}, in milliseconds."), {"mean": took_ms}, "ms"),
         _chart(
             found,
@@ -96,6 +121,7 @@ def _chart(
     said: tuple[str, str, str],
     series: Mapping[str, Sequence[float | None]],
     unit: str,
+    hues: Sequence[str] = tuple(map(hue, range(CODES))),
 ) -> Chart | None:
     """Return the chart of figures over the window, None without values. The table has every nth sample."""
     known = [value for values in series.values() for value in values if value is not None]
@@ -105,21 +131,21 @@ def _chart(
     at = [one.at for one in found.samples]
     shown = [place for place in range(len(at)) if found.samples[place].figures][:: -max(1, len(at) // ROWS)]
     form = number if unit in ("", "hosts") else rate
-    most = ", ".join(
+    peaks = ", ".join(
         f"{name} {form(max(values))}"
-        for name, row in list(series.items())[:PEAKS]
+        for name, row in series.items()
         if (values := [one for one in row if one is not None])
     )
     return Chart(
         key,
         title,
-        f"{about} Peaks: {most}.",
+        f"{about} Peaks: {peaks}." if len(series) <= PEAKS else about,
         ("when", *series),
         [(stamp(at[place]), *(form(values[place]) for values in series.values())) for place in shown],
         Plot(
             Axis("", "time", window.from_at, window.to_at),
             Axis(unit),
-            [Line(name, at, values, hue(place)) for place, (name, values) in enumerate(series.items())],
+            [Line(name, at, values, color) for color, (name, values) in zip(hues, series.items(), strict=False)],
             height=150,
             zoom=True,
         ),

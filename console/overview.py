@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.samples import sampled
 from console.charts import Bar, bar_of
 from console.over_time import ASKS, charts_of, range_links, window_asked
+from console.restrictions import pauses_shown
 from domain.access import Role
 from domain.errors import InvalidInputError
 from domain.units import Instant, later
@@ -40,6 +42,16 @@ class Rates:
     took_s: float | None = None
     slots: int = 0
     slots_most: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyJobs:
+    """The jobs of an app in the job arrays. `kinds`: processor types with an app version."""
+
+    app: str
+    kinds: Sequence[str]
+    urgent: int
+    fresh: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +92,28 @@ def rates_of(workers: Sequence[ProcessReport]) -> Rates:
     )
 
 
-def partitions_of(workers: Sequence[ProcessReport]) -> list[dict[str, object]]:
-    """Return slots by app and processor type, summed over all job arrays."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+def ready_of(workers: Sequence[ProcessReport]) -> list[ReadyJobs]:
+    """Return the jobs in all job arrays by app. A report repeats the jobs of an app for each processor type."""
+    kinds: dict[str, set[str]] = {}
+    counts: dict[str, Counter[str]] = {}
     for one in workers:
         report: Document = one.report
+        of_worker: dict[str, Counter[str]] = {}
         for part in report["partitions"]:
-            key = (part["app"], part["processor_type"])
-            known = found.setdefault(key, {"app": key[0], "kind": key[1], "urgent": 0, "fresh": 0, "asked": 0.0})
-            for name in ("urgent", "fresh", "asked"):
-                known[name] += part[name]
-    return [found[key] for key in sorted(found)]
+            kinds.setdefault(part["app"], set()).add(part["processor_type"])
+            of_worker[part["app"]] = Counter({name: part[name] for name in ("urgent", "fresh")})
+        for app, counted in of_worker.items():
+            counts.setdefault(app, Counter()).update(counted)
+    return [ReadyJobs(app, sorted(kinds[app]), of["urgent"], of["fresh"]) for app, of in sorted(counts.items())]
+
+
+def requests_of(workers: Sequence[ProcessReport]) -> list[tuple[str, float]]:
+    """Return the recent requests for work by processor type, which a report repeats for each app."""
+    found: Counter[str] = Counter()
+    for one in workers:
+        report: Document = one.report
+        found.update({part["processor_type"]: part["asked"] for part in report["partitions"]})
+    return sorted(found.items())
 
 
 def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
@@ -180,12 +203,14 @@ class OverviewPage(Pages[PageServices]):
         values: dict[str, object] = {
             "attention": attention if own_id is None else attention.of(own_id),
             "of_all": len(attention.items),
+            "pauses": await pauses_shown(store, known, now),
             "own": "" if own_id is None else await store.views.submitter_name(own_id),
             "first_items": FIRST_ITEMS,
             "rates": rates_of(workers),
             "charts": charts,
             "ranges": range_links(request.query, window, now),
-            "partitions": partitions_of(workers),
+            "ready": ready_of(workers),
+            "asked": requests_of(workers),
             "codes": codes_of(workers)[:12],
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),

@@ -18,7 +18,7 @@ from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
-from domain.units import HOUR_S, BatchId, Instant, Seconds, later
+from domain.units import BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
@@ -178,10 +178,12 @@ def total_name(breakdowns: Sequence[Breakdown]) -> str:
 
 
 def total(breakdown: Breakdown, now: float) -> Markup:
-    """Return the value by which a batch is ordered: a rank value, the time of its submission, or points."""
+    """Return the value by which a batch is ordered: the time of its submission, or points; a dash for a rank value,
+    which has no unit and predicts nothing.
+    """
     at = instant_of(breakdown)
     if breakdown.policy == RANKED and at is not None:
-        return Markup("{}").format(number(at / HOUR_S, 1))  # no time: it orders batches, and predicts nothing
+        return Markup("{}").format(DASH)
     return Markup("{}").format(number(breakdown.result, 1)) if at is None else moment(at, now)
 
 
@@ -197,6 +199,8 @@ def because(breakdown: Breakdown | None, now: float) -> Markup:
     if breakdown is None:
         return Markup("not ordered yet")
     at = instant_of(breakdown)
+    if breakdown.policy == RANKED and at is not None:
+        return Markup("by its rank value")
     if at is not None:
         return Markup("{} {}").format(short(breakdown.components[0].name), total(breakdown, now))
     said = weightiest(breakdown)

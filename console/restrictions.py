@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from aiohttp import web
 
 from administration.access.who import Person, admit
+from administration.batch_lists import list_page
 from administration.changes import write_changes
-from administration.restrictions import MOST_JOBS, admit_restrictor, key_of, lift, listed, restrict, resumable
+from administration.restrictions import (
+    MOST_JOBS,
+    admit_restrictor,
+    concerned,
+    key_of,
+    lift,
+    listed,
+    restrict,
+    resumable,
+)
 from domain.access import Role
+from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.hosts import host_in_words
-from domain.restrictions import Restricted, Restrictions
-from domain.units import BatchId, HostId, VolunteerId
+from domain.restrictions import Restricted, Restriction, Restrictions, name_of
+from domain.units import BatchId, HostId, Instant, VolunteerId
+from domain.views import BatchSort
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
@@ -21,7 +34,36 @@ from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reas
 from web.rendering import Crumb, RenderedPage
 
 PROJECT = "project"
+MOST_NAMED = 10  # batches that the question before a pause names
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
+
+
+@dataclass(frozen=True, slots=True)
+class PauseShown:
+    """A pause of an app, a queue or a batch on the overview. `batches`: active ones; None for a batch."""
+
+    label: str
+    address: str
+    batches: int | None
+    pause: Restriction
+
+
+async def pauses_shown(store: PostgresStore, catalogue: Catalogue, now: Instant) -> list[PauseShown]:
+    """Return the pauses of apps, queues and batches, latest first."""
+    pauses = [one for one in await store.restrictions.restrictions() if one.kind.is_work]
+    batches = [BatchId(int(one.name)) for one in pauses if one.kind is Restricted.BATCH]
+    names = await store.listings.names(batches) if batches else {}
+    found: list[PauseShown] = []
+    for one in pauses:
+        if one.kind is Restricted.BATCH:
+            label = names.get(BatchId(int(one.name))) or one.name
+            found.append(PauseShown(f"batch {label}", f"batches/{one.name}", None, one))
+            continue
+        counts = await store.listings.counts(concerned(one.kind, one.name), now, ())
+        name = name_of(one, catalogue.apps)
+        address = f"apps/{quote(name, safe='')}" if one.kind is Restricted.APP else "restrictions"
+        found.append(PauseShown(f"{one.kind} {name}", address, counts.active, one))
+    return found
 
 
 async def restrictions_of(store: PostgresStore) -> Restrictions:
@@ -65,18 +107,15 @@ class RestrictionPages(Pages[PageServices]):
             why = reason_of(fields)
             if kind == PROJECT:
                 if not fields.get("sure"):
-                    crumbs = (Crumb("restrictions", "Pauses and bans"),)
-                    values: dict[str, object] = {"why": why, "back": fields.get("back", "")}
-                    return RenderedPage(
-                        "project_pause.html", "Pause the whole project?", "restrictions", crumbs, values
-                    )
+                    return await self._pause_asked(None, "", {**fields, "why": why})
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
             most = _limit_of(fields, chosen)
-            if not (chosen.is_work or most or fields.get("sure")):
-                return await self._ban_asked(chosen, name, {**fields, "why": why})
+            if not (most or fields.get("sure")):
+                asks = self._pause_asked if chosen.is_work else self._ban_asked
+                return await asks(chosen, name, {**fields, "why": why})
             now = self._services.clock.now()
             made = await restrict(
                 self._services.store,
@@ -108,6 +147,27 @@ class RestrictionPages(Pages[PageServices]):
             await self._note(request, "lift_restriction", f"{kind} {lifted}")
         said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
         return self._services.go_back(fields, "restrictions", said)
+
+    async def _pause_asked(self, kind: Restricted | None, name: str, fields: Fields) -> RenderedPage:
+        """Show the batches that a pause concerns, with the form that sets it; without a kind, one of the project.
+
+        Raises InvalidInputError, NotFoundError.
+        """
+        store, key = self._services.store, "" if kind is None else await key_of(self._services.store, kind, name)
+        choice = concerned(kind, key)
+        found, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
+        active = (await store.listings.counts(choice, self._services.clock.now(), ())).active
+        values: dict[str, object] = {
+            "fields": {"kind": kind or PROJECT, "name": name, **{one: fields.get(one, "") for one in ("why", "back")}},
+            "is_project": kind is None,
+            "found": [one.batch for one in found],
+            "active": active,
+            "leave": f"{PAGES[kind]}/{quote(name, safe='')}" if kind in PAGES else "restrictions",
+        }
+        named = " ".join([name, *(one.batch.name for one in found if kind is Restricted.BATCH)])
+        title = f"Pause {'the whole project' if kind is None else f'{kind} {named}'}?"
+        crumbs = (Crumb("restrictions", "Pauses and bans"),)
+        return RenderedPage("pause_asked.html", title, "restrictions", crumbs, values)
 
     async def _ban_asked(self, kind: Restricted, name: str, fields: Fields) -> RenderedPage:
         """Show what a ban ends, with the form that sets it. Raises InvalidInputError, NotFoundError."""
@@ -145,11 +205,12 @@ class RestrictionPages(Pages[PageServices]):
 
     async def _page(self, request: web.Request, wrong: FormError | None) -> RenderedPage:
         catalogue, found = self._services.catalogue, await listed(self._services.store)
-        person = admit(request, Role.VIEWER)
+        person, pause = admit(request, Role.VIEWER), await self._services.store.settings.project_pause()
         hosts = [HostId(int(one["name"])) for one in found if one["kind"] == Restricted.HOST]
         batches = [BatchId(int(one["name"])) for one in found if one["kind"] == Restricted.BATCH]
         values: dict[str, object] = {
             "found": found,
+            "pause": pause,
             "names": await self._services.store.listings.names(batches) if batches else {},
             "pages": PAGES,
             "work": [kind.value for kind in Restricted if kind.is_work],

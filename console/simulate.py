@@ -17,7 +17,7 @@ from administration.simulations.runs import SimulationRuns
 from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
-from administration.thresholds.shown import COMPARED, conclusion_of
+from administration.thresholds.shown import COMPARED, conclusion_of, may_be_chance
 from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
@@ -269,17 +269,22 @@ def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     return first, [row for row in rows if row not in first]
 
 
-def difference(now_s: float | None, changed_s: float | None) -> str:
+def difference(now_s: float | None, changed_s: float | None, runs: Sequence[tuple[float, float]] | None = None) -> str:
     """Return how much the change moves a simulated end; None is an end after the simulation.
+
+    `runs`: the ends of each run on both sides; None in results of older versions.
 
     >>> difference(7200.0, 5400.0), difference(None, 5400.0), difference(60.0, None), difference(None, None)
     ('30\\xa0min earlier', 'earlier', 'later', 'no difference')
+    >>> difference(7200.0, 5400.0, [(7200.0, 5400.0)])
+    '30\\xa0min earlier, which may be chance'
     """
     if now_s == changed_s:
         return "no difference"
     if now_s is None or changed_s is None:
         return "later" if changed_s is None else "earlier"
-    return f"{length(abs(changed_s - now_s))} {'later' if changed_s > now_s else 'earlier'}"
+    chance = ", which may be chance" if runs is not None and may_be_chance(runs) else ""
+    return f"{length(abs(changed_s - now_s))} {'later' if changed_s > now_s else 'earlier'}{chance}"
 
 
 def more_runs(seeds: int) -> int:
@@ -388,7 +393,7 @@ class SimulatePages(Pages[PageServices]):
                 "batch": batch,
                 "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
-                "difference": difference(one["now_s"], one["changed_s"]),
+                "difference": difference(one["now_s"], one["changed_s"], one.get("runs")),
             }
             for one in found
             if (batch := batches.get(one["batch_id"])) is not None

@@ -145,7 +145,8 @@ class ThresholdReplay:
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
         """Return the result for a page: also the whole replay under `replayed`, and under `batches` when each urgent
-        batch ended on both sides, in seconds after the start; None if it was unfinished in half of the runs.
+        batch ended on both sides, in seconds after the start; None if it was unfinished in half of the runs. `runs` has
+        the ends of each run in which it ended on both sides.
         """
         half, scenario = len(self.now), self.now[0].scenario
         urgent = [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
@@ -154,6 +155,11 @@ class ThresholdReplay:
                 "batch_id": one.batch_id,
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
+                "runs": [
+                    [round(now.spans_s[one.name], 1), round(changed.spans_s[one.name], 1)]
+                    for now, changed in zip(ran[:half], ran[half:], strict=True)
+                    if one.name in now.spans_s and one.name in changed.spans_s
+                ],
             }
             for one in urgent
         ]

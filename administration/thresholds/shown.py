@@ -57,7 +57,7 @@ def preview_as_text(found: Mapping[str, Any]) -> str:
 def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     for one in found["changes"]:
         yield _change(one["key"], one["from"], one["to"])
-    yield after_in_words(found["changes"])
+    yield from filter(None, [after_in_words(found["changes"])])
     yield from stale_in_words(found["stale_cut_points"], found["computed_at"])
     yield ""
     age_s = found["computed_at"] - found["hosts_read_at"]
@@ -81,16 +81,15 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def after_in_words(changes: Sequence[Mapping[str, Any]]) -> str:
-    """Say to which moment the figures after a previewed change apply.
+    """Say to which moment the figures after a previewed change apply; "" if that is at once.
 
     >>> after_in_words([{"key": "deadline.p_tight"}])
-    'Both sides have gates as lowered for the work that waits now.'
+    ''
     """
-    words = "Both sides have gates as lowered for the work that waits now."
     if all(one["key"] != "ranking.min_samples" for one in changes):
-        return words
+        return ""
     return (
-        f"{words} The changed side is that after the next ranking (ranking.refresh_interval_s); until then, hosts with "
+        "The changed side is that after the next ranking (ranking.refresh_interval_s); until then, hosts with "
         "fewer results than the changed ranking.min_samples pass no gate."
     )
 
@@ -248,6 +247,16 @@ def _judged(found: Finding, every: Sequence[Mapping[str, float]]) -> Finding:
     if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
         return replace(found, gain=-1 if found.change > 0.0 else 1)
     return found
+
+
+def may_be_chance(pairs: Sequence[tuple[float, float]]) -> bool:
+    """Return whether the spread of the runs explains the change of a time; `pairs` are the times of each run.
+
+    >>> may_be_chance([(100.0, 90.0), (110.0, 99.0), (90.0, 81.5)]), may_be_chance([(100.0, 90.0), (90.0, 95.0)])
+    (False, True)
+    """
+    changes = [after / before - 1.0 for before, after in pairs if before > 0.0]
+    return len(changes) < 2 or abs(mean(changes)) <= _noise(changes)
 
 
 def _noise(changes: Sequence[float]) -> float:

@@ -93,6 +93,20 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
         assert "revoked" in await refused(operator.me(), 401)
 
 
+async def test_audit_and_settings_name_the_same_author(server: LiveServer) -> None:
+    """Readings are not in the audit trail, and the author is not a value of a change."""
+    await a_person(server, "ola", Role.OPERATOR)
+    for token, author in ((None, "ada"), (await a_token(server, "ola"), "ola")):
+        async with client_of(server, token) as operator:
+            await operator.set_thresholds({"deadline.p_late": 0.6 if token else 0.7}, why="late", by="ada")
+            await operator.people()
+            [act, *_] = await operator.audit()
+            [change, *_] = await operator.setting_changes()
+
+            assert (act["who"], act["what"], change["by"]) == (author, "set_thresholds", author)
+            assert "by" not in act["detail"]
+
+
 async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:
     await a_person(server, "ola", Role.OPERATOR)
     authenticator = server.workers[0].parts.authenticator

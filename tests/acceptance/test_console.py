@@ -276,7 +276,8 @@ async def test_selected_batches_are_changed_and_audited_each(server: LiveServer)
         assert (status, "selected?state=active" in page, 'class="bad"' in bulk) == (422, True, True)
         assert (await grace.post_many([], change, "?state=gone"))[0] == 422
         assert (await grace.post_many(chosen, {**change, "user_priority": ""}))[0] == 422
-        assert (await grace.post_many(chosen, change))[0] == 200
+        status, _, page = await grace.post_many(chosen, change)
+        assert status == 200 and not missing(re.findall(r"<h1>(.*)</h1>", page)[0], "2 of 2", "user priority -7")
         batches = [await server.store.views.batch(one) for one in ids]
         assert [one.user_priority for one in batches] == [-7, -7, 0]
         async with a_browser(server, "sam") as sam:  # a submitter without the permission
@@ -352,7 +353,7 @@ async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     async with a_browser(server, OPERATOR) as grace:
         for path in ("/jobs/1", "/jobs/1/why", "/instances/1", f"/hosts/{host.host_id}"):
             assert 'batches/1">oak</a>' in (await grace.get(path))[1], path
-        pause = {"kind": "batch", "name": "1", "why": "wrong input"}
+        pause = {"kind": "batch", "name": "1", "why": "wrong input", "sure": "yes"}
         await grace.post("/restrictions", pause, form="/batches/1")
         assert ">batch 1 oak</a>" in (await grace.get("/restrictions"))[1]
         _, page = await grace.get("/batches/1/why")
@@ -369,6 +370,7 @@ async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
         for path, column, values in (
             ("/batches?sort=order&as=csv", "name", ["'=1+1"]),
             ("/batches?state=complete&as=csv", "name", []),
+            ("/batches?sort=order&as=csv", "probability", [""]),
             ("/hosts?sort=-last_contact&as=csv", "host_id", ["1"]),
             ("/hosts?show=slow&as=csv", "x", []),
             ("/hosts?q=99&as=csv", "host_id", []),
@@ -381,15 +383,19 @@ async def test_lists_are_saved_as_csv(server: LiveServer) -> None:
             assert [row[column] for row in rows] == values, path
 
 
-async def test_number_opens_a_host_from_the_list_of_all(server: LiveServer) -> None:
+async def test_number_opens_a_host_from_every_list(server: LiveServer) -> None:
     await add_operator(server)
     host = await server.add_host("room-99")
     assert await host.ask(1) == []
     async with a_browser(server, OPERATOR) as grace:
-        of_all, waiting = [(await grace.get(f"/hosts?{show}q=99"))[0] for show in ("", "show=without_work&")]
-        narrowed = (await grace.get("/hosts?show=without_work&q=99"))[1]
+        found = [
+            (await grace.get(f"/hosts?{show}q={number}"))[0]
+            for show in ("", "show=without_work&")
+            for number in (host.host_id, 99)
+        ]
+        narrowed = (await grace.get("/hosts?show=without_work&q=-99"))[1]
 
-    assert (of_all, waiting) == (404, 200) and "room-99" in narrowed
+    assert found == [200, 404, 200, 404] and "room-99" in narrowed
 
 
 async def test_pages_call_a_copy_a_copy_and_no_retry(server: LiveServer) -> None:

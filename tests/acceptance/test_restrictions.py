@@ -316,7 +316,7 @@ async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> No
     page = f"/batches/{own}"
 
     def pause(name: object, kind: str = "batch") -> dict[str, str]:
-        return {"kind": kind, "name": str(name), "why": "wrong input", "back": f"/console{page}"}
+        return {"kind": kind, "name": str(name), "why": "wrong input", "back": f"/console{page}", "sure": "yes"}
 
     async with a_browser(server, "sue") as sue, a_browser(server, "tom") as tom, a_browser(server, OPERATOR) as grace:
         for form in (pause(others), pause("pi", "app"), pause("normal", "queue"), pause("", "project")):
@@ -375,6 +375,11 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             await grace.post("/restrictions", {**fields, "why": "full disk", "sure": "yes"})
             await server.feed()
             assert await host.ask(1) == [], fields
+            _, page = await grace.get("/restrictions")
+            row = re.findall(r"(?s)<tr><th scope=.row.*?</tr>", page.partition("<tbody>")[2])
+            assert (len(row), row[0].count("/restrictions/lift")) == (1, 1) and not missing(
+                row[0], "full disk", OPERATOR
+            )
             _, page = await grace.get("/batches/1")
             assert "full disk" in page and page.index("/restrictions/lift") < page.index('class="figures"')
             for place in ("/batches", "/batches/1", "/batches/1/why"):
@@ -393,6 +398,57 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             assert ("said=project_resumed" in where) == (fields["kind"] == "project") and "resumed" in where
             await server.feed()
             assert len(await host.ask(1)) == 1, fields
+
+
+@pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal"), ("project", "")])
+async def test_a_pause_is_asked_and_names_its_batches(server: LiveServer, kind: str, name: str) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="oak")
+    fields = {"kind": kind, "name": name, "why": "full disk"}
+    async with a_browser(server, OPERATOR) as grace:
+        status, _, asked = await grace.post("/restrictions", fields)
+        main = asked.partition("<main")[2]
+        sent = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', main))
+
+        assert (status, list(await restricted(server))) == (200, [])
+        assert not missing(main, "oak", "full disk") and await server.store.settings.project_pause() is None
+        _, _, page = await grace.post("/restrictions", sent)
+        assert "full disk" in page.partition("<main")[2]
+
+
+async def test_the_overview_lists_pauses(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="oak")
+    async with a_browser(server, OPERATOR) as grace:
+        assert 'id="h-paused"' not in (await grace.get("/"))[1]
+        for kind, name in (("app", "pi"), ("queue", "bonus"), ("batch", "1")):
+            await server.create("PUT", f"/restrictions/{kind}/{name}", json={"why": "full disk"})
+        _, page = await grace.get("/")
+    rows = re.findall(r"<li>.*?</li>", page.partition('id="h-paused"')[2].partition("</ul>")[0])
+
+    assert [re.findall(r"\((\w+) ", row) for row in rows] == [[], ["0"], ["1"]]
+    assert all("full disk" in row for row in rows) and "oak" in rows[0]
+
+
+async def test_a_pause_does_not_mark_batches_that_are_sent(server: LiveServer) -> None:
+    """A list never shows an end beside the word paused."""
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(jobs={"count": 1})
+    await order(server)
+    await host.ask(1)
+    await server.create("PUT", "/restrictions/app/pi", json={"why": "full disk"})
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches")
+
+    assert ('class="tag accent">active' in page, "app paused" in page, "no end while paused" in page) == (
+        True,
+        False,
+        False,
+    )
 
 
 async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:

@@ -14,7 +14,7 @@ from console.batch_list import asked_of, where_on
 from console.charts import bar_of
 from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
-from console.overview import codes_of, duties_of, partitions_of, rates_of
+from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of, requests_of
 from console.percentiles import distribution
 from console.places import Beside, PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
@@ -67,10 +67,16 @@ def test_rates_of_workers_add_up_and_their_time_is_weighed() -> None:
     assert rates_of([]).took_s is None
 
 
-def test_partitions_and_refusals_of_workers_add_up() -> None:
-    workers = [a_worker(), a_worker("b", refusals={"disk": 1, "cpus": 9})]
+def test_ready_jobs_and_refusals_of_workers_add_up() -> None:
+    """A job that two processor types can run is counted once, as in the sum of the slots."""
+    parts = [
+        {"app": app, "processor_type": kind, "urgent": 1, "fresh": fresh, "asked": asked}
+        for app, kind, fresh, asked in (("pi", "cpu", 299, 2.0), ("pi", "NVIDIA", 299, 0.5), ("e", "cpu", 7, 2.0))
+    ]
+    workers = [a_worker(), a_worker("b", refusals={"disk": 1, "cpus": 9}, partitions=parts)]
 
-    assert partitions_of(workers) == [{"app": "pi", "kind": "cpu", "urgent": 2, "fresh": 598, "asked": 4.0}]
+    assert ready_of(workers) == [ReadyJobs("e", ["cpu"], 1, 7), ReadyJobs("pi", ["NVIDIA", "cpu"], 2, 598)]
+    assert requests_of(workers) == [("NVIDIA", 0.5), ("cpu", 4.0)]
     assert codes_of(workers) == [("cpus", 9), ("disk", 4)]
 
 
@@ -229,7 +235,7 @@ def test_rank_values_are_no_times() -> None:
     chart = instants_chart(found, {1: "rush"}, NOW, {3})
 
     assert chart is not None
-    assert chart.rows == [("#2", "499 999.0"), ("rush", "500 003.0")]
+    assert chart.rows == [("#2", "0.0"), ("rush", "4.0")]
     assert isinstance(chart.drawing, RowPlot)
     assert (chart.drawing.series[0].values, chart.drawing.x.unit) == ([0.0, 4.0], "")
     assert contributions_chart(found, {}) is None
@@ -267,7 +273,7 @@ def test_place_by_rank_value_names_its_neighbours() -> None:
         PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, Beside("“rush #7”", "“late #9”")
     ).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "499 999.8", "Tier 2")
+    assert not missing(said, "behind “rush #7”", "before “late #9”", "rank value", "Tier 2")
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
@@ -279,7 +285,7 @@ def test_rank_value_is_left_out_where_it_decides_nothing() -> None:
     first = sentence(PlaceShown(at, ending(1, -900.0), because=sent_first_because("it is due"), first=2), NOW, urgent)
 
     for said in (plain, expedite, first.striptags()):
-        assert not missing(said, "rush #7", "sent first", "late #9") and missing(said, "499 999.8")
+        assert not missing(said, "rush #7", "sent first", "late #9") and missing(said, "By its rank value")
     assert not missing(plain, "smallest rank value") and missing(expedite, "rank value")
     assert not missing(expedite, "Expedite", after_first(1)) and not missing(first, "sent first", "it is due")
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from io import BytesIO, StringIO
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -222,12 +222,12 @@ def test_urgent_batches_end_on_both_sides() -> None:
     now, changed = (ran_here(case) for case in of.cases)
 
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
-    found = of.result([now, changed])["batches"]
-
-    assert found == [
-        {"batch_id": rush, "now_s": 60.0, "changed_s": None},
-        {"batch_id": soon, "now_s": 9.0, "changed_s": None},
+    assert of.result([now, changed])["batches"] == [
+        {"batch_id": rush, "now_s": 60.0, "changed_s": None, "runs": []},
+        {"batch_id": soon, "now_s": 9.0, "changed_s": None, "runs": []},
     ]
+    again = cast("list[Any]", of.result([now, now])["batches"])
+    assert again[0]["runs"] == [[60.0, 60.0]]
 
 
 def test_separate_process_gives_the_same_result() -> None:
