@@ -19,13 +19,13 @@ ROWS = 30  # in a table
 CODES = 6  # refusals drawn one by one
 PEAKS = 3  # series up to which their peaks are named above a chart
 REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in every range; others get the rest
-    RefusalCode.NO_SLOTS: "c1",
+    RefusalCode.NO_APP_VERSION: "c1",
     RefusalCode.BELOW_GATE: "c2",
     RefusalCode.PLATFORM: "c3",
     RefusalCode.MEMORY: "c4",
     RefusalCode.NOT_YET: "c5",
-    RefusalCode.PLAN_CLASS: "c6",
-    RefusalCode.QUEUE: "c7",
+    RefusalCode.NO_SLOTS: "c6",
+    RefusalCode.DAILY_QUOTA: "c7",
 }
 OTHERS_HUE = "c8"
 
@@ -69,7 +69,7 @@ def refusal_hues(codes: Sequence[str]) -> list[str]:
     """Return the colour of each reason: its own, or one whose reason is not shown.
 
     >>> refusal_hues(["disk", "below_gate"]), refusal_hues(["below_gate", "disk", "no_slots"])
-    (['c1', 'c2'], ['c2', 'c3', 'c1'])
+    (['c1', 'c2'], ['c2', 'c1', 'c6'])
     """
     own = {str(code): hue for code, hue in REFUSAL_HUES.items()}
     free = [hue for code, hue in own.items() if code not in codes]
