@@ -9,6 +9,7 @@ from dataclasses import replace
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
+from administration.attention.service import AttentionViews
 from administration.batch_errors import version_in_words
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
@@ -55,8 +56,9 @@ def next_name(name: str) -> str:
 class RepeatingPages(Pages[PageServices]):
     """Pages that show what failed in a batch and run it again."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, attention: AttentionViews) -> None:
         super().__init__(services)
+        self._attention = attention
         self._batches = batches
 
     # ------------------------------------------------------------------ clone
@@ -154,7 +156,8 @@ class RepeatingPages(Pages[PageServices]):
     async def ask_retry(self, request: web.Request) -> RenderedPage:
         batch, _ = await self._own(request)
         classes = await self._services.store.views.classes_of_batch(batch.batch_id)
-        values = {"batch": batch, "quorums": quorums_of(classes), **await retry_facts(self._services, [batch])}
+        facts = await retry_facts(self._services, self._attention, [batch])
+        values = {"batch": batch, "quorums": quorums_of(classes), **facts}
         return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), values)
 
     @post("/batches/{id}/retry", "batch_retry", edits=True)

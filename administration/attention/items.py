@@ -363,7 +363,7 @@ def _version(one: FailingVersion) -> Item:
             ),
         ],
         figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
-        weight=one.failures,
+        weight=one.failing_fraction,
         why="hosts?show=failing",
     )
 
