@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
+FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
 NAMED = 5  # failing versions in a sentence
 FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from administration.access.who import Person
 from administration.apps import failing_versions
 from administration.attention.items import (
-    FAILED_FRACTION,
-    FAILED_JOBS,
     HALF,
     HOST_RESULTS,
     AttentionFacts,
@@ -24,7 +22,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import urgent_of
 from administration.stopped import Stopped
 from administration.unschedulable import by_batch, refused_lately
-from domain.attention import FailingApp, FailingHost, FailingVersion, HostContacts, by_app
+from domain.attention import FAILED_FRACTION, FAILED_JOBS, FailingApp, FailingHost, FailingVersion, HostContacts, by_app
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
