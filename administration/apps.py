@@ -17,9 +17,9 @@ from administration.names import checked_app_name, checked_plan_class_name, chec
 from administration.project import Project
 from domain.access import Act, ActChoice
 from domain.apps import App, AppFile, AppVersion, PlanClass, ProcessorType, VersionState
-from domain.attention import FAILURES, FailingVersion
+from domain.attention import FAILURES, FailingVersion, worst_first
 from domain.bounds import in_bounds
-from domain.catalogue import Catalogue
+from domain.catalogue import Catalogue, current_versions
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
 from domain.settings import Settings
@@ -252,8 +252,45 @@ async def _signed_file(files: ProjectFiles, new: VersionDraft, source: MoreFile,
 
 
 async def failing_versions(attention: PostgresAttention, now: Instant) -> Sequence[FailingVersion]:
-    """Return the versions that fail on many of the hosts that used them in the last day."""
-    return [one for one in await attention.versions(since=later(now, -DAY_S), failures=FAILURES) if one.is_failing]
+    """Return the versions that fail on many of the hosts that used them in the last day, the worst first."""
+    return worst_first(await attention.versions(since=later(now, -DAY_S), failures=FAILURES))
+
+
+def hosts_of(versions: Iterable[AppVersion], platforms: Mapping[tuple[str, ...], int]) -> int:
+    """Return how many hosts have the platform of one of these versions. `platforms`: hosts by their platforms.
+
+    >>> hosts_of([], {("x86_64-pc-linux-gnu",): 3})
+    0
+    """
+    served = {one.platform for one in versions}
+    return sum(hosts for names, hosts in platforms.items() if not served.isdisjoint(names))
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """What an app loses without one of its versions: `lost` of its `hosts` have no other version for their platform.
+
+    `others` get its jobs then, each with the words of its failures, "" if it does not fail.
+    """
+
+    hosts: int
+    lost: int
+    others: Sequence[tuple[AppVersion, str]]
+
+
+def withdrawal_of(
+    version: AppVersion,
+    catalogue: Catalogue,
+    platforms: Mapping[tuple[str, ...], int],
+    failing: Iterable[FailingVersion],
+) -> Withdrawal:
+    """Return what withdrawing a version changes. `platforms`: active hosts by their platforms."""
+    rest = {number: one for number, one in catalogue.versions.items() if one is not version}
+    others = current_versions(rest).get(version.app_id, ())
+    hosts = hosts_of(catalogue.current.get(version.app_id, ()), platforms)
+    fails = {one.app_version_id: f"fails on {one.failing} of {one.hosts} hosts" for one in failing}
+    told = [(one, fails.get(one.app_version_id, "")) for one in others]
+    return Withdrawal(hosts, max(0, hosts - hosts_of(others, platforms)), told)
 
 
 ACTION, OF_APP = "set_app_version", "set_app"  # in the audit trail

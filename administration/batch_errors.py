@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from domain.attention import FAILED_JOBS
+from domain.batches import BatchCounts
 from domain.views import FailedInstance
 from muster_client import shapes
 
@@ -18,6 +20,7 @@ TAIL_CHARS = 1000  # of standard error, read per instance
 LINES = 3  # of them, compared
 LINE_CHARS = 200
 MOST_GROUPS = 100
+ALIKE = 0.9  # nearly all: of the ended jobs, and of the errors
 _TAG = re.compile(r"</?[A-Za-z_!\[][^<>]{0,60}>|\]\]>")
 _VARYING = (
     (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+)+[\\/]"), "…/"),  # folders
@@ -95,6 +98,20 @@ def _shown(key: tuple[str, int | None, str], group: _Group) -> shapes.ErrorGroup
             "stderr": one.stderr,
         },
     }
+
+
+def fail_alike(counts: BatchCounts, found: shapes.BatchErrors) -> bool:
+    """Return whether all or nearly all jobs of a batch fail, and with one error: retried ones would fail again.
+
+    >>> one = {"looked_at": 20, "groups": [{"instances": 19}]}
+    >>> fail_alike(BatchCounts(jobs_failed=9, jobs_validated=1), one), fail_alike(BatchCounts(jobs_failed=9), one)
+    (True, True)
+    >>> fail_alike(BatchCounts(jobs_failed=9, jobs_validated=2), one), fail_alike(BatchCounts(jobs_failed=1), one)
+    (False, False)
+    """
+    failed, ended = counts.jobs_failed, counts.jobs_failed + counts.jobs_validated
+    most = max((one["instances"] for one in found["groups"]), default=0)
+    return failed >= FAILED_JOBS and failed >= ALIKE * ended and most >= ALIKE * found["looked_at"] > 0
 
 
 def in_words(shown: shapes.BatchErrors) -> str:

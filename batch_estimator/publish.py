@@ -195,8 +195,9 @@ def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_frac
         bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
         return f"no end is shown: at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
     if most_spent_fraction > FLAG_SPENT_FRACTION:
-        spent = f"{most_spent_fraction:.0%} of its spare instances: more than half"
-        return f"a job has used {spent}; read the errors of the batch"
+        if most_spent_fraction >= 1.0:
+            return "a job has no retries left: if its last instance fails, the job fails; read the errors of the batch"
+        return f"a job has used {most_spent_fraction:.0%} of its retries; read the errors of the batch"
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.apps import MOST_COPIES, change_app, failing_versions, lost_versions
+from administration.apps import MOST_COPIES, change_app, lost_versions, withdrawal_of
 from administration.attention.service import AttentionViews
 from administration.batch_errors import TAIL_CHARS, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
@@ -15,8 +15,9 @@ from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
+from domain.attention import by_app
 from domain.batches import BatchState
-from domain.catalogue import Catalogue, current_versions
+from domain.catalogue import Catalogue
 from domain.errors import ConflictError, NotFoundError
 from domain.host_lists import LOOKED_AT, RecentFailures
 from domain.restrictions import Restricted
@@ -28,8 +29,7 @@ from web.rendering import Crumb, RenderedPage
 MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, and groups of them shown
 MOST_BATCHES = 200  # active batches of an app that are read, in order
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
-ACTIONS = {  # state -> label of its button
-    VersionState.OFFERED: "Offer again",
+ENDINGS = {  # states in which a version gets no jobs, each harder than those before: label
     VersionState.DEPRECATED: "Deprecate",
     VersionState.WITHDRAWN: "Withdraw, leave jobs in progress",
     VersionState.ABORTED: "Withdraw, abort jobs in progress",
@@ -94,7 +94,7 @@ class AppPages(Pages[PageServices]):
         restrictions = await restrictions_of(store)
         failing = await self._attention.failing_versions(restrictions)
         values: dict[str, object] = {
-            "failed": {one.app: one for one in sorted(failing, key=lambda one: one.failing / max(1, one.hosts))},
+            "failed": by_app(failing),
             "lost": await lost_versions(store.access, catalogue, catalogue.apps.keys() - catalogue.current.keys()),
             "apps": sorted(catalogue.apps.values(), key=lambda app: app.name),
             "current": catalogue.current,
@@ -150,26 +150,29 @@ class AppPages(Pages[PageServices]):
         """Show a version with its files, and the forms that change its state."""
         app, version, catalogue = await self._known(request)
         name = app.name
-        others = {number: one for number, one in catalogue.versions.items() if one is not version}
         store, now = self._services.store, self._services.clock.now()
         failed = await store.repeating.failures_of_version(
             version.app_version_id, since=later(now, -FAILED_WITHIN_S), limit=MOST_ERRORS, stderr_chars=TAIL_CHARS
         )
         errors = groups_of(failed)[:MOST_GROUPS]
-        failing = {one.app_version_id: one.words for one in await failing_versions(store.attention, now)}
+        failing = await self._attention.failing_versions(await restrictions_of(store))
+        fails = {one.app_version_id: one.words for one in failing}
+        in_progress, on_hosts = await store.applications.in_progress_of_version(version.app_version_id)
+        harder = list(ENDINGS)[[*ENDINGS].index(version.state) + 1 if version.state in ENDINGS else 0 :]
         values: dict[str, object] = {
             "name": name,
             "version": version,
             "is_current": version in catalogue.current.get(version.app_id, ()),
-            "instead": current_versions(others).get(version.app_id, ()),
+            "without": withdrawal_of(version, catalogue, await self._attention.platforms(), failing),
             **await self._open_work(app),
-            "actions": [(state.value, label) for state, label in ACTIONS.items() if state is not version.state],
+            "in_progress": in_progress,
+            "on_hosts": on_hosts,
+            "endings": [(state.value, ENDINGS[state]) for state in harder],
             "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
             "chosen": request.query.get("state"),
-            "fails": failing.get(version.app_version_id, ""),
+            "fails": fails.get(version.app_version_id, ""),
             "errors": errors,
-            "errors_read": len(failed),
-            "most_errors": MOST_ERRORS,
+            "most_errors": MOST_ERRORS if len(failed) == MOST_ERRORS else 0,
             "version_in_words": version_in_words,
         }
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
@@ -177,35 +180,19 @@ class AppPages(Pages[PageServices]):
         return RenderedPage("app_version.html", version.title, "apps", crumbs, values, hosts=hosts)
 
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
-    async def set_state(self, request: web.Request) -> RenderedPage | web.Response:
-        """Change the state. Ask first if hosts would lose work; other changes lead to the form that undoes them."""
+    async def set_state(self, request: web.Request) -> web.Response:
+        """Change the state. The form has told the consequences; a withdrawal leads to the form that undoes it."""
         admit(request, Role.OPERATOR)
         app, version, _ = await self._known(request)
         fields = await fields_of(request)
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
-        if state is VersionState.ABORTED and not fields.get("sure"):
-            return await self._abort_asked(app, version, why)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
         target = f"app version {version.app_version_id}"
         await self._services.authenticator.note(
             request, "set_app_version", target, state=state.value, was={"state": version.state.value}, why=why
         )
-        undo = "" if state is VersionState.OFFERED else f"/versions/{version.app_version_id}?state=offered"
+        undo = "" if state is VersionState.OFFERED else f"/versions/{version.app_version_id}"
         return self._services.go(f"apps/{app.name}{undo}", f"version_{state.value}")
-
-    async def _abort_asked(self, app: App, version: AppVersion, why: str) -> RenderedPage:
-        """Ask for confirmation, showing what would be lost."""
-        in_progress, hosts = await self._services.store.applications.in_progress_of_version(version.app_version_id)
-        address = f"apps/{app.name}/versions/{version.app_version_id}"
-        crumbs = Crumb("apps", "Apps"), Crumb(f"apps/{app.name}", app.name), Crumb(address, version.title)
-        values: dict[str, object] = {
-            "address": address,
-            "state": VersionState.ABORTED.value,
-            "why": why,
-            "in_progress": in_progress,
-            "hosts": hosts,
-        }
-        return RenderedPage("version_abort.html", "Withdraw this version?", "apps", crumbs, values)
 
     async def _open_work(self, app: App) -> dict[str, object]:
         """Return the unsent instances of an app, those in progress, and the first active batches with unsent ones."""

@@ -11,7 +11,8 @@ import msgspec
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit, admit_owner, is_operator
-from administration.apps import failing_versions, lost_versions
+from administration.apps import hosts_of, lost_versions
+from administration.attention.service import AttentionViews
 from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
@@ -46,8 +47,9 @@ SAID = {END: "ended", RETRY: "retried"}  # of forms that lead back to the list, 
 class BatchForms(Pages[PageServices]):
     """Handles batch forms. Each POST checks the session's CSRF value and the user's role, and is recorded for audit."""
 
-    def __init__(self, services: PageServices, batches: Batches, pages: BatchPages) -> None:
+    def __init__(self, services: PageServices, batches: Batches, pages: BatchPages, attention: AttentionViews) -> None:
         super().__init__(services)
+        self._attention = attention
         self._batches = batches
         self._pages = pages
 
@@ -95,7 +97,7 @@ class BatchForms(Pages[PageServices]):
             "suggested": suggested_needs(),
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
-            **await apps_shown(self._services),
+            **await apps_shown(self._services, self._attention),
             **await importance_shown(self._services, person),
         }
         status = 422 if wrong is not None else 200
@@ -159,19 +161,22 @@ class BatchForms(Pages[PageServices]):
         return batch, person
 
 
-async def apps_shown(services: PageServices) -> dict[str, object]:
-    """Return the names of the apps that hosts can run, and the others, whose batches are refused, with the reason and
+async def apps_shown(services: PageServices, attention: AttentionViews) -> dict[str, object]:
+    """Return the names of the apps that accept batches, and the others, whose batches are refused, with the reason and
     what operators can do.
 
-    The first app is the default of a form; those of which a version fails (`failing`) come last.
+    The first app is the default of a form. `warned`, by app: a version of it fails, or no active host has a platform of
+    its versions; these come last.
     """
     catalogue = services.catalogue
     lost = await lost_versions(services.store.access, catalogue, catalogue.apps)
     left_out = {one.app: f"{one.words} (operators can {one.remedy})" for one in lost.values()}
-    found = await failing_versions(services.store.attention, services.clock.now())
-    failing = {one.app for one in found if one.app_version_id in catalogue.versions}
-    names = {one.name for one in catalogue.apps.values()} - set(left_out)
-    return {"apps": sorted(names - failing) + sorted(names & failing), "failing": failing, "left_out": left_out}
+    platforms, failing = await attention.platforms(), await attention.failing_apps()
+    current = {one.name: catalogue.current.get(app_id, ()) for app_id, one in catalogue.apps.items()}
+    useless = {one for one, versions in current.items() if platforms and not hosts_of(versions, platforms)}
+    warned = {**dict.fromkeys(failing, "a version fails"), **dict.fromkeys(useless, "no host can run it")}
+    names = sorted(current.keys() - left_out.keys(), key=lambda one: (one in useless, one in failing, one))
+    return {"apps": names, "warned": warned, "left_out": left_out}
 
 
 def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
@@ -210,17 +215,12 @@ async def importance_shown(services: PageServices, person: Person) -> dict[str, 
     }
 
 
-async def retry_facts(services: PageServices, batches: Sequence[Batch]) -> dict[str, object]:
-    """Return by app why retried jobs would not be sent (`lost`), and which of its versions fails (`fails`)."""
-    catalogue, store = services.catalogue, services.store
-    failing = sorted(await failing_versions(store.attention, services.clock.now()), key=lambda one: one.failures)
+async def retry_facts(services: PageServices, attention: AttentionViews, batches: Sequence[Batch]) -> dict[str, object]:
+    """Return by app why retried jobs would not be sent (`lost`), and which of its versions fail (`fails`)."""
+    catalogue, failing = services.catalogue, await attention.failing_apps()
     return {
-        "lost": await lost_versions(store.access, catalogue, {one.app_id for one in batches}),
-        "fails": {
-            catalogue.versions[one.app_version_id].app_id: one
-            for one in failing
-            if one.app_version_id in catalogue.versions
-        },
+        "lost": await lost_versions(services.store.access, catalogue, {one.app_id for one in batches}),
+        "fails": {app_id: failing[one.name] for app_id, one in catalogue.apps.items() if one.name in failing},
     }
 
 
@@ -367,8 +367,11 @@ def ordered_by(fields: Fields) -> dict[str, object]:
 class SelectedBatches(Pages[PageServices]):
     """Handles the form around the list of batches, whose filters it keeps. Each batch gets its own audit entry."""
 
-    def __init__(self, services: PageServices, batches: Batches, pages: BatchListPage) -> None:
+    def __init__(
+        self, services: PageServices, batches: Batches, pages: BatchListPage, attention: AttentionViews
+    ) -> None:
         super().__init__(services)
+        self._attention = attention
         self._batches = batches
         self._pages = pages
         self._priorities = Priorities(services.store, services.clock)
@@ -415,7 +418,7 @@ class SelectedBatches(Pages[PageServices]):
         if what == END:
             return _page(request, "End these batches?", batches, {"what": what})
         batches = [batch for batch in batches if batch.state is not BatchState.ABORTED]
-        facts = await retry_facts(self._services, batches)
+        facts = await retry_facts(self._services, self._attention, batches)
         return _page(request, "Retry failed jobs?", batches, {"what": what, **facts})
 
     async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:

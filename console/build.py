@@ -100,12 +100,13 @@ def build_console(
     pages = (
         OverviewPage(services, attention),
         AttentionPage(services, attention),
-        UploadPages(services, batches),
-        BatchForms(services, batches, batch_pages),  # must precede the list, where batches/{id} would match batches/new
+        UploadPages(services, batches, attention),
+        # must precede the list, where batches/{id} would match batches/new
+        BatchForms(services, batches, batch_pages, attention),
         batch_list,
-        SelectedBatches(services, batches, batch_list),
+        SelectedBatches(services, batches, batch_list, attention),
         batch_pages,
-        RepeatingPages(services, batches),
+        RepeatingPages(services, batches, attention),
         InstancesPage(services),
         WorkPages(services, results, f"{prefix}/api/v1"),
         HostListPage(services),

@@ -9,7 +9,9 @@ from dataclasses import replace
 from aiohttp import web
 
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
-from administration.batch_errors import version_in_words
+from administration.attention.items import Item, failing_alike
+from administration.attention.service import AttentionViews
+from administration.batch_errors import fail_alike, version_in_words
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
@@ -26,11 +28,13 @@ from console.batch_forms import (
     shown_key,
 )
 from console.batch_page import quorums_of
+from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.batches import Batch
 from domain.errors import MusterError
 from domain.ordered_work import Permission
 from domain.ordering import ServiceLevel
+from domain.restrictions import pause_of
 from domain.units import BatchId, HostId
 from jobs.spec import MAX_NAME_CHARS
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
@@ -55,8 +59,9 @@ def next_name(name: str) -> str:
 class RepeatingPages(Pages[PageServices]):
     """Pages that show what failed in a batch and run it again."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, attention: AttentionViews) -> None:
         super().__init__(services)
+        self._attention = attention
         self._batches = batches
 
     # ------------------------------------------------------------------ clone
@@ -144,17 +149,25 @@ class RepeatingPages(Pages[PageServices]):
         values = {
             "batch": batch,
             "shown": shown,
+            "item": await self._alike(batch) if fail_alike(batch.counts, shown) else None,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "version_in_words": version_in_words,
         }
         hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in shown["groups"])
         return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values, hosts=hosts)
 
+    async def _alike(self, batch: Batch) -> Item:
+        """Return what helps a batch whose jobs fail with one error."""
+        app, failing = self._services.catalogue.apps.get(batch.app_id), await self._attention.failing_apps()
+        pause = pause_of(await restrictions_of(self._services.store), batch)
+        return failing_alike(batch, is_paused=pause is not None, failing=failing.get(app.name) if app else None)
+
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:
         batch, _ = await self._own(request)
         classes = await self._services.store.views.classes_of_batch(batch.batch_id)
-        values = {"batch": batch, "quorums": quorums_of(classes), **await retry_facts(self._services, [batch])}
+        facts = await retry_facts(self._services, self._attention, [batch])
+        values = {"batch": batch, "quorums": quorums_of(classes), **facts}
         return RenderedPage("batch_retry.html", "Retry failed jobs?", "batches", _above(batch), values)
 
     @post("/batches/{id}/retry", "batch_retry", edits=True)

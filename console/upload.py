@@ -23,6 +23,7 @@ from aiohttp import BodyPartReader, web
 
 from administration.access.authentication import PARTS
 from administration.access.who import NotAllowedError, Person, admit, is_operator
+from administration.attention.service import AttentionViews
 from administration.batches import Batches, check_shape, read_batch_file
 from administration.forecasts.words import preview_parts
 from console.batch_forms import (
@@ -89,8 +90,9 @@ class Uploaded:
 class UploadPages(Pages[PageServices]):
     """The two forms of a batch from files."""
 
-    def __init__(self, services: PageServices, batches: Batches) -> None:
+    def __init__(self, services: PageServices, batches: Batches, attention: AttentionViews) -> None:
         super().__init__(services)
+        self._attention = attention
         self._batches = batches
 
     @get(UPLOAD_PATH, "batch_upload")
@@ -195,7 +197,7 @@ class UploadPages(Pages[PageServices]):
             "instead": "",
             **shown,
             "review": review,
-            **await apps_shown(self._services),
+            **await apps_shown(self._services, self._attention),
             **await importance_shown(self._services, person),
             "example_table": EXAMPLE_TABLE,
             "most_batch": MOST_BATCH_BYTES,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
+FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
+NAMED = 5  # failing versions in a sentence
 FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
 
 
@@ -24,7 +26,10 @@ class BatchesInNeed:
 
 @dataclass(frozen=True, slots=True)
 class FailingVersion:
-    """A version with recent `failures`: `failing` of the `hosts` that used it recently have failed last."""
+    """A version and its `failures` of the last day: errors and invalid results, without timeouts.
+
+    `hosts` used it in the last day; the latest result of `failing` of them failed.
+    """
 
     app_version_id: AppVersionId
     app: str
@@ -40,15 +45,62 @@ class FailingVersion:
         return self.failures >= FAILURES and self.failing >= max(FAILING_HOSTS, FAILING_FRACTION * self.hosts)
 
     @property
+    def failing_fraction(self) -> float:
+        return self.failing / max(1, self.hosts)
+
+    @property
+    def version(self) -> str:
+        return f"{self.version_num / 100:.2f} {self.platform} {self.plan_class}".rstrip()
+
+    @property
     def title(self) -> str:
-        return f"{self.app} {self.version_num / 100:.2f} {self.platform} {self.plan_class}".rstrip()
+        return f"{self.app} {self.version}"
 
     @property
     def words(self) -> str:
-        return (
-            f"the latest result of {self.failing} of the {self.hosts} hosts that used it in the last day failed; "
-            f"{self.failures} failures in all"
-        )
+        return f"the latest result of {self.failing} of the {self.hosts} hosts that used it in the last day failed"
+
+
+@dataclass(frozen=True, slots=True)
+class FailingApp:
+    """The failing versions of one app, at least one, the worst first."""
+
+    versions: Sequence[FailingVersion]
+
+    @property
+    def worst(self) -> FailingVersion:
+        return self.versions[0]
+
+    @property
+    def words(self) -> str:
+        """Return which versions fail, and on how many hosts, as a sentence.
+
+        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+        >>> FailingApp([one]).words.partition(": ")[0]
+        'pi 1.02 x86_64-pc-linux-gnu fails'
+        >>> FailingApp([one, one]).words.partition(",")[0]
+        '2 versions of pi fail'
+        """
+        if len(self.versions) == 1:
+            return f"{self.worst.title} fails: {self.worst.words}."
+        told = ", ".join(f"{one.version} on {one.failing} of {one.hosts} hosts" for one in self.versions[:NAMED])
+        more = ", …" * (len(self.versions) > NAMED)
+        counted = "These are the hosts whose latest result failed, of those that used the version in the last day."
+        return f"{len(self.versions)} versions of {self.worst.app} fail, the worst first: {told}{more}. {counted}"
+
+
+def worst_first(found: Iterable[FailingVersion]) -> Sequence[FailingVersion]:
+    """Return the failing ones of these versions, those that fail on the largest fraction of their hosts first."""
+    failing = (one for one in found if one.is_failing)
+    return sorted(failing, key=lambda one: (-one.failing_fraction, -one.failures, one.app_version_id))
+
+
+def by_app(failing: Iterable[FailingVersion]) -> Mapping[str, FailingApp]:
+    """Return the failing versions by their app's name."""
+    found: dict[str, list[FailingVersion]] = {}
+    for one in failing:
+        found.setdefault(one.app, []).append(one)
+    return {app: FailingApp(some) for app, some in found.items()}
 
 
 @dataclass(frozen=True, slots=True)

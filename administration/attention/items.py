@@ -15,8 +15,17 @@ from administration.show import shown
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll
 from domain.access import Right
-from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
-from domain.batches import Batch, BatchCounts
+from domain.attention import (
+    FAILED_FRACTION,
+    FAILED_JOBS,
+    LOOKED_AT,
+    FailingApp,
+    FailingHost,
+    FailingVersion,
+    HostContacts,
+    Upkeep,
+)
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
 from domain.formatting import age_in_words, roughly, size_in_words
 from domain.hosts import host_in_words
@@ -30,7 +39,6 @@ from muster_client import shapes
 
 Document = Mapping[str, Any]  # Any: a JSON document
 
-FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
 HOST_RESULTS, NAMED_HOSTS = 10, 5  # a host fails if at least half of so many results of a day did; hosts in a sentence
 SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
@@ -222,8 +230,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 f"{failing}; {progress}{_paused(pause)}",
                 [
                     Remedy("read the errors of its failed jobs", f"{link}/errors"),
-                    *([] if pause else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]),
-                    Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT),
+                    *_for_failing(batch, is_paused=pause is not None),
                 ],
                 figures={"jobs_failed": counts.jobs_failed, "jobs_ended": counts.jobs_validated + counts.jobs_failed},
                 batch_id=batch.batch_id,
@@ -231,6 +238,34 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 why=f"{link}/errors",
                 submitter_id=batch.submitter_id,
             )
+
+
+def _for_failing(batch: Batch, *, is_paused: bool, failing: FailingApp | None = None) -> list[Remedy]:
+    """Return the remedies for a batch whose jobs fail. `failing`: the failing versions of its app."""
+    link, found = f"batches/{batch.batch_id}", list[Remedy]()
+    if batch.state is BatchState.ACTIVE:
+        found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
+        found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
+    if failing is not None:
+        worst = failing.worst
+        page = f"apps/{worst.app}/versions/{worst.app_version_id}?state=withdrawn"
+        found.append(Remedy(f"withdraw {worst.title} if the version is wrong", page, Right.OPERATE))
+    return found or [Remedy("clone it with another input or command line", f"{link}/clone", Right.SUBMIT)]
+
+
+def failing_alike(batch: Batch, *, is_paused: bool, failing: FailingApp | None) -> Item:
+    """Return the item about a batch nearly all of whose jobs fail with one error."""
+    words, is_severe = failing_of(batch.counts)
+    return Item(
+        AttentionKind.FAILING_BATCH,
+        is_severe,
+        _titled(batch.batch_id, batch.name),
+        f"batches/{batch.batch_id}",
+        f"{words}, nearly all with one error: retried jobs would probably fail, too",
+        _for_failing(batch, is_paused=is_paused, failing=failing),
+        batch_id=batch.batch_id,
+        submitter_id=batch.submitter_id,
+    )
 
 
 def _ending(batch: Batch, risk: DeadlineRisk, now: Instant) -> str:
@@ -363,7 +398,7 @@ def _version(one: FailingVersion) -> Item:
             ),
         ],
         figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
-        weight=one.failures,
+        weight=one.failing_fraction,
         why="hosts?show=failing",
     )
 

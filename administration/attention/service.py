@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from administration.access.who import Person
 from administration.apps import failing_versions
 from administration.attention.items import (
-    FAILED_FRACTION,
-    FAILED_JOBS,
     HALF,
     HOST_RESULTS,
     AttentionFacts,
@@ -23,7 +22,7 @@ from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import urgent_of
 from administration.stopped import Stopped
 from administration.unschedulable import by_batch, refused_lately
-from domain.attention import FailingHost, FailingVersion, HostContacts
+from domain.attention import FAILED_FRACTION, FAILED_JOBS, FailingApp, FailingHost, FailingVersion, HostContacts, by_app
 from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -93,6 +92,7 @@ class AttentionViews:
         self._settings = settings
         self._clock = clock
         self._slow: _Slow | None = None
+        self._platforms: tuple[Instant, Mapping[tuple[str, ...], int]] | None = None
 
     async def now(self) -> Attention:
         """Return what needs attention now."""
@@ -144,9 +144,25 @@ class AttentionViews:
         }
 
     async def failing_versions(self, restrictions: Restrictions) -> Sequence[FailingVersion]:
-        """Return the versions that fail on many hosts. `restrictions`: those in force."""
+        """Return the versions that fail on many hosts, the worst first. `restrictions`: those in force."""
         catalogue = await self._store.applications.load_catalogue()
         return (await self._of_hosts(self._clock.now(), restrictions, catalogue)).versions
+
+    async def failing_apps(self) -> Mapping[str, FailingApp]:
+        """Return the apps with failing versions, by name."""
+        restrictions = {(one.kind, one.name): one for one in await self._store.restrictions.restrictions()}
+        return by_app(await self.failing_versions(restrictions))
+
+    async def platforms(self) -> Mapping[tuple[str, ...], int]:
+        """Return the number of active hosts by the platforms that they report. It is up to a minute old."""
+        now = self._clock.now()
+        if self._platforms is None or not 0.0 <= now - self._platforms[0] < KEPT_S:
+            since = later(now, -self._settings().ranking.active_s)
+            found = Counter[tuple[str, ...]]()
+            for one in await self._store.reserving.alike_hosts(active_since=since):
+                found[tuple(one.platforms)] += one.hosts
+            self._platforms = now, found
+        return self._platforms[1]
 
     async def _of_hosts(self, now: Instant, restrictions: Restrictions, catalogue: Catalogue) -> _Slow:
         kept, rules = self._slow, (restrictions, catalogue.current)

@@ -42,7 +42,7 @@ from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
 from administration.thresholds.preview import KeptStandings
-from domain.attention import FailingVersion
+from domain.attention import FailingVersion, by_app
 from domain.batches import Batch, BatchCounts, BatchState, complete_at, is_late
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -255,13 +255,13 @@ async def _sending_time(
 
 
 def fails_in_words(batch: Batch, app: str, failing: Sequence[FailingVersion]) -> str:
-    """Return which version of an active batch's app fails, as Needs attention does; "" for none, or if the batch has
+    """Return which versions of an active batch's app fail, as Needs attention does; "" for none, or if the batch has
     valid results and no failures.
     """
     if batch.state is not BatchState.ACTIVE or (batch.counts.jobs_validated and not batch.counts.retries):
         return ""
-    worst = max((one for one in failing if one.app == app), key=lambda one: one.failures, default=None)
-    return "" if worst is None else f"{worst.title} fails: {worst.words}."
+    found = by_app(failing).get(app)
+    return "" if found is None else found.words
 
 
 def _nothing_waits(batch: Batch, awaited: Awaited | None, end: BatchEnd, now: Instant) -> Sequence[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from math import floor
 
 import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -22,7 +23,7 @@ from domain.formatting import in_words
 from domain.hosts import host_in_words
 from domain.refusals import Refusal, RefusalCode
 from domain.reservations import Lease
-from domain.settings import SchedulerSettings
+from domain.settings import RankingSettings, SchedulerSettings
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobClassId
 from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
@@ -152,12 +153,29 @@ def _helped(
     catalogue: Catalogue,
     now: Instant,
 ) -> ClassCondition:
-    """Return the condition; for a used quota, with what limits this host."""
-    if condition.code is not RefusalCode.DAILY_QUOTA:
+    """Return the condition; for a used quota or a gate, with the setting that limits this host."""
+    if condition.code not in (RefusalCode.DAILY_QUOTA, RefusalCode.BELOW_GATE):
         return condition
     refusals = [one for whys in classes.values() for one in whys if one.code is condition.code]
     refusal = next(one for one in refusals if one.detail == condition.why)
-    return replace(condition, help=quota_help(refusal, view, catalogue.settings.scheduler, now))
+    if condition.code is RefusalCode.DAILY_QUOTA:
+        return replace(condition, help=quota_help(refusal, view, catalogue.settings.scheduler, now))
+    return replace(condition, help=gate_help(refusal, catalogue.settings.ranking) or condition.help)
+
+
+def gate_help(refusal: Refusal, settings: RankingSettings) -> str:
+    """Return the setting that would let a host below a gate pass: a threshold helps only if the host has a rank.
+
+    Return "" for a gate that is not a percentile.
+    """
+    match refusal.terms:
+        case (_, None, _, _, _):
+            least = f"{settings.min_samples:g} results for a rank (ranking.min_samples)"
+            return f"The host needs {least}; a lower threshold does not help a host without a rank."
+        case (_, float() as p, _, gate, _):
+            most = floor(p * 1000.0) / 1000.0  # as a threshold that the host reaches
+            return f"Valid results on time raise P; the host also passes with deadline.{gate} of at most {most:g}."
+    return ""
 
 
 def quota_help(refusal: Refusal, view: RequestView, settings: SchedulerSettings, now: Instant) -> str:

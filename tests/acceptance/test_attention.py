@@ -109,4 +109,4 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
     assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
     assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]
-    assert f">{FAILING_HOSTS} of {FAILING_HOSTS}<" in after
+    assert f"x86_64-pc-linux-gnu, on {FAILING_HOSTS} of {FAILING_HOSTS} hosts<" in after

@@ -165,6 +165,17 @@ async def test_actions_of_a_batch_stand_once_at_its_top(grace_server: LiveServer
         assert [one for one in active if f'{one}"' in top] == ["/clone"]
 
 
+async def test_head_of_a_batch_has_few_buttons_and_a_menu(grace_server: LiveServer) -> None:
+    async with a_browser(grace_server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/1")
+    head = page.partition('<div class="top">')[2].partition('id="batch-about"')[0]
+    before, _, menu = head.partition('<details class="menu">')
+    menu, _, after = menu.partition("</details>")
+
+    assert len(re.findall('class="button[" ]', before + after)) == 5 and menu.count("<li>") >= 5
+    assert [one for one in ("/jobs", "/instances", "/clone", "/abort") if f'{one}"' not in menu] == []
+
+
 async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer) -> None:
     async with a_browser(grace_server, OPERATOR) as grace:
         pages = [(await grace.get("/batches/1/why"))[1]]

@@ -37,7 +37,7 @@ async def lost_server(server: LiveServer) -> LiveServer:
     await server.submit(name="due", submitter="lab", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
     await host.ask(1)
     async with a_browser(server, OPERATOR) as grace:
-        await grace.post(VERSION, {"state": "aborted", "why": "wrong results", "sure": "yes"})
+        await grace.post(VERSION, {"state": "aborted", "why": "wrong results"})
     await tell(server)
     return server
 
@@ -78,6 +78,7 @@ async def test_withdrawal_says_what_waits_and_what_hosts_drop(lost_server: LiveS
         _, page = await grace.get(VERSION)
         assert not missing(page, "5 unsent instances", 'batches/1">due<')
         assert "pi 1.00" in page.partition('<h2 id="h-state">')[2].partition("</h2>")[0]
+        assert not missing(page.partition('class="note warn"')[2].partition("</div>")[0], "1 active host", "only")
 
 
 async def test_offered_version_is_sent_after_its_abort(lost_server: LiveServer) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from administration.accounts import AccountKeys
 from domain.access import Role
+from domain.attention import FAILED_JOBS
 from domain.batches import BatchState
 from domain.units import HOUR_S, BatchId
 from tests.acceptance.server import LiveServer
@@ -322,6 +323,23 @@ async def test_failed_jobs_are_retried_by_a_form(server: LiveServer) -> None:
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["jobs_validated"]) == ("complete", 2)
     assert ("ben", "retry_batch") in [(one.who, one.what) for one in await server.store.access.acts(limit=9)]
+
+
+async def test_retry_is_no_advice_where_all_jobs_fail_alike(server: LiveServer) -> None:
+    await furnished(server)
+    shaky, host = await a_failed_batch(server), await server.add_host("dan")
+    batch_id = await server.submit(submitter="ben", jobs={"count": 6, "fpops_est": 1e12, "max_errors": 1})
+    await server.feed()
+    for instance in (await host.ask(5, seconds=1e6))[:FAILED_JOBS]:
+        host.end(instance, 3, 195, stderr="bands.nc: wrong dimension\n")
+    await host.call()
+    await server.validate()
+    assert (await server.batch(batch_id))["jobs_failed"] == FAILED_JOBS
+    async with a_browser(server, "ben") as ben:
+        pages = [(await ben.get(f"/batches/{one}/errors"))[1] for one in (shaky, batch_id)]
+    assert ['class="button main"' in page for page in pages] == [True, False]
+    note = pages[1].partition('<div class="note bad"')[2].partition("</div>")[0]
+    assert not missing(note, f"{batch_id}#restrict", f"{batch_id}/abort") and "/retry" in pages[1]
 
 
 async def test_list_opens_with_the_submitters_own_batches(server: LiveServer) -> None:

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from administration.apps import MoreFile, VersionDraft, add_app_version, app_file_name
+from administration.apps import MoreFile, VersionDraft, add_app_version, app_file_name, withdrawal_of
 from administration.names import checked_shares
 from administration.project import Project, create_project
 from administration.signing import with_project_key
+from domain.attention import FailingVersion, by_app, worst_first
+from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
-from tests.builders import LINUX, an_app
+from domain.units import AppVersionId
+from tests.builders import LINUX, an_app, an_app_version
 from tests.facts import states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
@@ -170,3 +173,45 @@ async def test_invalid_version_is_refused_by_field(project: Project, tmp_path: P
             sign=with_project_key(project),
         )
     assert (await store.applications.load_catalogue()).versions == {}
+
+
+WINDOWS, MAC = "windows_x86_64", "arm64-apple-darwin"
+PLATFORMS = {(LINUX,): 7, (WINDOWS,): 5, (WINDOWS, LINUX): 2, (MAC,): 9}
+
+
+def a_failing_version(number: int, failing: int, hosts: int, *, platform: str = LINUX) -> FailingVersion:
+    return FailingVersion(AppVersionId(number), "pi", platform, 100, "", 10 * failing, hosts, failing)
+
+
+def test_withdrawal_counts_hosts_without_another_version() -> None:
+    versions = [an_app_version(), an_app_version(app_version_id=AppVersionId(2), platform=WINDOWS)]
+    known = {one.app_version_id: one for one in versions}
+    catalogue = Catalogue(versions=known, current=current_versions(known))
+
+    found = withdrawal_of(versions[0], catalogue, PLATFORMS, [a_failing_version(2, 5, 7, platform=WINDOWS)])
+
+    assert (found.hosts, found.lost) == (14, 7)
+    [(other, fails)] = found.others
+    assert other is versions[1] and "5 of 7" in fails
+    only = withdrawal_of(versions[0], replace(catalogue, versions={versions[0].app_version_id: versions[0]}), {}, [])
+    assert (only.hosts, only.lost, only.others) == (0, 0, [])
+
+
+def test_a_lower_version_replaces_a_withdrawn_one() -> None:
+    low, high = an_app_version(), an_app_version(app_version_id=AppVersionId(2), version_num=200)
+    known = {one.app_version_id: one for one in (low, high)}
+
+    found = withdrawal_of(high, Catalogue(versions=known, current=current_versions(known)), PLATFORMS, [])
+
+    assert (found.lost, found.others) == (0, [(low, "")])
+
+
+def test_failing_versions_are_told_worst_first() -> None:
+    many, worst, sound = a_failing_version(1, 34, 87), a_failing_version(2, 13, 16), a_failing_version(3, 1, 90)
+
+    found = by_app(worst_first([many, worst, sound]))
+
+    assert [one.app_version_id for one in found["pi"].versions] == [2, 1]
+    assert found["pi"].worst is worst
+    words = found["pi"].words
+    assert words.startswith("2 versions") and words.index("13 of 16") < words.index("34 of 87") and "90" not in words

@@ -136,7 +136,7 @@ def test_a_forecast_without_end_is_flagged() -> None:
 def test_a_job_that_uses_up_its_instances_is_flagged() -> None:
     flag = operator_flag(a_forecast(5.0), delay_bound_s=BOUND_S, most_spent_fraction=0.6)
 
-    assert not missing(flag or "", "60% of its spare instances:", "more than half")
+    assert not missing(flag or "", "60% of its retries")
 
 
 def test_an_ordinary_batch_is_not_flagged() -> None:
@@ -180,7 +180,7 @@ def test_quantiles_are_shown_when_completion_is_kept() -> None:
 def test_a_job_that_nears_its_limit_is_flagged() -> None:
     assert a_record(a_wide_forecast(3.0), most_spent=4).flag is None
     flagged = a_record(a_wide_forecast(3.0), most_spent=5)
-    assert not missing(flagged.flag or "", "62% of its spare instances:", "more than half")
+    assert not missing(flagged.flag or "", "62% of its retries")
 
 
 def test_a_fallback_is_flagged_with_its_reason() -> None:
@@ -248,7 +248,7 @@ def test_a_quorum_is_no_part_of_the_instances_a_job_uses_up() -> None:
         for each in (two, three)
     ]
 
-    assert flags[0] is None and not missing(flags[1] or "", "100% of its spare instances:", "more than half")
+    assert flags[0] is None and not missing(flags[1] or "", "no retries left")
 
 
 def test_the_job_with_most_instances_is_an_open_one() -> None:

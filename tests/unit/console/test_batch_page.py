@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from administration.ordering.importance import FieldEffect
-from console.batch_page import deadline_help, forecasts_chart, progress_chart, quorums_of, until_forecast
+from console.batch_charts import forecasts_chart, progress_chart, until_forecast
+from console.batch_page import deadline_help, quorums_of
 from console.charts import Chart
 from console.drawing import Line, Plot
 from domain.forecasts import ForecastPoint, Method

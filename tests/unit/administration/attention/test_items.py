@@ -9,13 +9,21 @@ import pytest
 
 from administration.access.who import Person
 from administration.apps import LostVersion
-from administration.attention.items import AttentionFacts, AttentionKind, Item, counts_of, item_as_json, items_of
+from administration.attention.items import (
+    AttentionFacts,
+    AttentionKind,
+    Item,
+    counts_of,
+    failing_alike,
+    item_as_json,
+    items_of,
+)
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll, by_batch
 from domain.access import Act, Role
 from domain.apps import VersionState
-from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
-from domain.batches import Batch, BatchCounts, QoS
+from domain.attention import LOOKED_AT, FailingApp, FailingHost, FailingVersion, HostContacts, Upkeep
+from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.forecasts import Method
 from domain.insight import Short
 from domain.ordering import ServiceLevel
@@ -335,3 +343,17 @@ def test_severe_and_later_items_come_first() -> None:
     ]
     assert counts_of(found)[AttentionKind.MISSED] == 2
     assert item_as_json(found[1], OLGA)["figures"]["late_by_s"] == 600.0
+
+
+def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
+    worst = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
+    withdraw = "apps/pi/versions/3?state=withdrawn"
+
+    found = failing_alike(batch, is_paused=False, failing=FailingApp([worst]))
+    paused = failing_alike(batch, is_paused=True, failing=None)
+    ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=None)
+
+    assert links(found, OLGA) == ["batches/1#restrict", "batches/1/abort", withdraw]
+    assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
+    assert found.severe and not missing(found.sentence, "28 of 28")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from administration.explain.host import quota_help
+from administration.explain.host import gate_help, quota_help
 from domain.dispatch import RequestView
 from domain.hosts import HostAppVersion
 from domain.quotas import SharedQuota
+from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
-from domain.settings import SchedulerSettings
+from domain.settings import RankingSettings, SchedulerSettings
 from domain.units import DAY_S, HOUR_S, AppVersionId, HostId, Instant
+from scheduler.deadline.inputs import below_gate
 from tests.facts import missing
 
 SHARED = Refusal(RefusalCode.DAILY_QUOTA, "{0} got {1} of {2}, {3}", ("account", 635, 1710, 427))
@@ -45,3 +47,12 @@ def test_quota_is_judged_by_the_version_that_refused() -> None:
     own, others = (quota_help(one, both, SETTINGS, AT) for one in (OWN, replace(OWN, terms=(2, 101, 50, 50))))
 
     assert " of " not in own and not missing(others, "908 of 940")
+
+
+def test_threshold_helps_only_a_host_with_a_rank() -> None:
+    known, new = (Percentile(p, reason="because") for p in (0.05267, None))
+
+    ranked, newcomer = (gate_help(below_gate(one, Gate.TIGHT, 0.9), RankingSettings()) for one in (known, new))
+
+    assert not missing(ranked, "deadline.p_tight", "0.052") and "min_samples" not in ranked
+    assert not missing(newcomer, "ranking.min_samples", "3 results") and "p_tight" not in newcomer
