@@ -18,7 +18,7 @@ from administration.thresholds.in_force import lowered_gates, lowered_in_words
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of, gate_meanings
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
-from administration.thresholds.shown import after_in_words, population_in_words
+from administration.thresholds.shown import after_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, LEAST_HOSTS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
@@ -239,7 +239,6 @@ class PercentilePages(Pages[PageServices]):
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "after": after_in_words(shown["changes"]),
-            "population": population_in_words,
             "meanings": gate_meanings(),
             "legend": gate_legend(),
             "moved": list(changes.items()),
