@@ -110,3 +110,20 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
     assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]
     assert f"x86_64-pc-linux-gnu, on {FAILING_HOSTS} of {FAILING_HOSTS} hosts<" in after
+
+
+async def test_app_that_no_host_can_run_is_the_last_choice(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app("ice", versions=0)
+    await server.add_version("ice", platform="sparc-sun-solaris")
+    await server.add_app()
+    host = await server.add_host()
+    await host.call()
+    await tell(server)
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(path))[1] for path in ("/batches/new", "/batches/upload")]
+
+    for page in pages:
+        choice = page.partition('<select name="app">')[2].partition("</select>")[0]
+        assert re.findall(r"<option[^>]*>(\w+)", choice) == ["pi", "ice"]
+    assert "app = &#34;pi&#34;" in pages[1]
