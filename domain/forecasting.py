@@ -126,6 +126,7 @@ NEVER_FIRST = Instant(math.inf)
 NEVER_MOVED = Instant(-math.inf)
 MOVED_S = 30.0  # dispatches are counted for this long before a forecast uses a batch's new place
 MOVING_S = 15 * MINUTE_S  # dispatches of this long show the rate until then
+PROVISIONAL_S = 15 * MINUTE_S  # a rate since a move of less than this ago rests on few dispatches
 PAUSE_S = Seconds(10 * MINUTE_S)  # after a shorter pause, the hosts that were away come at once: no new rate
 
 

@@ -10,14 +10,14 @@ from typing import Any
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.explain.verdict import counted
-from administration.forecasts.words import is_severe, risk_in_words
+from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll
 from domain.access import Right
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts
-from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
+from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, is_provisional, risk_of
 from domain.formatting import age_in_words, roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
@@ -197,7 +197,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
             told, stopped = shown(shapes.RiskShown, risk), facts.stopped.state_of(batch)
-            ending = "" if stopped else _ending(batch, risk, facts.now)
+            ending = "" if stopped else _ending(batch, risk, facts)
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 is_severe(told),
@@ -233,11 +233,12 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
             )
 
 
-def _ending(batch: Batch, risk: DeadlineRisk, now: Instant) -> str:
+def _ending(batch: Batch, risk: DeadlineRisk, facts: AttentionFacts) -> str:
     """Return when a batch that missed its deadline will probably end, "" if that is not known."""
     if not risk.missed or batch.completion_q50_at is None:
         return ""
-    return f", expected to end in {roughly(max(1.0, batch.completion_q50_at - now))}"
+    provisional = is_provisional(batch, facts.last.get(batch.batch_id))
+    return f", expected to end {end_in_words(batch.completion_q50_at, facts.now, provisional=provisional)}"
 
 
 def _paused(pause: Restriction | None) -> str:

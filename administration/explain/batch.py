@@ -36,7 +36,7 @@ from administration.explain.verdict import (
     sample_as_json,
 )
 from administration.forecasts.service import BatchEnd, end_of
-from administration.forecasts.words import cause_in_words
+from administration.forecasts.words import cause_in_words, end_in_words
 from administration.ordering.places import first_before, position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
@@ -447,5 +447,5 @@ def expected_in_words(end: BatchEnd, now: Instant) -> str:
     about, latest = end.completion_q50_at, end.completion_q90_at
     if about is None or latest is None or latest <= now:
         return ""
-    when = f"in {roughly(about - now)}" if about > now else "at any moment"
+    when = end_in_words(about, now, provisional=end.provisional)
     return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."
