@@ -100,12 +100,13 @@ def test_remedies_are_pages_that_the_user_may_use() -> None:
 
 def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
     unsent = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
-    sent, level, first = (
+    sent, level, first, helped = (
         item_as_json(only(batches=[a_late_batch(-840.0, **changes)], first=ids), OLGA)["remedy"]
         for changes, ids in (
-            ({}, ()),
-            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, ()),
-            ({"counts": unsent}, {B}),
+            ({}, {}),
+            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, {}),
+            ({"counts": unsent}, {B: False}),
+            ({"counts": unsent}, {B: True}),
         )
     )
     assert (
@@ -113,7 +114,7 @@ def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
         and not missing(level, "this level")
         and not missing(first, "among those sent first")
     )
-    assert all("set its level" not in one for one in (sent, level, first))
+    assert all("set its level" not in one for one in (sent, level, first)) and "set its level" in helped
 
 
 def test_late_batch_that_is_paused_can_be_resumed() -> None:
