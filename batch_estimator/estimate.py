@@ -20,6 +20,7 @@ from batch_estimator.sending import SendingRate, is_waiting, sending_of
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
+from domain.forecasting import PROVISIONAL_S
 from domain.forecasts import ForecastHold, HoldKind, Method, Terms
 from domain.formatting import in_words
 from domain.units import HostId, Instant, Seconds
@@ -263,6 +264,7 @@ def _terms(
         error_turnaround_s=Seconds(rules.error_s),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
         assumed_rate=is_waiting(snapshot),
+        provisional=open_.first_unsent > 0 and snapshot.now - snapshot.moved_at < PROVISIONAL_S,
     )
 
 

@@ -51,7 +51,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         float(np.mean(np.log(sent["fpops_est_flop"]))) if sent.size else float("nan"),
         terms.active_hosts,
         terms.median_flop_per_s,
-        AppQueue(terms.ahead, terms.ahead_of_others, terms.held, first_s(terms.first_from, now)),
+        AppQueue(terms.ahead, terms.ahead_of_others, terms.flop_of_others, terms.held, first_s(terms.first_from, now)),
         tables.sent_weight * float(sent["found"][0]) / sent.size if sent.size else tables.sent_weight,
         terms.active_processors,
         _tail(tables, settings),

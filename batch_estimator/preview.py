@@ -122,6 +122,7 @@ def hypothetical(planned: PlannedBatch, tables: AppTables[Table], now: Instant, 
         tables.active_processors,
         tables.ahead,
         tables.ahead_of_others,
+        tables.flop_of_others,
         first_from=tables.first_from,
     )
     nothing_sent = np.zeros(0, [(name, kind) for name, kind in INSTANCE_FIELDS])

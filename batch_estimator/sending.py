@@ -48,6 +48,11 @@ def is_urgent(snapshot: BatchSnapshot) -> Bools:
     return urgent
 
 
+def usual_flop_per_s(snapshot: BatchSnapshot) -> float:
+    """Return the speed of half the available processors; NaN if unknown."""
+    return USUAL_BUSY * snapshot.active_processors * snapshot.median_flop_per_s
+
+
 def usual_rate_per_s(snapshot: BatchSnapshot, turnaround_s: float) -> float:
     """Return the rate if half the available processors work, each job for its computing time (or `turnaround_s`)."""
     processors, flop_per_s = snapshot.active_processors, snapshot.median_flop_per_s
@@ -78,15 +83,23 @@ def capacity_of(snapshot: BatchSnapshot, turnaround_s: float, lasts_s: float, *,
     return Capacity(found.most / lasts_s, room, float(np.sqrt(0.16 + 1.0 / (rows + 1.0))))
 
 
-def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float) -> float:
-    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + ahead of other apps / usual rate, at
-    most until its deadline is so near that it goes first.
+def turn_s(queue: AppQueue, *, app: Capacity, usual_per_s: float, flop_per_s: float) -> float:
+    """Return the time until a waiting batch is sent: (ahead - room) / app's rate + the time for the work of other apps,
+    at most until its deadline is so near that it goes first.
 
-    >>> turn_s(AppQueue(ahead=80, ahead_of_others=50), app=Capacity(0.02, 20.0, 0.3), usual_per_s=0.01)
+    The work of other apps takes as long as its jobs are large, or as at the usual rate of this batch if their size or
+    the speed is unknown.
+
+    >>> from dataclasses import replace
+    >>> app, queue = Capacity(0.02, 20.0, 0.3), AppQueue(ahead=80, ahead_of_others=50)
+    >>> turn_s(queue, app=app, usual_per_s=0.01, flop_per_s=1e9)
     8000.0
+    >>> turn_s(replace(queue, flop_of_others=9e12), app=app, usual_per_s=0.01, flop_per_s=1e9)
+    12000.0
     """
-    turn = max(0.0, queue.ahead - app.room) / app.rate_per_s + queue.ahead_of_others / usual_per_s
-    return min(turn, queue.first_s)
+    known = queue.flop_of_others > 0.0 and flop_per_s > 0.0
+    others_s = queue.flop_of_others / flop_per_s if known else queue.ahead_of_others / usual_per_s
+    return min(max(0.0, queue.ahead - app.room) / app.rate_per_s + others_s, queue.first_s)
 
 
 LEAST_WINDOW_S = 6 * 3600.0
@@ -159,7 +172,8 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
     elapsed_s = max(elapsed_s, BURST_S)
     rate, log_sd = rate_of(ages, elapsed_s, to_send, capacity.rate_per_s)
     least_per_s = to_send / (MOST_BOUNDS * snapshot.delay_bound_s)
-    starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_rate_per_s(snapshot, turnaround_s))
+    usual_per_s, flop_per_s = usual_rate_per_s(snapshot, turnaround_s), usual_flop_per_s(snapshot)
+    starts_s = turn_s(snapshot.queue, app=capacity, usual_per_s=usual_per_s, flop_per_s=flop_per_s)
     room = max(0.0, capacity.room - snapshot.queue.ahead)
     # its turn or pause past, it is sent at least as fast as before
     waiting_per_s = max(capacity.rate_per_s, least_per_s, rate if len(ages) else 0.0)

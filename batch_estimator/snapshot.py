@@ -99,6 +99,7 @@ class AppQueue:
 
     ahead: int = 0  # of the same app
     ahead_of_others: int = 0  # of other apps
+    flop_of_others: float = 0.0  # what these need, 0 if unknown
     held: bool = False
     first_s: float = math.inf
 

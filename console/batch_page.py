@@ -50,10 +50,10 @@ from console.places import (
 )
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import Batch, BatchState, is_late
+from domain.batches import Batch, BatchCounts, BatchState, is_late
 from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
-from domain.forecasts import WITHOUT_FORECAST, ForecastAge, ForecastState, state_of
+from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
 from domain.insight import WorkAhead
 from domain.jobs import InstanceState, JobClass
 from domain.ordering import ServiceLevel
@@ -122,17 +122,16 @@ def quorums_of(classes: Sequence[JobClass]) -> str:
 
 
 LEAST_DOUBT = 0.005  # share of the uncertainty that is listed, more than 0 %
-PROVISIONAL_S = 900.0  # after a move, the rate at the new place rests on few dispatches
+NOT_SENT = (HoldKind.NOT_SENT, HoldKind.RETRIES)
 
 
-def moved_lately(age: ForecastAge, now: Instant) -> Instant | None:
-    """Return when a batch was moved or resumed, None if that is long ago or to come.
-
-    >>> age = ForecastAge(1, Instant(0.0), None, 0, 0, 9, moved_at=Instant(100.0))
-    >>> [moved_lately(age, Instant(at)) for at in (99.0, 400.0, 1000.0)]
-    [None, 100.0, None]
-    """
-    return age.moved_at if age.moved_at is not None and 0.0 <= now - age.moved_at < PROVISIONAL_S else None
+def holds_left(last: Document, counts: BatchCounts) -> Sequence[Document]:
+    """Return the listed causes of delay of a forecast, without instances that were unsent then and are sent since."""
+    return [
+        one
+        for one in last["holds"]
+        if one["doubt_fraction"] >= LEAST_DOUBT and (counts.unsent or one["kind"] not in NOT_SENT)
+    ]
 
 
 def may_change(request: web.Request, batch: Batch) -> bool:
@@ -198,7 +197,13 @@ class BatchPages(Pages[PageServices]):
         estimated = await store.forecasts.standing(batch_id)
         unused = state in WITHOUT_FORECAST
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
-        holds = [one for one in last["holds"] if one["doubt_fraction"] >= LEAST_DOUBT] if last else []
+        holds = holds_left(last, batch.counts) if last else []
+        before_at = shown["completion_q50_at"]
+        superseded = (
+            estimated is not None and estimated.age.is_superseded and bool(last) and not stopped.state_of(batch)
+        )
+        if superseded:  # the end before the move is not shown as the present one
+            shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
@@ -236,8 +241,12 @@ class BatchPages(Pages[PageServices]):
             "pause": stopped.pause_of(batch),
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
-            "moved_at": None if estimated is None or not last else moved_lately(estimated.age, now),
-            "renewed": "" if estimated is None else next_forecast(estimated.age, now, estimator),
+            "moved_at": None if estimated is None else estimated.age.moved_at,
+            "before_at": before_at,
+            "superseded": superseded,
+            "renewed": ""
+            if estimated is None
+            else next_forecast(estimated.age, now, estimator, "new forecast" if superseded else "the next one"),
             "flag": flag_of(shown),
             "fails": fails,
             "failing": failing_of(batch.counts) if batch.ended_at is None else ("", False),

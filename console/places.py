@@ -355,11 +355,11 @@ def moves(
     `first`: the number of batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
-    'position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
+    'about position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
     >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
     ['the position stays 1 of 9', 'in force, position 1 of 9']
     >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2).partition(" from ")[0]
-    'position 3 of 9, after the 2 batches that are sent first,'
+    'about position 3 of 9, after the 2 batches that are sent first,'
     """
     if then is None:
         return "it has ended"
@@ -369,7 +369,7 @@ def moves(
     if present == then:
         return f"the position stays {place}" if pending else f"in force, position {place}"
     was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
-    return f"position {place} from the next ordering on, within {length(every_s)}{was}"
+    return f"about position {place} from the next ordering on, within {length(every_s)}{was}"
 
 
 def level_in_words(level: ServiceLevel, then: PlaceInOrder | None, at: PlaceInOrder | None) -> str:

@@ -126,6 +126,8 @@ NEVER_FIRST = Instant(math.inf)
 NEVER_MOVED = Instant(-math.inf)
 MOVED_S = 30.0  # dispatches are counted for this long before a forecast uses a batch's new place
 MOVING_S = 15 * MINUTE_S  # dispatches of this long show the rate until then
+PROVISIONAL_S = 15 * MINUTE_S  # a rate since a move of less than this ago rests on few dispatches
+PAUSE_S = Seconds(10 * MINUTE_S)  # after a shorter pause, the hosts that were away come at once: no new rate
 
 
 def is_moving(moved_at: Instant | None, now: Instant) -> bool:
@@ -183,9 +185,9 @@ class BatchTerms:
 
     `delay_bound_s` is the maximum over its classes. `median_flop_per_s` is the median over the processors of active
     hosts, NaN without any; `active_processors` is the average number of those available. `ahead` unsent instances of
-    the app and `ahead_of_others` of other apps precede the batch's own (`SendPlace`), until it is sent first from
-    `first_from` on. Both counts are 0 if some of its jobs were sent, nothing blocks it and it was never moved. `held`:
-    a limit blocks the batch. `moved_at`: the last move that counts (`counted_since`).
+    the app and `ahead_of_others` of other apps, which need `flop_of_others`, precede the batch's own (`SendPlace`),
+    until it is sent first from `first_from` on. All are 0 if some of its jobs were sent, nothing blocks it and it was
+    never moved. `held`: a limit blocks the batch. `moved_at`: the last move that counts (`counted_since`).
     """
 
     batch_id: BatchId
@@ -198,6 +200,7 @@ class BatchTerms:
     active_processors: float
     ahead: int = 0
     ahead_of_others: int = 0
+    flop_of_others: float = 0.0
     held: bool = False
     moved_at: Instant = NEVER_MOVED
     first_from: Instant = NEVER_FIRST
@@ -248,7 +251,7 @@ class BatchTables(Generic[Table]):
 class AppTables(Generic[Table]):
     """The tables of BatchTables that are common to all batches of an app, for use with a new batch.
 
-    `ahead`, `ahead_of_others` and `first_from`: of the new batch, as in BatchTerms.
+    `ahead`, `ahead_of_others`, `flop_of_others` and `first_from`: of the new batch, as in BatchTerms.
     """
 
     active_hosts: int
@@ -261,4 +264,5 @@ class AppTables(Generic[Table]):
     sent_weight: float
     ahead: int
     ahead_of_others: int
+    flop_of_others: float = 0.0
     first_from: Instant = NEVER_FIRST

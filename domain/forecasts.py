@@ -90,6 +90,7 @@ class Terms:
     slow_turnaround_s: Seconds = Seconds(0.0)  # exceeded by 1 % of the results; 0 if an older version made the forecast
     error_turnaround_s: Seconds = Seconds(0.0)  # mean time until an error is reported; 0 as above
     assumed_rate: bool = False  # sending_s is the wait for the batch's turn and the app's usual rate, not its own rate
+    provisional: bool = False  # the batch was moved or resumed less than PROVISIONAL_S before, and few jobs sent since
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +264,11 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
     return ForecastState.JOBS_FAILED if counts.jobs_failed and not counts.jobs_validated else state
 
 
+def is_provisional(batch: Batch, last: ForecastRecord | None) -> bool:
+    """Return whether a batch's latest forecast rests on few jobs sent since a move, and others are still unsent."""
+    return last is not None and last.terms is not None and last.terms.provisional and batch.counts.unsent > 0
+
+
 @dataclass(frozen=True, slots=True)
 class ForecastAge:
     """When an active batch was last forecast, if ever, and how many jobs have finished since.
@@ -279,6 +285,11 @@ class ForecastAge:
     jobs_total: int
     moved_at: Instant | None = None
     q50_at: Instant | None = None
+
+    @property
+    def is_superseded(self) -> bool:
+        """Return whether the last forecast does not count the batch's last move."""
+        return self.made_at is not None and is_moving(self.moved_at, self.made_at)
 
     @property
     def dirty(self) -> bool:
@@ -328,7 +339,7 @@ class ForecastAge:
         if self.made_at is None:
             return now
         by_at = later(self.made_at, settings.timer_s)
-        if self.moved_at is not None and is_moving(self.moved_at, self.made_at):
+        if self.moved_at is not None and self.is_superseded:
             return min(by_at, later(self.moved_at, MOVED_S))
         if self.q50_at is not None:
             by_at = min(by_at, max(self.q50_at, later(self.made_at, settings.pause_s)))

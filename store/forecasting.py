@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -50,8 +50,9 @@ from store.queries import load
 from store.settings import with_relaxed
 
 PLACES_S = 60.0  # lifetime of cached places
-# Unsent instances before a batch's own, of its app and of other apps, and after which instant the batch is sent first.
-Ahead: TypeAlias = tuple[int, int, Instant]
+# Unsent instances before a batch's own, of its app and of other apps, what the latter need in flop, and after which
+# instant the batch is sent first.
+Ahead: TypeAlias = tuple[int, int, float, Instant]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +72,39 @@ class Places:
         return self.ahead.get(batch_id, NOTHING_AHEAD)
 
 
-NOTHING_AHEAD: Ahead = (0, 0, NEVER_FIRST)
-Waiting: TypeAlias = tuple[SendRank, AppId, int, Instant]  # its number of unsent instances, then as in Ahead
+NOTHING_AHEAD: Ahead = (0, 0, 0.0, NEVER_FIRST)
+Waiting: TypeAlias = tuple[SendRank, AppId, int, float, Instant]  # its unsent instances, their flop, then as in Ahead
 
 
 def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
     """Compute the work ahead of each batch.
 
-    >>> rows = ((1, 1, 0.5, 7), 1, 10, 90.0), ((1, 1, 0.6, 5), 2, 4, 80.0), ((0, 1, 9.0, 6), 1, 3, -9.0)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 5e9, 90.0), ((1, 1, 0.6, 5), 2, 4, 1e9, 80.0), ((0, 1, 9.0, 6), 1, 3, 2e9, -9.0)
     >>> places(rows, Instant(0.0)).ahead
-    {6: (0, 0, -9.0), 7: (3, 0, 90.0), 5: (0, 13, 80.0)}
+    {6: (0, 0, 0.0, -9.0), 7: (3, 0, 0.0, 90.0), 5: (0, 13, 7000000000.0, 80.0)}
     """
     ahead: dict[BatchId, Ahead] = {}
-    total, of_app = 0, Counter[AppId]()
-    for (*_, batch_id), app_id, unsent, first_from in sorted(waiting):
-        ahead[batch_id] = (of_app[app_id], total - of_app[app_id], first_from)
+    total, of_app, flop, flop_of_app = 0, Counter[AppId](), 0.0, defaultdict[AppId, float](float)
+    for (*_, batch_id), app_id, unsent, needed, first_from in sorted(waiting):
+        ahead[batch_id] = (of_app[app_id], total - of_app[app_id], flop - flop_of_app[app_id], first_from)
         total += unsent
         of_app[app_id] += unsent
+        flop += needed
+        flop_of_app[app_id] += needed
     return Places(taken_at, ahead)
 
 
-def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple[int, int]:
+def ahead_of(rank: SendRank, app_id: AppId, waiting: Iterable[Waiting]) -> tuple[int, int, float]:
     """Return the work ahead of a new batch of the app with this rank.
 
-    >>> rows = ((1, 1, 0.5, 7), 1, 10, 0.0), ((1, 1, 0.7, 5), 1, 4, 0.0), ((0, 1, 9.0, 6), 2, 3, 0.0)
+    >>> rows = ((1, 1, 0.5, 7), 1, 10, 5e9, 0.0), ((1, 1, 0.7, 5), 1, 4, 1e9, 0.0), ((0, 1, 9.0, 6), 2, 3, 2e9, 0.0)
     >>> ahead_of((1, 1, 0.6, 2), 1, rows), ahead_of((1, 1, 0.7, 8), 1, rows)
-    ((10, 3), (14, 3))
+    ((10, 3, 2000000000.0), (14, 3, 2000000000.0))
     """
-    before = [(app, unsent) for at, app, unsent, _ in waiting if at < rank]
-    of_app = sum(unsent for app, unsent in before if app == app_id)
-    return of_app, sum(unsent for _, unsent in before) - of_app
+    before = [(app, unsent, flop) for at, app, unsent, flop, _ in waiting if at < rank]
+    others = [(unsent, flop) for app, unsent, flop in before if app != app_id]
+    of_app = sum(unsent for app, unsent, _ in before if app == app_id)
+    return of_app, sum(unsent for unsent, _ in others), sum(flop for _, flop in others)
 
 
 HAV_PAGES, HOST_PAGES, SENT_PAGES = 200, 100, 500  # read per table, or all of a smaller one; at most twice as many
@@ -216,7 +220,7 @@ class _BatchReader:
         havs = await self._copied("forecast_havs", FORECAST_HAV_FIELDS, *pairs(instances, sent))
         moved_at = counted_since(row["moved_at"], self._now, submitted_at=row["created_at"])
         begun = not row["held"] and moved_at == NEVER_MOVED and bool((instances["host_id"] >= 0).any())
-        ahead = (0, 0, await self._first_from(row)) if begun else await self._ahead(moved_at)
+        ahead = (0, 0, 0.0, await self._first_from(row)) if begun else await self._ahead(moved_at)
         terms = _terms(self._batch_id, row, population, ahead, moved_at)
         return BatchTables(terms, jobs, instances, havs, population.others, population.weight, sent, sent_weight)
 
@@ -338,10 +342,10 @@ def _terms(
         population.active_hosts,
         population.median_flop_per_s,
         population.active_processors,
-        *ahead[:2],
+        *ahead[:3],
         row["held"],
         moved_at,
-        ahead[2],
+        ahead[3],
     )
 
 
@@ -350,7 +354,7 @@ def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting
     own = row["order_tier"], row["order_key"], row["batch_id"]
     place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], *own)
     rank, first_from = place.rank(app_id, catalogue, now), place.first_from(app_id, catalogue)
-    return rank, app_id, row["unsent"], first_from
+    return rank, app_id, row["unsent"], row["unsent"] * row["flop"], first_from
 
 
 def per_cent(pages: int, most: int) -> float:

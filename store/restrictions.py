@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from domain.dispatch import InstanceStep
 from domain.errors import NotFoundError
+from domain.forecasting import PAUSE_S
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, Instant, VolunteerId
@@ -37,7 +38,7 @@ class PostgresRestrictions(OnDatabase):
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         """Raises NotFoundError."""
-        if await self._database.fetch_one("lift_restriction", kind, name, now) is None:
+        if await self._database.fetch_one("lift_restriction", kind, name, now, PAUSE_S) is None:
             raise NotFoundError("restriction", f"{kind} {name}")
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:

@@ -13,6 +13,7 @@ import msgspec
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.deadline_rules import traits_of
+from domain.forecasting import PAUSE_S
 from domain.ranking import CutPoints, RelaxedGate
 from domain.settings import Settings
 from domain.units import AppId, Instant
@@ -47,10 +48,11 @@ class PostgresSettings(OnDatabase):
         await self.set_settings({key: value}, now=now, who=who, why=why)
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
-        """Store several settings in one transaction. The end of a project's pause moves active batches."""
+        """Store several settings in one transaction. The end of a long pause of the project moves active batches."""
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
+            pause = await connection.fetchrow(load("project_pause")) if encoded.get(PAUSE, PAUSED) != PAUSED else None
             for key, new in sorted(encoded.items()):  # in key order, so that concurrent changes do not deadlock
                 old = await connection.fetchval(load("lock_setting"), key)
                 if new is None:
@@ -58,8 +60,8 @@ class PostgresSettings(OnDatabase):
                 else:
                     await connection.execute(load("upsert_setting"), key, new)
                 await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
-                if key == PAUSE and old == PAUSED and new != PAUSED:
-                    await connection.execute(load("batches_resumed"), now)
+            if pause is not None and pause["changed_at"] <= now - PAUSE_S:
+                await connection.execute(load("batches_resumed"), now)
 
         await self._database.in_transaction(write)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.explain.verdict import counted
-from administration.forecasts.words import is_severe, risk_in_words
+from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
 from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll
@@ -26,7 +26,7 @@ from domain.attention import (
     Upkeep,
 )
 from domain.batches import Batch, BatchCounts, BatchState
-from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, risk_of
+from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, is_provisional, risk_of
 from domain.formatting import age_in_words, roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
@@ -118,7 +118,8 @@ class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
     `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `processes` the reports of
     running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not
-    checked. `first`: those of `batches` that most requests take before the others.
+    checked. `first`: those of `batches` that most requests take before the others, and whether level expedite would put
+    them before more of these.
     """
 
     now: Instant
@@ -134,7 +135,7 @@ class AttentionFacts:
     contacts: HostContacts
     upkeep: Upkeep
     backup_age_s: Seconds
-    first: Collection[BatchId] = ()
+    first: Mapping[BatchId, bool] = field(default_factory=dict)
 
 
 def items_of(facts: AttentionFacts) -> list[Item]:
@@ -205,14 +206,14 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
         if risk is not None:
             told, stopped = shown(shapes.RiskShown, risk), facts.stopped.state_of(batch)
-            ending = "" if stopped else _ending(batch, risk, facts.now)
+            ending = "" if stopped else _ending(batch, risk, facts)
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 is_severe(told),
                 title,
                 link,
                 f"{risk_in_words(told, stopped or ForecastState.SHOWN)}; {progress}{ending}{_paused(pause)}",
-                _for_late(batch, pause, is_first=batch.batch_id in facts.first),
+                _for_late(batch, pause, helps_first=facts.first.get(batch.batch_id)),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,
@@ -268,11 +269,12 @@ def failing_alike(batch: Batch, *, is_paused: bool, failing: FailingApp | None) 
     )
 
 
-def _ending(batch: Batch, risk: DeadlineRisk, now: Instant) -> str:
+def _ending(batch: Batch, risk: DeadlineRisk, facts: AttentionFacts) -> str:
     """Return when a batch that missed its deadline will probably end, "" if that is not known."""
     if not risk.missed or batch.completion_q50_at is None:
         return ""
-    return f", expected to end in {roughly(max(1.0, batch.completion_q50_at - now))}"
+    provisional = is_provisional(batch, facts.last.get(batch.batch_id))
+    return f", expected to end {end_in_words(batch.completion_q50_at, facts.now, provisional=provisional)}"
 
 
 def _paused(pause: Restriction | None) -> str:
@@ -282,13 +284,17 @@ def _paused(pause: Restriction | None) -> str:
     return f"; {'it' if pause.kind is Restricted.BATCH else f'its {pause.kind}'} is paused by {pause.set_by}"
 
 
-def _for_late(batch: Batch, pause: Restriction | None, *, is_first: bool) -> list[Remedy]:
-    """Return the remedies for a batch that is late, or why its level is none."""
+def _for_late(batch: Batch, pause: Restriction | None, *, helps_first: bool | None) -> list[Remedy]:
+    """Return the remedies for a batch that is late, or why its level is none. `helps_first`: as in AttentionFacts,
+    None unless the batch is sent first.
+    """
     link, useless = f"batches/{batch.batch_id}", ""
     if not batch.counts.unsent:
         useless = "all its instances are sent"
-    elif is_first or batch.level is ServiceLevel.EXPEDITE:
-        useless = "it is already among those sent first" if is_first else "it has this level already"
+    elif batch.level is ServiceLevel.EXPEDITE:
+        useless = "it has this level already"
+    elif helps_first is False:
+        useless = "its place among those sent first stays"
     see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
     found = [Remedy(see, f"{link}/why")]
     if pause is not None:

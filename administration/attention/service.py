@@ -19,7 +19,7 @@ from administration.attention.items import (
     items_of,
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
-from administration.ordering.places import urgent_of
+from administration.ordering.places import expedite_helps, sent_first
 from administration.stopped import Stopped
 from administration.unschedulable import by_batch, refused_lately
 from domain.attention import FAILED_FRACTION, FAILED_JOBS, FailingApp, FailingHost, FailingVersion, HostContacts, by_app
@@ -114,6 +114,7 @@ class AttentionViews:
             **refused.batches,
             **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
         }
+        first = await sent_first(store, catalogue, now) if batches else {}
         facts = AttentionFacts(
             now,
             batches,
@@ -128,7 +129,7 @@ class AttentionViews:
             slow.contacts,
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
-            urgent_of(batches, catalogue, now),
+            {one.batch_id: expedite_helps(one, first) for one in batches if one.batch_id in first},
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out
         return Attention(now, items_of(facts), left_out, stopped, slow.versions, facts.upkeep.backup_at)

@@ -34,9 +34,10 @@ from administration.explain.verdict import (
     counted,
     reasons_of,
     sample_as_json,
+    ungated,
 )
 from administration.forecasts.service import BatchEnd, end_of
-from administration.forecasts.words import cause_in_words
+from administration.forecasts.words import cause_in_words, end_in_words
 from administration.ordering.places import first_before, position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
@@ -149,7 +150,7 @@ async def explain_batch(
     feeding = feed_mode(batch, now=now, median_r_q_s=median_r_q_s, settings=catalogue.settings)
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     if sample is not None and is_late(batch.deadline_at, now) and traits_of(catalogue.settings.deadline).afap_first:
-        sample = replace(sample, gated_share=1.0)  # only busy hosts need a gate
+        sample = replace(sample, gated_share=1.0) if extras.retries else ungated(sample)  # retries need the gates
     is_able = sample is not None and sample.able
     before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []
     at = position(batch, places[batch_id], urgent) if batch_id in places else None
@@ -447,5 +448,5 @@ def expected_in_words(end: BatchEnd, now: Instant) -> str:
     about, latest = end.completion_q50_at, end.completion_q90_at
     if about is None or latest is None or latest <= now:
         return ""
-    when = f"in {roughly(about - now)}" if about > now else "at any moment"
+    when = end_in_words(about, now, provisional=end.provisional)
     return f"The forecast expects its end {when}, at the latest in {roughly(latest - now)}."

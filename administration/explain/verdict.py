@@ -381,6 +381,21 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
+BUSY_BELOW_GATE = "no setting: a host below the gate gets these jobs once it would finish them soon in its queue order"
+
+
+def ungated(sample: CallingHosts) -> CallingHosts:
+    """Return the sample of a batch past its deadline, whose first instances only busy hosts need a gate for.
+
+    A lower gate would give them to hosts that are busy, as tight jobs, which no longer helps the batch (decision 84).
+    """
+    held_back = tuple(
+        replace(one, suggestion=None, help=BUSY_BELOW_GATE) if one.code is RefusalCode.BELOW_GATE else one
+        for one in sample.held_back
+    )
+    return replace(sample, gated_share=1.0, held_back=held_back)
+
+
 def calling_hosts(
     answers: Sequence[HostAnswer], settings: Mapping[str, Any] | None = None, *, is_submitted: bool = True
 ) -> CallingHosts:

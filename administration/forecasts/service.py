@@ -11,7 +11,15 @@ from batch_estimator.preview import BatchPreview
 from domain.batches import Batch
 from domain.clock import Clock
 from domain.forecasting import PlannedBatch
-from domain.forecasts import AppAccuracy, ForecastHealth, ForecastRecord, ForecastState, batch_state, risk_of
+from domain.forecasts import (
+    AppAccuracy,
+    ForecastHealth,
+    ForecastRecord,
+    ForecastState,
+    batch_state,
+    is_provisional,
+    risk_of,
+)
 from domain.insight import WorkAhead
 from domain.units import BatchId, Instant
 from muster_client import shapes
@@ -20,12 +28,16 @@ from store.postgres import PostgresStore
 
 @dataclass(frozen=True, slots=True)
 class BatchEnd:
-    """What pages, replies and commands show of a batch's end. An end that `forecast_state` hides is None."""
+    """What pages, replies and commands show of a batch's end. An end that `forecast_state` hides is None.
+
+    `provisional`: it rests on few jobs, because the batch was moved or resumed shortly before.
+    """
 
     forecast_state: ForecastState
     completion_q50_at: Instant | None
     completion_q90_at: Instant | None
     at_risk: shapes.RiskShown | None
+    provisional: bool = False
 
 
 def end_of(batch: Batch, last: ForecastRecord | None, stopped: Stopped, now: Instant) -> BatchEnd:
@@ -42,7 +54,7 @@ def end_of(batch: Batch, last: ForecastRecord | None, stopped: Stopped, now: Ins
     state = stopped.state_of(batch) or state
     if state is not ForecastState.SHOWN:  # a reopened batch has the end that was expected before
         return BatchEnd(state, None, None, at_risk)
-    return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk)
+    return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk, is_provisional(batch, last))
 
 
 def forecasts_as_json(

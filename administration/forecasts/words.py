@@ -237,6 +237,17 @@ def warning_of(risk: Document, state: str = ForecastState.SHOWN) -> str:
     return f"{'MISSED' if risk['missed'] else 'AT RISK'}: {risk_in_words(risk, state)}"
 
 
+def end_in_words(about_at: Instant, now: Instant, *, provisional: bool) -> str:
+    """Return when the latest forecast expects a batch's end, the same on every page.
+
+    >>> at = Instant(3600.0)
+    >>> end_in_words(at, at, provisional=False), end_in_words(at, Instant(0.0), provisional=True)
+    ('at any moment', 'in 1 h (provisional)')
+    """
+    when = f"in {roughly(about_at - now)}" if about_at > now else "at any moment"
+    return f"{when} (provisional)" if provisional else when
+
+
 LOOKS, LEAST_S = 2, 60.0  # a forecast is late after LOOKS estimator intervals, at least LEAST_S
 
 
@@ -245,9 +256,9 @@ def patience_s(look_s: Seconds) -> float:
     return max(LEAST_S, LOOKS * look_s)
 
 
-def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -> str:
+def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings, name: str = "the next one") -> str:
     """Return when an active batch gets its next forecast, or that it is late. A retry, after which fewer jobs have
-    ended, may make it due at an instant that has passed; it is late after `timer_s`.
+    ended, may make it due at an instant that has passed; it is late after `timer_s`. `name`: how it is called.
 
     >>> at, settings = Instant(0.0), EstimatorSettings()
     >>> quiet = ForecastAge(7, at, None, jobs_over_then=5, jobs_over=5, jobs_total=9)
@@ -262,20 +273,20 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings) -
     is_retried = age.jobs_over < age.jobs_over_then
     late_s = now - age.made_at - settings.timer_s if is_retried and age.made_at is not None else -left_s
     if late_s > patience_s(settings.look_s):
-        return f"the next one is {roughly(late_s)} late: see Periodic tasks"
+        return f"{name} is {roughly(late_s)} late: see Periodic tasks"
     if left_s <= 0.0:
-        return "the next one is due now"
+        return f"{name} is due now"
     if is_moving(age.moved_at, now):
-        return f"the next one in {roughly(left_s)}, after the change"
+        return f"{name} in {roughly(left_s)}"
     if not age.dirty:
-        return f"the next one after a job ends, at the latest in {roughly(max(1.0, left_s))}"
+        return f"{name} after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
     sooner = (
         f"after {jobs} more job{'s end' if jobs > 1 else ' ends'}, at the latest "
         if jobs > 0 and left_s > pauses_s
         else ""
     )
-    return f"the next one {sooner}in {roughly(max(1.0, left_s))}"
+    return f"{name} {sooner}in {roughly(max(1.0, left_s))}"
 
 
 def forecasts_in_words(shown: Document) -> str:
@@ -312,7 +323,7 @@ def _promise(shown: Document) -> Iterator[str]:
         lasted = in_words(shown["ended_at"] - shown["created_at"])
         yield f"ended {seen_from(shown['ended_at'], now)}, {lasted} after submission"
     elif shown["completion_q50_at"] is not None:
-        yield f"done about {seen_from(shown['completion_q50_at'], now)}"
+        yield f"done about {seen_from(shown['completion_q50_at'], now)}{' (provisional)' * shown['provisional']}"
         yield f"at the latest  {seen_from(shown['completion_q90_at'], now)}"
         yield f"C(B)       {seen_from(shown['completion_at'], now)}, used for scheduling"
     else:

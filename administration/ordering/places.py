@@ -180,6 +180,19 @@ def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:
     return PlaceInOrder(at.place + len(_overtaking(batch, first)), at.of)
 
 
+def place_among_first(batch: Batch, level: ServiceLevel, ordered_as: ServiceLevel, first: Urgent) -> int:
+    """Return the place at a level of one of the batches that are sent first. `ordered_as`: its level at present."""
+    moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + LEVEL_TIERS[level])
+    at = first[batch.batch_id].late, place_of(moved)
+    return 1 + sum(one.place < at for batch_id, one in first.items() if batch_id != batch.batch_id)
+
+
+def expedite_helps(batch: Batch, first: Urgent) -> bool:
+    """Return whether one of the batches that are sent first would be sent before more of them at level expedite."""
+    best, present = (place_among_first(batch, one, batch.level, first) for one in (ServiceLevel.EXPEDITE, batch.level))
+    return best < present
+
+
 async def at_levels(
     store: PostgresStore, batch: Batch, at: PlaceInOrder, ordered_as: ServiceLevel, first: Urgent
 ) -> Mapping[ServiceLevel, PlaceInOrder]:
@@ -190,12 +203,10 @@ async def at_levels(
     rest, found = {one: it for one, it in first.items() if one != batch.batch_id}, dict[ServiceLevel, PlaceInOrder]()
     without = [*rest, batch.batch_id]
     for level, tier in LEVEL_TIERS.items():
-        moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
         if batch.batch_id in first:
-            at_first = first[batch.batch_id].late, place_of(moved)
-            before_it = [one for one in rest.values() if one.place < at_first]
-            found[level] = PlaceInOrder(len(before_it) + 1, at.of)
+            found[level] = PlaceInOrder(place_among_first(batch, level, ordered_as, first), at.of)
             continue
+        moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
         before, after = await store.ordering_rules.around(place_of(moved), NEAR, without=without)
         if len(before) < NEAR:
             found[level] = PlaceInOrder(len(rest) + len(before) + 1, at.of)

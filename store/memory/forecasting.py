@@ -196,10 +196,19 @@ def _rank(batch: StoredBatch, catalogue: Catalogue, now: Instant) -> SendRank:
     return _place(batch).rank(batch.new.app_id, catalogue, now)
 
 
-def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int]:
-    """Return the unsent instances of batches of the app, and those of other batches."""
+def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int, float]:
+    """Return the unsent instances of batches of the app, and those of other batches with what they need in flop."""
+    others = [one for one in batches if one.new.app_id != app_id]
     of_app = sum(one.counts.unsent for one in batches if one.new.app_id == app_id)
-    return of_app, sum(one.counts.unsent for one in batches) - of_app
+    return (
+        of_app,
+        sum(one.counts.unsent for one in others),
+        sum(one.counts.unsent * _instance_flop(one) for one in others),
+    )
+
+
+def _instance_flop(batch: StoredBatch) -> float:
+    return batch.new.batch_flop / (batch.counts.jobs_total * max(one.quorum for one in batch.classes))
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:

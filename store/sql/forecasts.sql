@@ -326,10 +326,13 @@ SELECT made_at FROM batch_forecast WHERE batch_id = $1;
 -- name: forecast_places
 -- Purpose: return the unsent work of active batches, in the order of sending.
 -- Arguments: $1 ids of the apps whose jobs are sent.
--- Result: batch_id, app_id, qos, deadline_at, unpaid, order_tier, order_key, unsent (0 of other apps, and while a limit or pause
---   holds the batch), in the order of the queue.
+-- Result: batch_id, app_id, qos, deadline_at, unpaid, order_tier, order_key, flop of an instance on average, unsent (0 of
+--   other apps, and while a limit or pause holds the batch), in the order of the queue.
 SELECT
     batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.order_tier, batch.order_key,
+    batch.batch_flop / (batch.jobs_total * (
+        SELECT max(job_class.quorum) FROM job_class WHERE job_class.batch_id = batch.batch_id
+    )) AS flop,
     CASE
         WHEN batch.hold IS NULL AND batch.app_id = ANY($1::int[])
             AND batch.batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')

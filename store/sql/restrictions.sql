@@ -39,10 +39,11 @@ FOR UPDATE;
 
 
 -- name: lift_restriction
--- Purpose: lift a restriction. The active batches that it paused are sent again from then on; reads all active batches.
--- Arguments: $1 kind, $2 name, $3 now.
+-- Purpose: lift a restriction. After a long pause, the active batches that it paused get a new sending rate; reads all
+--   active batches.
+-- Arguments: $1 kind, $2 name, $3 now, $4 length in seconds from which a pause is long.
 -- Result: name; no row when there is none.
-WITH lifted AS (DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING kind, name),
+WITH lifted AS (DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING kind, name, set_at),
 resumed AS (
     SELECT batch.batch_id
     FROM lifted
@@ -51,6 +52,7 @@ resumed AS (
         WHEN 'app' THEN batch.app_id::text
         WHEN 'queue' THEN batch.queue
     END
+    WHERE lifted.set_at <= $3::double precision - $4::double precision
     ORDER BY batch.batch_id
     FOR NO KEY UPDATE OF batch
 ),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import aiohttp
 import pytest
 
-from domain.units import BatchId
+from domain.units import BatchId, later
 from muster_client import ApiError
 from tests.acceptance.faces import client_of, command, json_of, run_duty
 from tests.acceptance.server import LiveServer, a_batch
+from tests.acceptance.test_console import a_browser
+from tests.browser.scene import OPERATOR, add_operator
 from tests.facts import missing
 
 SHORT: Mapping[str, Any] = {"qos": "short_deadline", "deadline_s": 60}
@@ -172,6 +175,25 @@ async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
     assert shown["forecast_state"] == "shown"
     assert shown["completion_q50_at"] == shown["forecasts"][-1]["q50_at"]
     assert not missing(health.stdout.splitlines()[0], "pi:", "1 active batches", "0 without a forecast")
+
+
+async def test_forecast_before_a_move_is_not_the_present_one(pi: LiveServer) -> None:
+    """The page of the batch shows it as the end before the change."""
+    batch_id = await pi.submit(jobs={"count": 5})
+    await first_results(pi)
+    await forecast(pi)
+    await add_operator(pi)
+    pages = []
+    async with a_browser(pi, OPERATOR) as grace:
+        for _ in range(2):
+            _, page = await grace.get(f"/batches/{batch_id}")
+            pages.append(page.partition("<dt>Expected end")[2].partition("</div>")[0])
+            assert ("<dt>Latest end" in page) == (len(pages) == 1)
+            await pi.store.ordering_rules.set_moved(BatchId(batch_id), later(pi.clock.now(), 60.0))
+
+    [end] = re.findall(r'class="words">(<time[^>]*>)', pages[0])
+    assert end not in pages[0].partition("</dd>")[2]
+    assert not missing(pages[1].partition("</dd>")[0], "new forecast in") and end in pages[1].partition("</dd>")[2]
 
 
 async def test_ended_batch_shows_its_end_and_accuracy(pi: LiveServer) -> None:

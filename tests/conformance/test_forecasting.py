@@ -227,6 +227,9 @@ async def test_new_batch_uses_the_apps_hosts_and_dispatches(store: Store) -> Non
     assert await store.forecasting.of_app(AppId(4711), FIRST_PLACE, now=AT) is None
 
 
+BATCH_FLOP = 3.6e13  # of a submitted batch with any number of jobs
+
+
 async def test_job_needs_class_quorum_or_adaptive_copies(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=2)
     await a_sent_instance(store, batch.batch_id, await a_host(store), copies=2)
@@ -246,7 +249,8 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
     await a_sent_instance(store, batch.batch_id, await a_host(store))
     begun = (await snapshot_of(store, batch.batch_id)).queue
 
-    assert waiting == AppQueue(ahead=5, ahead_of_others=3)
+    assert replace(waiting, flop_of_others=0.0) == AppQueue(ahead=5, ahead_of_others=3)
+    assert waiting.flop_of_others == pytest.approx(BATCH_FLOP)
     assert begun == AppQueue()
 
 
@@ -323,6 +327,7 @@ async def test_new_batch_waits_for_the_work_before_its_place(store: Store) -> No
     async def ahead(place: SendPlace) -> tuple[int, int]:
         tables = await store.forecasting.of_app(first.app_id, place, now=AT)
         assert tables is not None
+        assert tables.flop_of_others == pytest.approx(BATCH_FLOP if tables.ahead_of_others else 0.0)
         return tables.ahead, tables.ahead_of_others
 
     assert await ahead(at) == (5, 3)

@@ -8,6 +8,7 @@ import pytest
 
 from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
+from domain.forecasting import PAUSE_S
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, Instant, later
@@ -80,7 +81,9 @@ async def moved_at(store: Store, batch_id: BatchId) -> Instant | None:
 
 
 @pytest.mark.parametrize("kind", Restricted)
-async def test_resumed_batches_start_a_new_rate(store: Store, kind: Restricted) -> None:
+@pytest.mark.parametrize("paused_s", [PAUSE_S - 1.0, PAUSE_S])
+async def test_batches_resumed_after_a_while_start_a_new_rate(store: Store, kind: Restricted, paused_s: float) -> None:
+    """After a short pause, the hosts that were away come at once and do not show the rate."""
     other_app = await a_registered_app(store, "rho")
     batch = await a_submitted_batch(store, queue="bonus")
     other = await a_submitted_batch(store, app_id=other_app.app_id, queue="express")
@@ -88,34 +91,44 @@ async def test_resumed_batches_start_a_new_rate(store: Store, kind: Restricted) 
     name = str(names.get(kind, batch.batch_id))
     await store.restrictions.put(a_restriction(kind, name))
 
-    await store.restrictions.lift(kind, name, now=later(NOW, 9.0))
+    await store.restrictions.lift(kind, name, now=later(NOW, paused_s))
 
-    assert await moved_at(store, batch.batch_id) == (NOW + 9.0 if kind.is_work else None)
+    is_new = kind.is_work and paused_s >= PAUSE_S
+    assert await moved_at(store, batch.batch_id) == (NOW + paused_s if is_new else None)
     assert await moved_at(store, other.batch_id) is None
 
 
 @pytest.mark.parametrize("resumed", [False, None])
 async def test_resumed_project_starts_new_rates(store: Store, resumed: bool | None) -> None:
-    """A batch that a pending change moves later than that keeps the later time. None is the default: not paused."""
+    """The first pause is too short. A batch that a pending change moves later than the second one ends keeps the later
+    time. None is the default: not paused.
+    """
     batch, pending = await a_submitted_batch(store), await a_submitted_batch(store)
-    await store.ordering_rules.set_moved(pending.batch_id, later(NOW, 60.0))
+    await store.ordering_rules.set_moved(pending.batch_id, later(NOW, 1260.0))
     seen = []
-    for at_s, down in ((1.0, True), (2.0, True), (9.0, resumed), (20.0, resumed)):
+    for at_s, down in (
+        (1.0, True),
+        (600.0, resumed),
+        (601.0, True),
+        (602.0, True),
+        (1202.0, resumed),
+        (1203.0, resumed),
+    ):
         await store.settings.set_setting("project.down", down, now=later(NOW, at_s), who="ops", why="disk full")
         seen.append(await moved_at(store, batch.batch_id))
 
-    assert seen == [None, None, NOW + 9.0, NOW + 9.0]
-    assert await moved_at(store, pending.batch_id) == NOW + 60.0
+    assert seen == [*[None] * 4, NOW + 1202.0, NOW + 1202.0]
+    assert await moved_at(store, pending.batch_id) == NOW + 1260.0
 
 
 async def test_lifted_pause_keeps_a_later_move(store: Store) -> None:
     batch = await a_submitted_batch(store)
     await store.restrictions.put(a_restriction(Restricted.BATCH, batch.batch_id))
-    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 960.0))
 
-    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, 9.0))
+    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, 900.0))
 
-    assert await moved_at(store, batch.batch_id) == NOW + 60.0
+    assert await moved_at(store, batch.batch_id) == NOW + 960.0
 
 
 async def test_lifted_pause_does_not_move_ended_batches(store: Store) -> None:
@@ -124,9 +137,9 @@ async def test_lifted_pause_does_not_move_ended_batches(store: Store) -> None:
     await store.restrictions.put(a_restriction(Restricted.APP, app_id))
     await store.unsettled.settle([failed(facts)])
 
-    await store.restrictions.lift(Restricted.APP, str(app_id), now=later(NOW, 9.0))
+    await store.restrictions.lift(Restricted.APP, str(app_id), now=later(NOW, 900.0))
 
-    assert await store.repeating.retry_failed(facts.batch_id, now=later(NOW, 10.0)) == 1
+    assert await store.repeating.retry_failed(facts.batch_id, now=later(NOW, 901.0)) == 1
     assert await moved_at(store, facts.batch_id) is None
 
 

@@ -321,7 +321,7 @@ BY_KEY = {  # query -> the indexes it must use
     "forecast_havs_sampled": {"host_pkey"},
     "forecast_hosts": set(),
     "forecast_sent": {"job_class_pkey"},
-    "forecast_places": {"batch_in_order", "batch_count_pkey"},
+    "forecast_places": {"batch_in_order", "batch_count_pkey", "job_class_by_batch"},
     # the order of batches
     "batches_to_order": {"batch_pkey", "batch_count_pkey", "job_class_by_batch"},
     "used_of_estimates": {"job_by_batch", "instance_job_volunteer", "host_pkey"},

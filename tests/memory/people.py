@@ -25,6 +25,7 @@ from domain.access import (
 )
 from domain.batches import Account, BatchState, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
+from domain.forecasting import PAUSE_S
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.ordered_work import Permission
@@ -248,12 +249,14 @@ class MemoryRestrictions(OnTables):
         self._registry.restrictions[restriction.kind, restriction.name] = restriction
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
-        if self._registry.restrictions.pop((kind, name), None) is None:
+        lifted = self._registry.restrictions.pop((kind, name), None)
+        if lifted is None:
             raise NotFoundError("restriction", f"{kind} {name}")
         for batch in self._work.batches.values():
             new = batch.new
             paused_by = {Restricted.BATCH: batch.batch_id, Restricted.APP: new.app_id, Restricted.QUEUE: new.queue}
-            if batch.state is BatchState.ACTIVE and str(paused_by.get(kind)) == name:
+            is_long = lifted.set_at <= now - PAUSE_S
+            if is_long and batch.state is BatchState.ACTIVE and str(paused_by.get(kind)) == name:
                 batch.moved_at = max(batch.moved_at or now, now)
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:

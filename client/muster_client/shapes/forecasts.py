@@ -114,7 +114,9 @@ class AccuracyShown(TypedDict):
 
 
 class ForecastsShown(TypedDict):
-    """A batch's published forecasts in chronological order, and the accuracy of its app's forecasts."""
+    """A batch's published forecasts in chronological order, and the accuracy of its app's forecasts. `provisional`: the
+    expected end rests on few jobs, because the batch was moved or resumed shortly before the last forecast.
+    """
 
     computed_at: float
     batch_id: int
@@ -131,6 +133,7 @@ class ForecastsShown(TypedDict):
     completion_at: float | None
     completion_q50_at: float | None
     completion_q90_at: float | None
+    provisional: bool
     forecast_state: str
     at_risk: RiskShown | None
     forecasts: list[ForecastShown]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,6 +139,20 @@ def test_earlier_work_delays_a_batch_by_its_duration() -> None:
 
     assert own == others
     assert own - first == pytest.approx(1000 * 8 * HOUR_S / 25, rel=0.3)
+
+
+def test_work_of_other_apps_takes_as_long_as_its_jobs_are_large() -> None:
+    """Half of 100 processors at 1e9 flop/s work. The own jobs are small."""
+    jobs, records = [Sent(job, UNSENT, created_h=1.0) for job in range(3)], hosts(40, n=20, hours=0.5)
+    speed: dict[str, Any] = {"active_hosts": 50, "active_processors": 100.0, "median_flop_per_s": 1e9}
+    waiting = a_snapshot(jobs, records, submitted_at=Instant(NOW - HOUR_S), **speed)
+
+    first, behind = [
+        estimate(replace(waiting, queue=queue)).q50_at
+        for queue in (AppQueue(), AppQueue(ahead_of_others=200, flop_of_others=200 * 26e12))
+    ]
+
+    assert behind - first == pytest.approx(200 * 26e12 / (50 * 1e9), rel=0.3)
 
 
 def full_queue(every_h: float, lasts_h: float, *, hours: float = 100.0) -> list[Sent]:

@@ -86,6 +86,13 @@ def resumed(sent: int, after_s: float = MOVED_S) -> BatchSnapshot:
     )
 
 
+@pytest.mark.parametrize(("after_s", "provisional"), [(30.0, True), (899.0, True), (900.0, False)])
+def test_forecast_is_provisional_shortly_after_a_pause(after_s: float, provisional: bool) -> None:
+    terms = estimate(resumed(3, after_s)).terms
+
+    assert terms is not None and terms.provisional == provisional
+
+
 @pytest.mark.parametrize("sent", [1, 3, 30])
 def test_first_instances_after_a_pause_delay_nothing(sent: int) -> None:
     """The hosts were away, so that few dispatches do not show the rate, but many do."""

@@ -8,9 +8,10 @@ import pytest
 
 from administration.ordering.importance import FieldEffect
 from console.batch_charts import forecasts_chart, progress_chart, until_forecast
-from console.batch_page import deadline_help, quorums_of
+from console.batch_page import deadline_help, holds_left, quorums_of
 from console.charts import Chart
 from console.drawing import Line, Plot
+from domain.batches import BatchCounts
 from domain.forecasts import ForecastPoint, Method
 from domain.units import Seconds, later
 from tests.builders import NOW, a_job_class
@@ -79,6 +80,14 @@ def test_last_move_marks_the_forecast_history(moved_s: float | None, marked: lis
     assert chart is not None and [mark.x for mark in plot(chart).marks] == at(*marked)
     high, latest = plot(chart).y.high, max(one.q90_at for one in CURVE)
     assert (high is not None and high > latest) if marked else high is None  # the label is above the curve
+
+
+@pytest.mark.parametrize(("unsent", "kinds"), [(1, ["not_sent", "retries", "overdue"]), (0, ["overdue"])])
+def test_sent_instances_are_no_source_of_uncertainty(unsent: int, kinds: list[str]) -> None:
+    """The forecast counted them before they were sent."""
+    last = {"holds": [{"kind": one, "doubt_fraction": 0.3} for one in ("not_sent", "retries", "overdue")]}
+
+    assert [one["kind"] for one in holds_left(last, BatchCounts(unsent=unsent))] == kinds
 
 
 def test_quorums_are_shown_if_a_job_needs_several_results() -> None:

@@ -24,7 +24,7 @@ from domain.access import Act, Role
 from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingApp, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, BatchState, QoS
-from domain.forecasts import Method
+from domain.forecasts import Method, Terms
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restriction
@@ -108,12 +108,13 @@ def test_remedies_are_pages_that_the_user_may_use() -> None:
 
 def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
     unsent = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
-    sent, level, first = (
+    sent, level, first, helped = (
         item_as_json(only(batches=[a_late_batch(-840.0, **changes)], first=ids), OLGA)["remedy"]
         for changes, ids in (
-            ({}, ()),
-            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, ()),
-            ({"counts": unsent}, {B}),
+            ({}, {}),
+            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, {}),
+            ({"counts": unsent}, {B: False}),
+            ({"counts": unsent}, {B: True}),
         )
     )
     assert (
@@ -121,7 +122,7 @@ def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
         and not missing(level, "this level")
         and not missing(first, "among those sent first")
     )
-    assert all("set its level" not in one for one in (sent, level, first))
+    assert all("set its level" not in one for one in (sent, level, first)) and "set its level" in helped
 
 
 def test_late_batch_that_is_paused_can_be_resumed() -> None:
@@ -147,6 +148,16 @@ def test_paused_batch_keeps_its_risk_without_an_end(down: bool) -> None:
     assert not missing(plain[0], "50 %", "4 h after it") and not missing(plain[1], "14 min", "to end in 1 h")
     assert not missing(paused[0], "50 %", "pause") and "after it" not in paused[0]
     assert "14 min" in paused[1] and "to end" not in paused[1]
+
+
+def test_provisional_end_is_called_so() -> None:
+    counts = BatchCounts(jobs_total=40, jobs_validated=28, unsent=12)
+    late = a_late_batch(-840.0, counts=counts, completion_q50_at=later(NOW, HOUR_S))
+    terms = Terms(12, 0, Seconds(60.0), 0.0, 0.0, 0.0, Seconds(60.0), 0.0, provisional=True)
+
+    found = only(batches=[late], last={B: replace(RECORD, terms=terms)})
+
+    assert not missing(found.sentence, "to end in 1 h (provisional)")
 
 
 def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from administration.explain.late import SendingTime, late_conclusion, sent_per_request, slowest_cause
-from administration.explain.verdict import GATED_SHARE, CallingHosts, HostAnswer, calling_hosts
+from administration.explain.verdict import GATED_SHARE, CallingHosts, HostAnswer, calling_hosts, ungated
 from domain.batches import Batch, BatchCounts
 from domain.forecasts import ForecastState
 from domain.insight import WorkAhead
@@ -59,6 +59,14 @@ def test_gate_that_excludes_most_requests_is_the_cause() -> None:
 
     assert found is not None and found.gain == 5.0 and not missing(found.words, "6 of 9 hosts")
     assert found.remedy is not None and found.remedy.link == "percentiles/preview?deadline.p_tight=0.3"
+
+
+def test_no_lower_gate_is_suggested_once_the_deadline_has_passed() -> None:
+    """Hosts below the gate get first instances as soon as they would finish them soon (decision 84)."""
+    late_sample = ungated(sample(*SHARED, *BELOW))
+
+    assert slowest_cause(late(), late_sample, WorkAhead(), is_first=True) is None
+    assert [one.suggestion for one in late_sample.held_back] == [None] and late_sample.gated_share == 1.0
 
 
 def test_share_behind_gates_is_the_cause_with_its_effect() -> None:

@@ -172,6 +172,18 @@ def test_pause_does_not_hide_the_end_once_all_is_sent() -> None:
     assert (end.forecast_state, end.completion_q50_at) == (ForecastState.SHOWN, RECORD.q50_at)
 
 
+@pytest.mark.parametrize("unsent", [0, 12])
+def test_provisional_end_is_called_so_while_work_is_unsent(unsent: int) -> None:
+    counts = BatchCounts(jobs_total=40, in_progress=5, unsent=unsent)
+    batch = a_batch(counts=counts, completion_q50_at=RECORD.q50_at, completion_q90_at=RECORD.q90_at)
+    moved = replace(RECORD, terms=replace(TERMS, provisional=True))
+
+    found = [end_of(batch, last, NOTHING_STOPPED, NOW).provisional for last in (moved, RECORD, None)]
+
+    assert found == [unsent > 0, False, False]
+    assert ("provisional" in words(moved, counts=counts, completion_q50_at=RECORD.q50_at)) == (unsent > 0)
+
+
 @pytest.mark.parametrize(
     ("jobs_over", "after_s", "facts"),
     [
