@@ -180,12 +180,14 @@ class AppPages(Pages[PageServices]):
         return RenderedPage("app_version.html", version.title, "apps", crumbs, values, hosts=hosts)
 
     @post("/apps/{name}/versions/{id}", "app_version_state", edits=True)
-    async def set_state(self, request: web.Request) -> web.Response:
-        """Change the state. The form has told the consequences; a withdrawal leads to the form that undoes it."""
+    async def set_state(self, request: web.Request) -> RenderedPage | web.Response:
+        """Change the state. Ask first if hosts would lose work; a withdrawal leads to the form that undoes it."""
         admit(request, Role.OPERATOR)
         app, version, _ = await self._known(request)
         fields = await fields_of(request)
         state, why = chosen(VersionState, fields.get("state", ""), "state"), reason_of(fields)
+        if state is VersionState.ABORTED and not fields.get("sure"):
+            return await self._abort_asked(app, version, why)
         await self._services.store.applications.set_version_state(version.app_version_id, state)
         target = f"app version {version.app_version_id}"
         await self._services.authenticator.note(
@@ -193,6 +195,20 @@ class AppPages(Pages[PageServices]):
         )
         undo = "" if state is VersionState.OFFERED else f"/versions/{version.app_version_id}"
         return self._services.go(f"apps/{app.name}{undo}", f"version_{state.value}")
+
+    async def _abort_asked(self, app: App, version: AppVersion, why: str) -> RenderedPage:
+        """Ask for confirmation, showing what would be lost."""
+        in_progress, hosts = await self._services.store.applications.in_progress_of_version(version.app_version_id)
+        address = f"apps/{app.name}/versions/{version.app_version_id}"
+        crumbs = Crumb("apps", "Apps"), Crumb(f"apps/{app.name}", app.name), Crumb(address, version.title)
+        values: dict[str, object] = {
+            "address": address,
+            "state": VersionState.ABORTED.value,
+            "why": why,
+            "in_progress": in_progress,
+            "hosts": hosts,
+        }
+        return RenderedPage("version_abort.html", "Withdraw this version?", "apps", crumbs, values)
 
     async def _open_work(self, app: App) -> dict[str, object]:
         """Return the unsent instances of an app, those in progress, and the first active batches with unsent ones."""

@@ -37,7 +37,7 @@ async def lost_server(server: LiveServer) -> LiveServer:
     await server.submit(name="due", submitter="lab", qos="short_deadline", deadline_s=90_000.0, jobs={"count": 6})
     await host.ask(1)
     async with a_browser(server, OPERATOR) as grace:
-        await grace.post(VERSION, {"state": "aborted", "why": "wrong results"})
+        await grace.post(VERSION, {"state": "aborted", "why": "wrong results", "sure": "yes"})
     await tell(server)
     return server
 

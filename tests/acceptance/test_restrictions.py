@@ -486,9 +486,12 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         abort = {"state": VersionState.ABORTED.value, "why": "it crashes"}
         _, page = await grace.get(path)
         assert missing(page.partition("<main")[2], "1 instance in progress", "on 1 host") == []
+        status, _, asked = await grace.post(path, abort)
+        assert (status, missing(asked.partition("<main")[2], "1 instance", "1 host", "it crashes")) == (200, [])
+        assert 'name="state" value="withdrawn"' in asked  # leaves the jobs in progress
         version = (await server.store.applications.load_catalogue()).versions[AppVersionId(1)]
         assert version.state is VersionState.OFFERED
-        _, where, page = await grace.post(path, abort)
+        _, where, page = await grace.post(path, {**abort, "sure": "yes"})
         assert f"{path}?said=version_aborted" in where and VersionState.ABORTED.words in page
         form = page.partition('id="h-state"')[2].partition("</section>")[0]
         assert "<button>Offer again" in form and 'class="danger"' not in form and 'type="radio"' not in form
