@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from math import exp
 from typing import Any
 from urllib.parse import urlencode
@@ -104,6 +105,16 @@ def state_of(text: str) -> InstanceState | None:
     return None if text == ALL else InstanceState(text)
 
 
+def alike(jobs: Sequence[Document]) -> list[list[Document]]:
+    """Group consecutive jobs of one batch that a host would get for the same reason.
+
+    >>> jobs = [{"batch_id": 1, "because": why} for why in ("soon", "soon", "late")]
+    >>> [len(same) for same in alike(jobs)]
+    [2, 1]
+    """
+    return [list(same) for _, same in groupby(jobs, key=lambda one: (one["batch_id"], one["because"]))]
+
+
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
@@ -171,6 +182,7 @@ class HostPages(Pages[PageServices]):
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {title}"))
         values = {
             "shown": shown,
+            "given": alike(shown["would_get"]),
             "lowered": lowered,
             "title": title,
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
