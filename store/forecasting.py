@@ -18,6 +18,7 @@ from typing import TypeAlias
 import asyncpg
 import numpy as np
 
+from domain.apps import CPU
 from domain.batches import QoS
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasting import (
@@ -73,7 +74,7 @@ class Places:
 
 
 NOTHING_AHEAD: Ahead = (0, 0, 0.0, NEVER_FIRST)
-Waiting: TypeAlias = tuple[SendRank, AppId, int, float, Instant]  # its unsent instances, their flop, then as in Ahead
+Waiting: TypeAlias = tuple[SendRank, AppId, int, float, Instant]  # unsent instances, their flop on CPUs, as in Ahead
 
 
 def places(waiting: Iterable[Waiting], taken_at: Instant) -> Places:
@@ -354,7 +355,8 @@ def _waiting(row: asyncpg.Record, catalogue: Catalogue, now: Instant) -> Waiting
     own = row["order_tier"], row["order_key"], row["batch_id"]
     place = SendPlace(QoS(row["qos"]), row["deadline_at"], row["unpaid"], *own)
     rank, first_from = place.rank(app_id, catalogue, now), place.first_from(app_id, catalogue)
-    return rank, app_id, row["unsent"], row["unsent"] * row["flop"], first_from
+    needs = row["unsent"] * row["flop"] if CPU in catalogue.processor_types(app_id) else 0.0  # others need no CPU time
+    return rank, app_id, row["unsent"], needs, first_from
 
 
 def per_cent(pages: int, most: int) -> float:

@@ -53,7 +53,8 @@ def end_of(batch: Batch, last: ForecastRecord | None, stopped: Stopped, now: Ins
     at_risk = None if risk is None else shown(shapes.RiskShown, risk)
     state = stopped.state_of(batch) or state
     if state is not ForecastState.SHOWN:  # a reopened batch has the end that was expected before
-        return BatchEnd(state, None, None, at_risk)
+        provisional = state is ForecastState.FAR and is_provisional(batch, last)
+        return BatchEnd(state, None, None, at_risk, provisional)
     return BatchEnd(state, batch.completion_q50_at, batch.completion_q90_at, at_risk, is_provisional(batch, last))
 
 

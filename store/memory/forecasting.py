@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from domain.apps import CPU
 from domain.batches import BatchState
 from domain.catalogue import Catalogue, current_versions
 from domain.forecasting import (
@@ -76,7 +77,9 @@ class MemoryForecasting(OnTables):
             1.0,
             sent,
             sent_weight,
-            *_ahead([other for other in self._ready(catalogue) if _rank(other, catalogue, now) < rank], app_id),
+            *_ahead(
+                [other for other in self._ready(catalogue) if _rank(other, catalogue, now) < rank], app_id, catalogue
+            ),
             place.first_from(app_id, catalogue),
         )
 
@@ -113,7 +116,7 @@ class MemoryForecasting(OnTables):
             max(one.delay_bound_s for one in batch.classes),
             batch.new.qos,
             *self._active(now),
-            *_ahead([] if is_served else self._ahead_of(batch, catalogue, now), batch.new.app_id),
+            *_ahead([] if is_served else self._ahead_of(batch, catalogue, now), batch.new.app_id, catalogue),
             held,
             moved_at,
             _place(batch).first_from(batch.new.app_id, catalogue),
@@ -196,14 +199,18 @@ def _rank(batch: StoredBatch, catalogue: Catalogue, now: Instant) -> SendRank:
     return _place(batch).rank(batch.new.app_id, catalogue, now)
 
 
-def _ahead(batches: Sequence[StoredBatch], app_id: AppId) -> tuple[int, int, float]:
-    """Return the unsent instances of batches of the app, and those of other batches with what they need in flop."""
+def _ahead(batches: Sequence[StoredBatch], app_id: AppId, catalogue: Catalogue) -> tuple[int, int, float]:
+    """Return the unsent instances of batches of the app, those of other batches, and what these need of CPUs in flop."""
     others = [one for one in batches if one.new.app_id != app_id]
     of_app = sum(one.counts.unsent for one in batches if one.new.app_id == app_id)
     return (
         of_app,
         sum(one.counts.unsent for one in others),
-        sum(one.counts.unsent * _instance_flop(one) for one in others),
+        sum(
+            one.counts.unsent * _instance_flop(one)
+            for one in others
+            if CPU in catalogue.processor_types(one.new.app_id)
+        ),
     )
 
 

@@ -12,7 +12,7 @@ from batch_estimator import filling
 from batch_estimator.estimate import estimate
 from batch_estimator.sending import is_waiting
 from batch_estimator.snapshot import AppQueue, BatchSnapshot, InstanceStanding
-from domain.apps import CPU
+from domain.apps import CPU, NVIDIA, PlanClass
 from domain.batches import QoS
 from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace
 from domain.havs import HavEvent, HavEventKind
@@ -252,6 +252,19 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
     assert replace(waiting, flop_of_others=0.0) == AppQueue(ahead=5, ahead_of_others=3)
     assert waiting.flop_of_others == pytest.approx(BATCH_FLOP)
     assert begun == AppQueue()
+
+
+async def test_work_for_gpus_needs_no_processor(store: Store) -> None:
+    """Another app runs on GPUs only: its jobs count, but not what they compute."""
+    gpus = (await a_registered_app(store, "gpus")).app_id
+    cuda = PlanClass("cuda", gpu_type=NVIDIA)
+    await store.applications.put_plan_class(cuda)
+    await a_registered_version(store, gpus, plan_class=cuda)
+    await an_app(store, "pi")
+    await a_submitted_batch(store, jobs=3, app_id=gpus)
+    batch = await a_submitted_batch(store, jobs=2)
+
+    assert (await snapshot_of(store, batch.batch_id)).queue == AppQueue(ahead_of_others=3)
 
 
 @pytest.mark.parametrize("deprecated", [False, True])
