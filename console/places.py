@@ -266,7 +266,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
     ('10 of 11', 'paused: nothing is sent')
     >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
-    ('4 of 12', 'all sent; for retries and copies')
+    ('all sent', 'retries and copies: 4 of 12')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -279,17 +279,20 @@ def when_sent(
     if standing.breakdown is None:
         return "not ordered yet", ""
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
+    if not batch.counts.unsent:
+        return "all sent", _sent_whole(batch, place)
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, ahead, state))))
+
+
+def _sent_whole(batch: Batch, place: str) -> str:
+    """Return what may still be sent of a batch without unsent instances."""
+    if batch.counts.jobs_open > batch.counts.in_progress:
+        return "open jobs wait for validation, or for new instances"
+    return "retries and copies: sent first" if batch.qos is QoS.AFAP else f"retries and copies: {place}"
 
 
 def _sending(batch: Batch, ahead: WorkAhead | None, state: ForecastState | None) -> str:
     """Return the work that is sent before a batch's, or why nothing of it is sent; "" if that is not known."""
-    counts = batch.counts
-    if not counts.unsent and counts.jobs_open > counts.in_progress:
-        return "nothing to send: open jobs wait for validation, or for new instances"
-    if not counts.unsent:
-        retried = "its retries and copies are sent first" if batch.qos is QoS.AFAP else "for retries and copies"
-        return f"all sent; {retried}"
     if batch.hold or state is ForecastState.PAUSED:
         return f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
     if state is ForecastState.UNSCHEDULABLE:

@@ -109,12 +109,13 @@ class Percentile:
         """Return, in words, how P was determined.
 
         >>> Percentile(0.25, 0.25, 0.5).because
-        'faster than 25.0 % of hosts; valid results in a row: more than 50.0 % of hosts have'
+        'faster than 25.0 % of hosts; more valid results in a row than 50.0 % of hosts'
         """
         if self.x is None or self.y is None:
             return self.reason
-        valid = "more than 10" if self.y > 1.0 else f"more than {100.0 * self.y:.1f} % of hosts have"
-        return f"faster than {100.0 * self.x:.1f} % of hosts; valid results in a row: {valid}"
+        most = "more than 10 valid results in a row"
+        valid = most if self.y > 1.0 else f"more valid results in a row than {100.0 * self.y:.1f} % of hosts"
+        return f"faster than {100.0 * self.x:.1f} % of hosts; {valid}"
 
     def passes(self, threshold: float) -> bool:
         """Return whether P reaches the gate's `threshold`, that is, P >= threshold.

@@ -200,7 +200,7 @@ def _rank(batch: StoredBatch, catalogue: Catalogue, now: Instant) -> SendRank:
 
 
 def _ahead(batches: Sequence[StoredBatch], app_id: AppId, catalogue: Catalogue) -> tuple[int, int, float]:
-    """Return the unsent instances of batches of the app, those of other batches, and what these need of CPUs in flop."""
+    """Return the unsent instances of the app, those of other apps, and what the latter need of CPUs in flop."""
     others = [one for one in batches if one.new.app_id != app_id]
     of_app = sum(one.counts.unsent for one in batches if one.new.app_id == app_id)
     return (
