@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import exp
@@ -32,7 +33,7 @@ from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import VersionState
 from domain.catalogue import Catalogue
-from domain.errors import InvalidInputError
+from domain.errors import InvalidInputError, NotFoundError
 from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind, HostPlace, HostSort, SlowWith
 from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
@@ -44,7 +45,7 @@ from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
 from muster_client import shapes
 from web.csv_export import is_csv, send_csv
-from web.handlers import LARGEST_INT, Pages, PageServices, fields_of, get, id_of, number_of, post
+from web.handlers import LARGEST_ID, LARGEST_INT, Pages, PageServices, fields_of, get, id_of, number_of, post
 from web.rendering import Crumb, RenderedPage
 
 PER_PAGE = 50
@@ -286,10 +287,12 @@ class HostListPage(Pages[PageServices]):
 
     @get("/hosts", "hosts", asks=("show", "q", "days", "platform", "label", "sort", "after", "as"))
     async def show(self, request: web.Request) -> RenderedPage | web.StreamResponse:
-        """Show a list. A search for a number opens that host."""
+        """Show a list. A search for the number of a host opens that host."""
         asked, as_csv = asked_of(request.query), is_csv(request.query)
         if not as_csv and asked.text.isascii() and asked.text.isdigit():
-            return self._services.go(f"hosts/{int(asked.text[:18])}")
+            with suppress(NotFoundError):
+                await self._services.store.views.host(HostId(min(LARGEST_ID, int(asked.text))))
+                return self._services.go(f"hosts/{int(asked.text)}")
         choice = choice_of(
             asked.kind,
             now=self._services.clock.now(),
