@@ -512,3 +512,13 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
     assert len(await host.ask(1)) == 1
     acts = [(one.what, one.target, one.detail.get("why")) for one in await server.store.access.acts(limit=9)]
     assert ("set_app_version", "app version 1", "it crashes") in acts
+
+
+async def test_a_link_to_offer_again_does_not_open_a_withdrawal(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.store.applications.set_version_state(AppVersionId(1), VersionState.DEPRECATED)
+    async with a_browser(server, OPERATOR) as grace:
+        pages = [(await grace.get(f"/apps/pi/versions/1?state={state}"))[1] for state in ("offered", "withdrawn")]
+
+    assert ['<details class="more" open' in page for page in pages] == [False, True]
