@@ -48,9 +48,12 @@ class PauseShown:
     pause: Restriction
 
 
-async def pauses_shown(store: PostgresStore, catalogue: Catalogue, now: Instant) -> list[PauseShown]:
-    """Return the pauses of apps, queues and batches, latest first."""
-    pauses = [one for one in await store.restrictions.restrictions() if one.kind.is_work]
+async def pauses_shown(
+    store: PostgresStore, catalogue: Catalogue, now: Instant, *, most: int
+) -> tuple[list[PauseShown], int]:
+    """Return the latest pauses of apps, queues and batches, at most `most`, and the number of further ones."""
+    every = [one for one in await store.restrictions.restrictions() if one.kind.is_work]
+    pauses = every[:most]
     batches = [BatchId(int(one.name)) for one in pauses if one.kind is Restricted.BATCH]
     names = await store.listings.names(batches) if batches else {}
     found: list[PauseShown] = []
@@ -63,7 +66,7 @@ async def pauses_shown(store: PostgresStore, catalogue: Catalogue, now: Instant)
         name = name_of(one, catalogue.apps)
         address = f"apps/{quote(name, safe='')}" if one.kind is Restricted.APP else "restrictions"
         found.append(PauseShown(f"{one.kind} {name}", address, counts.active, one))
-    return found
+    return found, len(every) - len(pauses)
 
 
 async def restrictions_of(store: PostgresStore) -> Restrictions:
