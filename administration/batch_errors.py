@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from domain.attention import FAILED_JOBS
+from domain.attention import FAILED_JOBS, FailingVersion
 from domain.batches import BatchCounts
 from domain.views import FailedInstance
 from muster_client import shapes
@@ -112,6 +112,12 @@ def fail_alike(counts: BatchCounts, found: shapes.BatchErrors) -> bool:
     failed, ended = counts.jobs_failed, counts.jobs_failed + counts.jobs_validated
     most = max((one["instances"] for one in found["groups"]), default=0)
     return failed >= FAILED_JOBS and failed >= ALIKE * ended and most >= ALIKE * found["looked_at"] > 0
+
+
+def with_error(failing: Iterable[FailingVersion], group: shapes.ErrorGroup) -> Sequence[FailingVersion]:
+    """Return those of the failing versions of an app whose instances have the group's error."""
+    own = {(one["platform"], one["version_num"], one["plan_class"]) for one in group["versions"]}
+    return [one for one in failing if (one.platform, one.version_num, one.plan_class) in own]
 
 
 def in_words(shown: shapes.BatchErrors) -> str:

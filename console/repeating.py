@@ -11,7 +11,7 @@ from aiohttp import web
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
 from administration.attention.items import Item, failing_alike
 from administration.attention.service import AttentionViews
-from administration.batch_errors import fail_alike, version_in_words
+from administration.batch_errors import fail_alike, version_in_words, with_error
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
@@ -30,6 +30,7 @@ from console.batch_forms import (
 from console.batch_page import quorums_of
 from console.restrictions import restrictions_of
 from domain.access import Role
+from domain.attention import FailingApp
 from domain.batches import Batch
 from domain.errors import MusterError
 from domain.ordered_work import Permission
@@ -37,6 +38,7 @@ from domain.ordering import ServiceLevel
 from domain.restrictions import pause_of
 from domain.units import BatchId, HostId
 from jobs.spec import MAX_NAME_CHARS
+from muster_client import shapes
 from web.handlers import Fields, Pages, PageServices, fields_of, get, id_of, post
 from web.moments import iso
 from web.rendering import Crumb, RenderedPage
@@ -149,18 +151,20 @@ class RepeatingPages(Pages[PageServices]):
         values = {
             "batch": batch,
             "shown": shown,
-            "item": await self._alike(batch) if fail_alike(batch.counts, shown) else None,
+            "item": await self._alike(batch, shown["groups"][0]) if fail_alike(batch.counts, shown) else None,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "version_in_words": version_in_words,
         }
         hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in shown["groups"])
         return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values, hosts=hosts)
 
-    async def _alike(self, batch: Batch) -> Item:
-        """Return what helps a batch whose jobs fail with one error."""
+    async def _alike(self, batch: Batch, group: shapes.ErrorGroup) -> Item:
+        """Return what helps a batch whose jobs fail with one error, that of the group."""
         app, failing = self._services.catalogue.apps.get(batch.app_id), await self._attention.failing_apps()
         pause = pause_of(await restrictions_of(self._services.store), batch)
-        return failing_alike(batch, is_paused=pause is not None, failing=failing.get(app.name) if app else None)
+        of_app = failing.get(app.name) if app else None
+        versions = with_error(of_app.versions if of_app else (), group)
+        return failing_alike(batch, is_paused=pause is not None, failing=FailingApp(versions) if versions else None)
 
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:

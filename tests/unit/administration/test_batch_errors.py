@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from administration.batch_errors import LINE_CHARS, LINES, MOST_GROUPS, alike, grouped, in_words
+from administration.batch_errors import LINE_CHARS, LINES, MOST_GROUPS, alike, grouped, in_words, with_error
+from domain.attention import FailingVersion
 from domain.jobs import InstanceState
-from domain.units import HostId, InstanceId, JobId
+from domain.units import AppVersionId, HostId, InstanceId, JobId
 from domain.views import FailedInstance
 
 
@@ -60,3 +61,9 @@ def test_number_of_groups_is_bounded() -> None:
     failed = [one(number, "boom", exit_status=number) for number in range(MOST_GROUPS + 5)]
     found = grouped(7, failed, more=False)
     assert (len(found["groups"]), found["groups_left_out"]) == (MOST_GROUPS, 5)
+
+
+def test_only_failing_versions_with_the_error_are_found() -> None:
+    [group] = grouped(7, [one(1, "boom"), one(2, "boom")], more=False)["groups"]
+    failing = [FailingVersion(AppVersionId(1), "pi", name, 100, "", 30, 10, 9) for name in ("windows", "linux")]
+    assert with_error(failing, group) == failing[1:]
