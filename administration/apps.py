@@ -44,6 +44,15 @@ _BOUNDED = (  # fields of a plan class with a range
     "cpu_speed_fraction",
     "gpu_speed_fraction",
 )
+_ASKED = (  # of a host, by a plan class
+    "gpu_type",
+    "min_gpu_ram_bytes",
+    "min_driver_version",
+    "min_host_ncpus",
+    "min_host_ram_bytes",
+    "os_pattern",
+    "needs",
+)
 CHANGEABLE = "user_friendly_name, beta, deprecated, adaptive_copies, one_per_host or one_per_volunteer"
 
 
@@ -270,12 +279,15 @@ def hosts_of(versions: Iterable[AppVersion], platforms: Mapping[tuple[str, ...],
 class Withdrawal:
     """What an app loses without one of its versions: `lost` of its `hosts` have no other version for their platform.
 
-    `others` get its jobs then, each with the words of its failures, "" if it does not fail.
+    `at_most` lose it if no host meets the plan classes of `limited`. `others` get its jobs then, each with the words
+    of its failures, "" if it does not fail.
     """
 
     hosts: int
     lost: int
     others: Sequence[tuple[AppVersion, str]]
+    at_most: int
+    limited: Sequence[str]
 
 
 def withdrawal_of(
@@ -290,7 +302,20 @@ def withdrawal_of(
     hosts = hosts_of(catalogue.current.get(version.app_id, ()), platforms)
     fails = {one.app_version_id: f"fails on {one.failing} of {one.hosts} hosts" for one in failing}
     told = [(one, fails.get(one.app_version_id, "")) for one in others]
-    return Withdrawal(hosts, max(0, hosts - hosts_of(others, platforms)), told)
+    sure = [one for one in others if not _asks_more(one.plan_class, version.plan_class)]
+    lost, at_most = (max(0, hosts - hosts_of(kept, platforms)) for kept in (others, sure))
+    limited = dict.fromkeys(one.plan_class.name for one in others if one not in sure) if at_most > lost else ()
+    return Withdrawal(hosts, lost, told, at_most, list(limited))
+
+
+def _asks_more(other: PlanClass, than: PlanClass) -> bool:
+    """Return whether a host that meets one plan class may fail to meet the other."""
+    asks, known = ({name: getattr(one, name) for name in _ASKED} for one in (other, than))
+    return any(
+        asks[name] != known[name] if isinstance(asks[name], str) else asks[name] > (known[name] or 0)
+        for name in _ASKED
+        if asks[name]
+    )
 
 
 ACTION, OF_APP = "set_app_version", "set_app"  # in the audit trail

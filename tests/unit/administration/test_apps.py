@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from administration.apps import MoreFile, VersionDraft, add_app_version, app_fil
 from administration.names import checked_shares
 from administration.project import Project, create_project
 from administration.signing import with_project_key
+from domain.apps import AppVersion, PlanClass, ProcessorType
 from domain.attention import FailingVersion, by_app, worst_first
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, InvalidInputError, NotFoundError
@@ -204,6 +206,29 @@ def test_a_lower_version_replaces_a_withdrawn_one() -> None:
     found = withdrawal_of(high, Catalogue(versions=known, current=current_versions(known)), PLATFORMS, [])
 
     assert (found.lost, found.others) == (0, [(low, "")])
+
+
+def test_a_plan_class_that_asks_more_keeps_the_app_on_some_hosts() -> None:
+    cuda = PlanClass("cuda", gpu_type=ProcessorType("NVIDIA"), min_gpu_ram_bytes=1e9)
+    small = PlanClass("small", gpu_type=ProcessorType("NVIDIA"))
+    plain, gpu, less = (
+        an_app_version(app_version_id=AppVersionId(number), plan_class=one)
+        for number, one in enumerate((PlanClass(""), cuda, small), start=1)
+    )
+
+    def without(version: AppVersion, *rest: AppVersion) -> tuple[int, int, Sequence[str]]:
+        known = {one.app_version_id: one for one in (version, *rest)}
+        found = withdrawal_of(version, Catalogue(versions=known, current=current_versions(known)), PLATFORMS, [])
+        return found.lost, found.at_most, found.limited
+
+    assert without(plain, gpu) == (0, 9, ["cuda"])
+    assert (
+        without(gpu, less)
+        == without(gpu, plain)
+        == without(plain, gpu, replace(plain, app_version_id=AppVersionId(4), version_num=1))
+        == (0, 0, [])
+    )
+    assert without(less, gpu) == (0, 9, ["cuda"])
 
 
 def test_failing_versions_are_told_worst_first() -> None:
