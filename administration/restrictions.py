@@ -154,6 +154,12 @@ def concerned(kind: Restricted | None, key: str) -> BatchChoice:
     )
 
 
+def is_concerned(kind: Restricted | None, key: str, batch: Batch) -> bool:
+    """Return whether a pause is about a batch; without a kind, one of the project."""
+    own = {Restricted.BATCH: str(batch.batch_id), Restricted.QUEUE: batch.queue, Restricted.APP: str(batch.app_id)}
+    return kind is None or own.get(kind) == key
+
+
 def restriction_as_json(one: Restriction, apps: Mapping[AppId, App]) -> shapes.RestrictionShown:
     """Return a restriction; apps are named instead of numbered."""
     return shown(shapes.RestrictionShown, one, name=name_of(one, apps))

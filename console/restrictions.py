@@ -8,12 +8,12 @@ from urllib.parse import quote
 from aiohttp import web
 
 from administration.access.who import Person, admit
-from administration.batch_lists import list_page
 from administration.changes import write_changes
 from administration.restrictions import (
     MOST_JOBS,
     admit_restrictor,
     concerned,
+    is_concerned,
     key_of,
     lift,
     listed,
@@ -21,12 +21,12 @@ from administration.restrictions import (
     resumable,
 )
 from domain.access import Role
+from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.hosts import host_in_words
 from domain.restrictions import Restricted, Restriction, Restrictions, name_of
 from domain.units import BatchId, HostId, Instant, VolunteerId
-from domain.views import BatchSort
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
@@ -34,6 +34,7 @@ from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reas
 from web.rendering import Crumb, RenderedPage
 
 PROJECT = "project"
+MOST_READY = 2000  # batches that the question before a pause looks at
 MOST_NAMED = 10  # batches that the question before a pause names
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
 
@@ -152,22 +153,28 @@ class RestrictionPages(Pages[PageServices]):
         return self._services.go_back(fields, "restrictions", said)
 
     async def _pause_asked(self, kind: Restricted | None, name: str, fields: Fields) -> RenderedPage:
-        """Show the batches that a pause concerns, with the form that sets it; without a kind, one of the project.
+        """Show the batches that a pause stops, with the form that sets it; without a kind, one of the project.
 
-        Raises InvalidInputError, NotFoundError.
+        These have unsent instances, and are neither paused nor blocked already. Raises InvalidInputError,
+        NotFoundError, and ConflictError for a batch that has ended.
         """
         store, key = self._services.store, "" if kind is None else await key_of(self._services.store, kind, name)
-        choice = concerned(kind, key)
-        found, _ = await list_page(store, choice, BatchSort.NEWEST, after=None, limit=MOST_NAMED)
-        active = (await store.listings.counts(choice, self._services.clock.now(), ())).active
+        batch = await store.views.batch(BatchId(int(key))) if kind is Restricted.BATCH else None
+        if batch is not None and batch.state is not BatchState.ACTIVE:
+            raise ConflictError(f"batch {key} has ended")
+        ready = await store.waiting.ready_batches(MOST_READY) if batch is None else ()
+        found = [one for one in ready if is_concerned(kind, key, one)]
+        active = (await store.listings.counts(concerned(kind, key), self._services.clock.now(), ())).active
         values: dict[str, object] = {
             "fields": {"kind": kind or PROJECT, "name": name, **{one: fields.get(one, "") for one in ("why", "back")}},
             "is_project": kind is None,
-            "found": [one.batch for one in found],
+            "found": found[:MOST_NAMED],
+            "stopped": len(found),
+            "is_part": len(ready) == MOST_READY,
             "active": active,
             "leave": f"{PAGES[kind]}/{quote(name, safe='')}" if kind in PAGES else "restrictions",
         }
-        named = " ".join([name, *(one.batch.name for one in found if kind is Restricted.BATCH)])
+        named = name if batch is None else f"{name} {batch.name}".rstrip()
         title = f"Pause {'the whole project' if kind is None else f'{kind} {named}'}?"
         crumbs = (Crumb("restrictions", "Pauses and bans"),)
         return RenderedPage("pause_asked.html", title, "restrictions", crumbs, values)

@@ -417,6 +417,24 @@ async def test_a_pause_is_asked_and_names_its_batches(server: LiveServer, kind: 
         assert "full disk" in page.partition("<main")[2]
 
 
+async def test_a_pause_names_only_batches_that_it_stops(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    await server.submit(name="oak", jobs={"count": 1})
+    await order(server)
+    await host.ask(1)
+    await server.submit(name="elm")
+    async with a_browser(server, OPERATOR) as grace:
+        asked = (await grace.post("/restrictions", {"kind": "app", "name": "pi", "why": "full disk"}))[2]
+        main = asked.partition("<main")[2]
+        await server.create("POST", "/batches/2/abort")
+        status, _, ended = await grace.post("/restrictions", {"kind": "batch", "name": "2", "why": "full disk"})
+
+    assert not missing(main, "elm", "1 of 2") and "oak" not in main
+    assert (status, 'name="sure"' in ended) == (409, False)
+
+
 async def test_the_overview_lists_pauses(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
