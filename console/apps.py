@@ -157,18 +157,17 @@ class AppPages(Pages[PageServices]):
         errors = groups_of(failed)[:MOST_GROUPS]
         failing = await self._attention.failing_versions(await restrictions_of(store))
         fails = {one.app_version_id: one.words for one in failing}
-        in_progress, on_hosts = await store.applications.in_progress_of_version(version.app_version_id)
+        may = admit(request, Role.VIEWER).may(Role.OPERATOR)
+        platforms = await self._attention.platforms() if may else {}
         harder = list(ENDINGS)[[*ENDINGS].index(version.state) + 1 if version.state in ENDINGS else 0 :]
         values: dict[str, object] = {
             "name": name,
             "version": version,
             "is_current": version in catalogue.current.get(version.app_id, ()),
-            "without": withdrawal_of(version, catalogue, await self._attention.platforms(), failing),
+            "without": withdrawal_of(version, catalogue, platforms, failing),
             **await self._open_work(app),
-            "in_progress": in_progress,
-            "on_hosts": on_hosts,
             "endings": [(state.value, ENDINGS[state]) for state in harder],
-            "may": admit(request, Role.VIEWER).may(Role.OPERATOR),
+            "may": may,
             "chosen": request.query.get("state"),
             "fails": fails.get(version.app_version_id, ""),
             "errors": errors,

@@ -502,8 +502,6 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         assert missing(page, "only version of pi", "4 unsent", "1 batch") == []
         assert len(await host.ask(1)) == 1
         abort = {"state": VersionState.ABORTED.value, "why": "it crashes"}
-        _, page = await grace.get(path)
-        assert missing(page.partition("<main")[2], "1 instance in progress", "on 1 host") == []
         status, _, asked = await grace.post(path, abort)
         assert (status, missing(asked.partition("<main")[2], "1 instance", "1 host", "it crashes")) == (200, [])
         assert 'name="state" value="withdrawn"' in asked  # leaves the jobs in progress
