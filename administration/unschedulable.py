@@ -280,8 +280,11 @@ def all_refused_of(processes: Sequence[ProcessReport], *, now: Instant) -> list[
     return [*certain, *(one for one in refused_of(processes, now=now) if one.key not in judged)]
 
 
-def conclusion_of(refused: Sequence[RefusedByAll], *, left_out: int = 0) -> str:
-    """Return one sentence about all groups, with the reason for the largest. `left_out` batches are not among them.
+def conclusion_of(
+    refused: Sequence[RefusedByAll], batches: Mapping[BatchId, Batch] | None = None, *, left_out: int = 0
+) -> str:
+    """Return one sentence about all groups, with the reason for the largest. `left_out` batches are not among them;
+    `batches` have the names.
 
     >>> from dataclasses import replace
     >>> disk = RefusedByAll(BatchId(7), 1, False, 5, 3, (("disk", 3),), Instant(0.0), False)
@@ -299,13 +302,15 @@ def conclusion_of(refused: Sequence[RefusedByAll], *, left_out: int = 0) -> str:
     if not refused:
         return "No work is unschedulable: of what hosts refused so far, nothing has been judged yet."
     largest = max(refused, key=lambda one: one.waiting)
-    batches = counted(len({one.batch_id for one in refused}) + left_out, "batch", "batches")
+    many = counted(len({one.batch_id for one in refused}) + left_out, "batch", "batches")
     instances = counted(sum(one.waiting for one in refused), "instance")
-    found = f"{'At least ' if left_out else ''}{instances} of {batches} find no host"
+    found = f"{'At least ' if left_out else ''}{instances} of {many} find no host"
     traits = traits_of(largest.codes[0][0]) if largest.codes else None
     if traits is None and not largest.lost:
         return f"{found}."
-    most = "" if len(refused) == 1 and not left_out else f", {largest.waiting} of them of batch {largest.batch_id}"
+    batch = (batches or {}).get(largest.batch_id)
+    named = (batch.name if batch else "") or f"batch {largest.batch_id}"
+    most = "" if len(refused) == 1 and not left_out else f", {largest.waiting} of them of {named}"
     if largest.lost or traits is None:
         return f"{found}{most}: {largest.lost}."
     return f"{found}{most}: {largest.codes[0][1]} of {counted(largest.hosts, 'host')} {traits.of(largest.codes[0][1])}."

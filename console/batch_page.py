@@ -373,7 +373,7 @@ class BatchPages(Pages[PageServices]):
             "meanings": gate_meanings(),
             "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
-            "awaited": shown["awaited"] and (await in_progress(store, batch_id))[:AWAITED],
+            "awaited": shown["awaited"] and (await in_progress(store, batch_id, now))[0][:AWAITED],
             "unrunnable": (await stopped_of(store, self._services.clock)).refused,
         }
         hosts = await self._services.host_names(

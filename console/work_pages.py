@@ -134,15 +134,17 @@ class UnschedulablePage(Pages[PageServices]):
         processes = await store.process_reports.since(later(now, -SILENT_S))
         workers = [one for one in processes if one.kind == "worker"]
         found = await refused_lately(store, self._services.clock, processes)
-        catalogue = self._services.catalogue
+        catalogue, pauses = self._services.catalogue, await paused(store)
+        names = await store.listings.names([BatchId(int(one["name"])) for one in pauses if one["kind"] == "batch"])
         values: dict[str, object] = {
             "lost": found.lost,
             "listed": sum(bool(one.lost) for one in found.groups),
             "left_out": found.left_out,
-            "paused": await paused(store),
+            "paused": pauses,
+            "names": {str(one): name for one, name in names.items()},
             "certain": [one for one in found.groups if one.is_certain],
             "not_judged": [one for one in found.groups if not one.is_certain],
-            "verdict": conclusion_of(found.groups, left_out=found.left_out),
+            "verdict": conclusion_of(found.groups, found.batches, left_out=found.left_out),
             "batches": found.batches,
             "feeder": catalogue.settings.feeder,
             "workers": len(workers),

@@ -278,22 +278,29 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
     """Return what a batch waits for whose instances have all been sent."""
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
-    found = awaited_of(await in_progress(store, batch.batch_id), batch.counts, clock.now())
+    now = clock.now()
+    found = awaited_of(*await in_progress(store, batch.batch_id, now), batch.counts, now)
     if found is None or found.hosts > NAMED_HOSTS:
         return found
     return replace(found, names=await store.host_lists.names(found.host_ids))
 
 
-async def in_progress(store: PostgresStore, batch_id: BatchId) -> Sequence[ListedInstance]:
-    """Return a batch's instances in progress, sent longest ago first. Of very many, the oldest first instances and the
-    most retried ones.
+async def in_progress(store: PostgresStore, batch_id: BatchId, now: Instant) -> tuple[Sequence[ListedInstance], int]:
+    """Return a batch's instances in progress of open jobs, sent longest ago first, and the number of jobs' that have
+    ended. Of very many, the oldest first instances and the most retried ones, of all jobs.
     """
     states, first = (InstanceState.IN_PROGRESS,), InstancePlace(0, InstanceId(0))
     found = await store.listings.instances(batch_id, states, after=None, limit=MOST_AWAITED)
     more = len(found) == MOST_AWAITED
     oldest = await store.listings.instances(batch_id, states, after=first, limit=MOST_AWAITED) if more else ()
+    jobs = await store.tails.tail_jobs(batch_id, after=JobId(0), limit=MOST_AWAITED, now=now)
     by_id = {one.instance_id: one for one in (*found, *oldest)}
-    return sorted(by_id.values(), key=lambda one: (one.sent_at or 0.0, one.instance_id))
+    held = sorted(by_id.values(), key=lambda one: (one.sent_at or 0.0, one.instance_id))
+    if len(jobs) == MOST_AWAITED:
+        return held, 0
+    open_jobs = {one.job_id for one in jobs}
+    awaited = [one for one in held if one.job_id in open_jobs]
+    return awaited, len(held) - len(awaited)
 
 
 def hold_of(batch: Batch, catalogue: Catalogue) -> str | None:
@@ -363,7 +370,7 @@ NAMED_HOSTS = 3  # hosts in a sentence
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """The instances in progress of a batch whose instances have all been sent, and the hosts that have them.
+    """The instances in progress of open jobs, of a batch whose instances have all been sent, and the hosts that have them.
 
     `jobs_open` of the batch's `jobs` have no valid result yet. `copies` of the instances are copies; `copied_because`
     is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `is_part`: more
@@ -388,8 +395,10 @@ class Awaited:
         return len(self.host_ids)
 
 
-def awaited_of(read: Sequence[ListedInstance], counts: BatchCounts, now: Instant) -> Awaited | None:
-    """Return what a batch waits for, from its instances in progress that were read, sent longest ago first; or None."""
+def awaited_of(read: Sequence[ListedInstance], others: int, counts: BatchCounts, now: Instant) -> Awaited | None:
+    """Return what a batch waits for, from its instances in progress that were read, sent longest ago first; or None.
+    `others`: instances in progress of jobs that have ended.
+    """
     sent = [one.sent_at for one in read if one.sent_at is not None]
     due = [one.due_at for one in read if one.due_at is not None]
     if not sent or not due:
@@ -399,7 +408,7 @@ def awaited_of(read: Sequence[ListedInstance], counts: BatchCounts, now: Instant
     return Awaited(
         counts.jobs_total,
         counts.jobs_open,
-        max(len(read), counts.in_progress),
+        max(len(read), counts.in_progress - others),
         len(copied),
         copied[0] if copied else "",
         hosts,
@@ -407,7 +416,7 @@ def awaited_of(read: Sequence[ListedInstance], counts: BatchCounts, now: Instant
         min(due),
         max(due),
         sum(at < now for at in due),
-        is_part=len(read) < counts.in_progress,
+        is_part=len(read) + others < counts.in_progress,
     )
 
 

@@ -34,7 +34,7 @@ from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, JobId, Seconds, later
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class, some_due_terms
-from tests.conformance.test_forecasts import TERMS, a_record
+from tests.conformance.test_forecasts import TERMS, a_record, settle
 from tests.conformance.test_thresholds import ranked_hosts
 from tests.facts import missing
 from tests.stores import Store, as_postgres
@@ -462,11 +462,29 @@ async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> Non
     [waiting] = await store.waiting.urgent([batch.batch_id], 9)
     await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
 
-    found = await in_progress(as_postgres(store), batch.batch_id)
+    found, _ = await in_progress(as_postgres(store), batch.batch_id, NOW)
 
     assert [one.copied_because for one in found] == [None, None, copy.because]
     shown = (await explain(store).batch(batch.batch_id))["awaited"]
     assert shown is not None and (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
+
+
+async def test_instances_of_ended_jobs_are_not_awaited(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2)
+    hosts = [await a_calling_host(store) for _ in range(3)]
+    done, held = [await a_sent_instance(store, batch.batch_id, host) for host in hosts[:2]]
+    assert await store.tails.add_copies([ExtraCopy(done.job_id, 1, 0, 1, because="no result")], now=NOW)
+    [waiting] = await store.waiting.urgent([batch.batch_id], 9)
+    await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
+    await report(store, hosts[0], a_report(done))
+    await settle(store, NOW)
+
+    found, others = await in_progress(as_postgres(store), batch.batch_id, NOW)
+
+    assert ([one.instance_id for one in found], others) == ([held.instance_id], 1)
+    shown = (await explain(store).batch(batch.batch_id))["awaited"]
+    assert shown is not None and (shown["instances"], shown["hosts"], shown["copies"]) == (1, 1, 0)
 
 
 async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:

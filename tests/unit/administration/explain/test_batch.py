@@ -26,7 +26,7 @@ def counts(in_progress: int, *, over: int = 0) -> BatchCounts:
 
 
 def words(*read: ListedInstance, in_progress: int = 0) -> str:
-    found = awaited_of(read, counts(in_progress or len(read), over=2), NOW)
+    found = awaited_of(read, 0, counts(in_progress or len(read), over=2), NOW)
     assert found is not None
     return awaited_in_words(found, NOW)
 
@@ -50,7 +50,7 @@ def test_jobs_are_counted_before_their_instances_and_copies() -> None:
     originals = [sent(number, 210.0, 900.0, 7) for number in (1, 2)]
     copies = [sent(number, 7.0, 900.0, 8, f"no result after {number} times") for number in (3, 4)]
 
-    found = awaited_of([*originals, *copies], replace(counts(4), jobs_total=20, jobs_validated=18), NOW)
+    found = awaited_of([*originals, *copies], 0, replace(counts(4), jobs_total=20, jobs_validated=18), NOW)
 
     assert found is not None and (found.jobs, found.jobs_open, found.copies) == (20, 2, 2)
     said = awaited_in_words(found, NOW)
@@ -61,7 +61,7 @@ def test_jobs_are_counted_before_their_instances_and_copies() -> None:
 
 
 def test_nothing_in_progress_is_not_awaited() -> None:
-    assert awaited_of([], counts(0), NOW) is None
+    assert awaited_of([], 0, counts(0), NOW) is None
 
 
 def test_forecast_end_is_told_until_it_has_passed() -> None:
