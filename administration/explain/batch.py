@@ -172,7 +172,9 @@ async def explain_batch(
         elif risk is not None and sample.takers and not hold:
             left_s, record = risk["deadline_at"] - now, None if last is None else forecast_as_json(last)
             time = await _sending_time(store, standings, catalogue, batch, sample, record, now)
-            cause = "" if record is None else cause_in_words(record, left_s=left_s)
+            held = record["holds"][0]["host_ids"] if record and record["holds"] else []
+            names = await store.host_lists.names([HostId(one) for one in held])
+            cause = "" if record is None else cause_in_words(record, names, left_s=left_s)
             late, remedies = late_conclusion(
                 batch, risk, state, time, sample, ahead, cause, now=now, is_first=because is not None
             )

@@ -13,8 +13,9 @@ from typing import Any
 from domain.forecasting import is_moving
 from domain.forecasts import FAR_BOUNDS, WITHOUT_FORECAST, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
+from domain.hosts import host_in_words
 from domain.settings import EstimatorSettings
-from domain.units import Instant, Seconds, utc
+from domain.units import HostId, Instant, Seconds, utc
 
 
 def instant_of(at: Instant) -> str:
@@ -392,15 +393,15 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
         yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {_hold(hold)}"
 
 
-def _hold(hold: Document) -> str:
-    hosts = ", ".join(map(str, hold["host_ids"]))
+def _hold(hold: Document, names: Mapping[HostId, str] | None = None) -> str:
+    hosts = ", ".join(host_in_words(one, (names or {}).get(one, "")) for one in hold["host_ids"])
     mostly = f"; mostly on host{'s' * (len(hold['host_ids']) > 1)} {hosts}" if hosts else ""
     return f"{hold['because']}{mostly}"
 
 
-def cause_in_words(last: Document, *, left_s: float) -> str:
+def cause_in_words(last: Document, names: Mapping[HostId, str] | None = None, *, left_s: float) -> str:
     """Return what delays a batch's results most by its latest forecast, "" if that does not say, or if sending its
-    instances delays it more. `left_s`: until its deadline.
+    instances delays it more. `names`: of hosts. `left_s`: until its deadline.
     """
     terms, holds = last["terms"], last["holds"]
     if terms is None or not holds:
@@ -409,10 +410,10 @@ def cause_in_words(last: Document, *, left_s: float) -> str:
     if 0.0 < left_s < sending_s:
         return ""
     if first["kind"] != HoldKind.NOT_SENT:
-        return _hold(first)
+        return _hold(first, names)
     if sending_s >= terms["median_turnaround_s"]:
         return ""
-    return f"{_hold(first)}, and of the results, {_turnarounds(terms)}"
+    return f"{_hold(first, names)}, and of the results, {_turnarounds(terms)}"
 
 
 def _turnarounds(terms: Document) -> str:

@@ -34,7 +34,8 @@ from domain.settlement import ExtraCopy, JobSettlement
 from domain.units import BatchId, FlopPerSecond, HostId, InstanceId, Instant, JobId, Seconds, later
 from feeder.array import JobArray
 from tests.builders import NOW, a_job_class, some_due_terms
-from tests.conformance.test_forecasts import TERMS, a_record, settle
+from tests.conformance.test_forecasts import TERMS, a_record
+from tests.conformance.test_history import settle
 from tests.conformance.test_thresholds import ranked_hosts
 from tests.facts import missing
 from tests.stores import Store, as_postgres
