@@ -372,7 +372,7 @@ NAMED_HOSTS = 3  # hosts in a sentence
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """The instances in progress of open jobs, of a batch whose instances have all been sent, and the hosts that have them.
+    """The instances in progress of the open jobs of a batch whose instances have all been sent, and their hosts.
 
     `jobs_open` of the batch's `jobs` have no valid result yet. `copies` of the instances are copies; `copied_because`
     is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `is_part`: more
