@@ -15,7 +15,7 @@ from aiohttp import web
 
 from administration.apps import VersionDraft, add_app_version
 from administration.project import Project
-from api.table import Ask, File, operation
+from api.table import NOTED, Ask, File, operation
 from domain.access import Right
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -105,6 +105,8 @@ class Files:
             raise InvalidInputError("file", "the program's file name", asked.file)
         if not asked.signature:
             raise InvalidInputError("signature", HOW_TO_SIGN, "none")
+        told = {"version": asked.version, "platform": asked.platform, "plan_class": asked.plan_class}
+        ask.request[NOTED] = {name: value for name, value in told.items() if value}
         async with self._received(ask.request, asked.file) as path:
             new = VersionDraft(
                 asked.name,

@@ -159,6 +159,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='granted_su', new='(none)', old='10')]
     >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
     [RecordedValue(name='shares', new='2', old=None)]
+    >>> values_of({"abort": False, "why": ""})
+    [RecordedValue(name='abort', new='no', old=None)]
     >>> values_of({"deadline_at": 1_800_000_000.0, "was": None})
     [RecordedValue(name='deadline_at', new='2027-01-15 08:00:00 UTC', old=None)]
     """
@@ -168,6 +170,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
         new |= dict.fromkeys(was)
     old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}
     hidden = {"was"} | ({"values"} if isinstance(several, dict) else set())
+    if detail.get("why") == "":
+        hidden.add("why")
     if "max_jobs" in detail:  # a ban, limit or pause, which the action says
         hidden |= {name for name in ("max_jobs", "abort") if not detail.get(name)}
     return [

@@ -73,3 +73,6 @@ async def test_unsigned_version_is_refused_with_advice(server: LiveServer, tmp_p
     assert not missing(json.loads(wrong.stderr)["detail"], "signature:", "main.sh", "project's current key")
     assert right.exit_code == 0, right
     assert len((await server.create("GET", "/apps/pi"))["versions"]) == 1
+    [act, *_] = (await server.create("GET", "/audit"))["acts"]
+    told = {"version": 100, "platform": LINUX}
+    assert (act["what"], act["target"], act["detail"]) == ("add_version", "app pi", told)
