@@ -38,7 +38,7 @@ from domain.host_lists import LOOKED_AT, RESULTS_LOOKED_AT, HostChoice, HostKind
 from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
-from domain.refusals import RefusalCode
+from domain.refusals import BEHIND_GATE
 from domain.restrictions import Restricted
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
@@ -177,7 +177,7 @@ class HostPages(Pages[PageServices]):
         shown: Document = await explain_host(services.store, services.clock, services.array, host_id)
         lowered = lowered_gates(services.catalogue, services.catalogue.current)
         asked = {(one["app"], one["processor_type"]) for one in shown["standing"] if "refused" not in one}
-        gated = any(one["code"] == RefusalCode.BELOW_GATE for one in shown["conditions"])
+        gated = any(one["code"] in BEHIND_GATE for one in shown["conditions"])
         lowered = [one for one in lowered if gated and (one.app, one.processor_type) in asked]
         title = host_in_words(host_id, shown["host"]["domain_name"])
         crumbs = (Crumb("hosts", "Hosts"), Crumb(f"hosts/{host_id}", f"Host {title}"))

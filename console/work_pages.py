@@ -23,7 +23,7 @@ from domain.batches import Batch
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
 from domain.ranking import Gate
-from domain.refusals import RefusalCode
+from domain.refusals import BEHIND_GATE
 from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
 from muster_client import shapes
@@ -72,7 +72,7 @@ class WorkPages(Pages[PageServices]):
         retries = {
             bool(one["retries"])
             for one in shown["waiting"]
-            if one["sample"] and any(why["code"] == RefusalCode.BELOW_GATE for why in one["sample"]["held_back"])
+            if one["sample"] and any(why["code"] in BEHIND_GATE for why in one["sample"]["held_back"])
         }
         lowered = lowered_gates(self._services.catalogue, [batch.app_id])
         values = {"shown": shown, "lowered": [one for one in lowered if (one.gate is Gate.RETRY) in retries]}

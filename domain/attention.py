@@ -28,7 +28,7 @@ class BatchesInNeed:
 class FailingVersion:
     """A version and its `failures` of the last day: errors and invalid results, without timeouts.
 
-    `hosts` used it in the last day; the latest result of `failing` of them failed.
+    `hosts` used it in the last day, and have a result or a timeout of it; the latest one of `failing` of them failed.
     """
 
     app_version_id: AppVersionId

@@ -44,6 +44,8 @@ class RefusalCode(StrEnum):
     CPUS = "cpus"
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
+    NO_RANK = "no_rank"  # the host has too few results of the app for a percentile, and the job is behind a gate
+    BUSY_BELOW_GATE = "busy_below_gate"  # below the gate, but with less queued work it needs no gate
     NEWCOMER_SHARE = "newcomer_share"
     NOT_YET = "not_yet"  # the host already has hours of work, and the retry should start soon
     LEASED = "leased"  # the host is leased to a big job, and this job does not fit around the lease
@@ -326,6 +328,22 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         fits=True,
         by_gate_or_share=True,
     ),
+    RefusalCode.NO_RANK: RefusalTraits(
+        meaning="The available jobs are reserved for computers that have returned results of this application.",
+        of_hosts="have no rank for the app yet",
+        remedy="The first valid results give a computer a rank. Other work goes to all computers.",
+        advice="Hosts get a rank with `ranking.min_samples` results of the app. A lower threshold does not help them.",
+        fits=True,
+        by_gate_or_share=True,
+    ),
+    RefusalCode.BUSY_BELOW_GATE: RefusalTraits(
+        meaning="The available jobs go to computers that can finish them soon, and this computer already has work.",
+        of_hosts="are below the gate and busy",
+        advice="These hosts get the jobs once they have less queued work. A lower threshold gives them the jobs now.",
+        ends_when_idle=True,
+        fits=True,
+        by_gate_or_share=True,
+    ),
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
         meaning="The last jobs are reserved for new and idle computers, and this computer already has work.",
         of_hosts="have no idle processor for the reserved last jobs",
@@ -369,6 +387,9 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="Other computers got the available jobs first.", of_hosts="lost the jobs to other hosts"
     ),
 }
+
+
+BEHIND_GATE = frozenset({RefusalCode.BELOW_GATE, RefusalCode.NO_RANK, RefusalCode.BUSY_BELOW_GATE})
 
 
 def codes_where(has: Callable[[RefusalTraits], bool]) -> frozenset[RefusalCode]:

@@ -16,7 +16,7 @@ from enum import Enum
 from domain.apps import ProcessorType
 from domain.jobs import Ready, draw
 from domain.ranking import Gate
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import BEHIND_GATE, Refusal, RefusalCode
 from domain.units import AppId, BatchId, InstanceId, JobId
 from priority.big_jobs import least_bad
 from scheduler.backfill import BUSY
@@ -52,12 +52,12 @@ class _Offer(Enum):
 # Bound once: access to an enum member costs 75 ns, and a request compares hundreds.
 _GIVEN, _REFUSED, _GATED = _Offer
 _UNGATED, _SHARE_USED_UP = Later
-_BELOW_GATE, _AFAP_GATE = RefusalCode.BELOW_GATE, Gate.AFAP
+_AFAP_GATE = Gate.AFAP
 
 
 def _offer_of(why: Refusal | Later) -> _Offer:
     """Return the result for a group refused before any of its slots was examined."""
-    is_gate = why.code is _BELOW_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
+    is_gate = why.code in BEHIND_GATE if isinstance(why, Refusal) else why is _SHARE_USED_UP
     return _GATED if is_gate else _REFUSED
 
 
@@ -337,7 +337,7 @@ class TypeSearch:
         found = self._evaluator.evaluate(place, group, self._kind, retry=retry)
         if isinstance(found, Refusal):
             self._note(place, group, found)
-            if found.code is _BELOW_GATE:
+            if found.code in BEHIND_GATE:
                 self._behind_gate(group, found)
             elif found.code in BUSY and context.catalogue.reserved.kept:
                 self._evaluator.promise(group, self._kind, retry=retry)

@@ -21,7 +21,7 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.formatting import in_words
 from domain.hosts import host_in_words
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import BEHIND_GATE, Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.settings import RankingSettings, SchedulerSettings
 from domain.units import DAY_S, AppId, BatchId, HostId, Instant, JobClassId
@@ -78,7 +78,13 @@ async def explain_host(
     return {
         "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
         "conditions": [
-            shown(shapes.HostCondition, one, batch_ids=_batches_of(one, classes), by_label=_is_by_label(one, classes))
+            shown(
+                shapes.HostCondition,
+                one,
+                batch_ids=(ids := _batches_of(one, classes)),
+                apps=_apps_of(ids, found, catalogue),
+                by_label=_is_by_label(one, classes),
+            )
             for one in conditions
         ],
         "computed_at": now,
@@ -140,6 +146,12 @@ def _batches_of(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[R
     return list(dict.fromkeys(key[0] for key, whys in classes.items() if condition.code in {one.code for one in whys}))
 
 
+def _apps_of(batch_ids: Collection[int], found: DecisionTrace, catalogue: Catalogue) -> list[str]:
+    """Return the names of the apps of batches; an app that the catalogue does not have yet is left out."""
+    apps = {one.batch.app_id for one in found.groups if one.batch.batch_id in batch_ids}
+    return sorted(catalogue.apps[app_id].name for app_id in apps & catalogue.apps.keys())
+
+
 def _is_by_label(condition: ClassCondition, classes: Mapping[ClassKey, Sequence[Refusal]]) -> bool:
     """Return whether queues refuse the host because of its labels."""
     whys = (one for refusals in classes.values() for one in refusals if one.code is condition.code)
@@ -154,7 +166,7 @@ def _helped(
     now: Instant,
 ) -> ClassCondition:
     """Return the condition; for a used quota or a gate, with the setting that limits this host."""
-    if condition.code not in (RefusalCode.DAILY_QUOTA, RefusalCode.BELOW_GATE):
+    if condition.code is not RefusalCode.DAILY_QUOTA and condition.code not in BEHIND_GATE:
         return condition
     refusals = [one for whys in classes.values() for one in whys if one.code is condition.code]
     refusal = next(one for one in refusals if one.detail == condition.why)
@@ -168,13 +180,16 @@ def gate_help(refusal: Refusal, settings: RankingSettings) -> str:
 
     Return "" for a gate that is not a percentile.
     """
+    if refusal.code is RefusalCode.NO_RANK:
+        least = f"{settings.min_samples:g} results of the app for a rank (ranking.min_samples)"
+        return f"The host needs {least}; a lower threshold does not help a host without a rank."
     match refusal.terms:
-        case (_, None, _, _, _):
-            least = f"{settings.min_samples:g} results for a rank (ranking.min_samples)"
-            return f"The host needs {least}; a lower threshold does not help a host without a rank."
-        case (_, float() as p, _, gate, _):
-            most = floor(p * 1000.0) / 1000.0  # as a threshold that the host reaches
-            return f"Valid results on time raise P; the host also passes with deadline.{gate} of at most {most:g}."
+        case (_, p, _, gate, _, *busy):
+            idle = f"The host gets them with at most {in_words(busy[1])} of queued work. " if busy else ""
+            if p is None:
+                return idle.strip()
+            reached = f"deadline.{gate} of at most {floor(p * 1000.0) / 1000.0:g}"
+            return f"{idle}Valid results on time raise P; the host also passes with {reached}."
     return ""
 
 

@@ -17,7 +17,7 @@ from domain.forecasts import ForecastState
 from domain.formatting import roughly
 from domain.insight import WorkAhead
 from domain.ordering import ServiceLevel
-from domain.refusals import RefusalCode
+from domain.refusals import BEHIND_GATE
 from domain.units import HOUR_S, Instant, Seconds
 from domain.views import ListedInstance
 from hoststats.standing import passing
@@ -112,7 +112,7 @@ def slowest_cause(batch: Batch, sample: CallingHosts, ahead: WorkAhead, *, is_fi
             effect = "set its level to expedite: then only batches sent first and other expedite ones go before it"
             level = Remedy(effect, f"batches/{batch.batch_id}#h-act", Right.OPERATE)
         found.append(SendingCause((waits_for + unsent) / unsent, ahead_in_words(ahead), level))
-    gate = next((one for one in sample.held_back if one.code is RefusalCode.BELOW_GATE and one.suggestion), None)
+    gate = next((one for one in sample.held_back if one.code in BEHIND_GATE and one.suggestion), None)
     if gate is not None and sample.takers_calls_per_hour > 0.0:
         gain, remedy, chosen = gate.calls_per_hour / sample.takers_calls_per_hour + 1.0, None, gate.suggestion
         if chosen is not None and chosen.options:

@@ -17,7 +17,7 @@ from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
 from domain.insight import WorkAhead
 from domain.ranking import Gate
-from domain.refusals import About, Refusal, RefusalCode, spanned
+from domain.refusals import BEHIND_GATE, About, Refusal, RefusalCode, spanned
 from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
 
@@ -44,13 +44,13 @@ BOUNDS = {
     RefusalCode.DISK: NamedBound(True, _SIZE, "jobs ask for {} of disk space"),
     RefusalCode.CPUS: NamedBound(True, _COUNT, "jobs ask for {} CPUs"),
     RefusalCode.TOO_SLOW: NamedBound(False, in_words, "the delay bound is {}"),
-    RefusalCode.BELOW_GATE: NamedBound(True, _COUNT, "the gate {gate} is {}"),
+    **dict.fromkeys(BEHIND_GATE, NamedBound(True, _COUNT, "the gate {gate} is {}")),
 }
 OF_HOST = {  # the same checks, if the host's value changes instead
     RefusalCode.MEMORY: NamedBound(False, _SIZE, "this host offers {} of memory"),
     RefusalCode.DISK: NamedBound(False, _SIZE, "this host offers {} of disk space"),
     RefusalCode.CPUS: NamedBound(False, _COUNT, "this host offers {} CPUs"),
-    RefusalCode.BELOW_GATE: NamedBound(False, "{:.3g}".format, "this host has a P of {}"),
+    **dict.fromkeys(BEHIND_GATE, NamedBound(False, "{:.3g}".format, "this host has a P of {}")),
 }
 GATED_SHARE = "scheduler.urgent_share_fraction"
 LEAST_ADDED = 0.1  # of the requests that take some work; a change that adds less is not suggested
@@ -83,7 +83,7 @@ def compared(refusal: Refusal) -> ComparedNumbers | None:
     match code, terms:
         case (RefusalCode.TOO_SLOW, (needed_s, _, _, _, _, bound_s)):
             return ComparedNumbers(code, KEYS[code], bound_s, needed_s)
-        case (RefusalCode.BELOW_GATE, (_, float() as p, _, Gate() as gate, threshold)):
+        case (_, (_, float() as p, _, Gate() as gate, threshold, *_)):
             return ComparedNumbers(code, f"deadline.{gate.value}", threshold, p)
         case (RefusalCode.MEMORY | RefusalCode.DISK | RefusalCode.CPUS, (asked, has)):
             return ComparedNumbers(code, KEYS[code], asked, has)
@@ -104,7 +104,7 @@ def wait_s(refusal: Refusal) -> float | None:
             return max(0.0, needed_s - bound_s) if own_s <= bound_s else None
         case (RefusalCode.TOO_SLOW, (queue_s, runtime_s, until_due_s)):
             return float(queue_s) if runtime_s <= until_due_s else None
-        case (RefusalCode.NOT_YET, (queue_s, most_s)):
+        case (RefusalCode.NOT_YET | RefusalCode.BUSY_BELOW_GATE, (*_, queue_s, most_s)):
             return float(queue_s - most_s)
         case (code, _) if code in ENDS_BY_ITSELF:
             return math.inf
@@ -154,7 +154,7 @@ def rounded(code: RefusalCode, value: float, *, down: bool) -> float:
     match code:
         case RefusalCode.TOO_SLOW:
             per = 1.0 / next(step for least_s, step in STEPS_S if value >= least_s)
-        case RefusalCode.BELOW_GATE:
+        case RefusalCode.BELOW_GATE | RefusalCode.BUSY_BELOW_GATE:
             per = 100.0
         case RefusalCode.CPUS:
             per = 1.0
@@ -390,7 +390,7 @@ def ungated(sample: CallingHosts) -> CallingHosts:
     A lower gate would give them to hosts that are busy, as tight jobs, which no longer helps the batch (decision 84).
     """
     held_back = tuple(
-        replace(one, suggestion=None, help=BUSY_BELOW_GATE) if one.code is RefusalCode.BELOW_GATE else one
+        replace(one, suggestion=None, help=BUSY_BELOW_GATE) if one.code in BEHIND_GATE else one
         for one in sample.held_back
     )
     return replace(sample, gated_share=1.0, held_back=held_back)

@@ -11,7 +11,7 @@ from administration.thresholds.preview import gates_in_use, gates_of
 from domain.apps import CPU, ProcessorType
 from domain.catalogue import Catalogue
 from domain.ranking import Gate, RelaxedGate
-from domain.refusals import RefusalCode
+from domain.refusals import BEHIND_GATE
 from domain.units import AppId
 from scheduler.gates import reachable
 
@@ -60,7 +60,7 @@ def concerning(lowered: Iterable[GateValue], batch: Document) -> Sequence[GateVa
     if batch["sample"] is None:
         return []
     behind = {batch["gate"]}
-    refused = any(one["code"] == RefusalCode.BELOW_GATE for one in batch["sample"]["held_back"])
+    refused = any(one["code"] in BEHIND_GATE for one in batch["sample"]["held_back"])
     if (batch["gate"] == Gate.NONE and refused) or batch["gate"] == Gate.LATE:
         behind |= {Gate.LATE, Gate.TIGHT}  # hosts that finish after C need the higher one
     if batch["copies_unsent"] or batch["retries_unsent"]:

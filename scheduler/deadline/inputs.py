@@ -103,6 +103,7 @@ class Due:
 TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the delay bound is {5:length}"
 BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host is {2}"
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
+TOO_BUSY = "; without a gate it gets the job with at most {6:length} of queued work, but has {5:length}"
 GATED = {
     Gate.AFAP: "batches to be done as fast as possible, and of late batches for busy hosts",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
@@ -116,8 +117,16 @@ def too_slow(before: str, before_s: float, own: str, own_s: float, bound_s: floa
 
 
 def below_gate(percentile: Percentile, gate: Gate, threshold: float) -> Refusal:
-    sentence = WITHOUT_PERCENTILE if percentile.p is None else BELOW_GATE
-    return Refusal(RefusalCode.BELOW_GATE, sentence, (GATED[gate], percentile.p, percentile.because, gate, threshold))
+    code, sentence = RefusalCode.BELOW_GATE, BELOW_GATE
+    if percentile.p is None:
+        code, sentence = RefusalCode.NO_RANK, WITHOUT_PERCENTILE
+    return Refusal(code, sentence, (GATED[gate], percentile.p, percentile.because, gate, threshold))
+
+
+def busy_below_gate(percentile: Percentile, gate: Gate, threshold: float, queue_s: float, most_s: float) -> Refusal:
+    """Return the refusal of a host that passes no gate, but would need none with at most `most_s` of queued work."""
+    why = below_gate(percentile, gate, threshold)
+    return Refusal(RefusalCode.BUSY_BELOW_GATE, f"{why.sentence}{TOO_BUSY}", (*why.terms, queue_s, most_s))
 
 
 def shown_p(percentile: Percentile) -> float:

@@ -18,7 +18,7 @@ from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import Instant
 from scheduler.deadline import table
-from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, shown_p, too_slow
+from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, busy_below_gate, shown_p, too_slow
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
@@ -45,7 +45,11 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     found = _row(moment, job, settings, in_turn=is_late and not job.retry)
     if job.retry:
         return _retry(found, moment.percentile, settings)
-    return table.behind_gate(found, moment.percentile)
+    passed, most_s = table.behind_gate(found, moment.percentile), _turn_s(job, settings) - job.safe_runtime_s
+    if isinstance(passed, Refusal) and most_s >= 0.0:
+        queue_s = max(moment.start_s, moment.queue_s)
+        return busy_below_gate(moment.percentile, found.gate, found.threshold, queue_s, most_s)
+    return passed
 
 
 def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings, *, in_turn: bool) -> Due:
@@ -54,7 +58,7 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings, *, in_turn:
     in_s = min(moment.start_s + job.safe_runtime_s, bound_s)
     if in_turn or not moment.percentile.passes(settings.p_afap):
         turn_s = max(in_s, moment.queue_s + job.safe_runtime_s)
-        if turn_s <= min(bound_s, settings.afap_turn_factor * job.retry_s):
+        if turn_s <= _turn_s(job, settings):
             due_s = min(settings.afap_due_factor * turn_s, bound_s)
             numbers: tuple[float, ...] = (turn_s, settings.afap_turn_factor, job.retry_s, due_s)
             return Due(Instant(now + due_s), False, NO_GATE, 0.0, DueRow.PROMPT_3, numbers)
@@ -62,6 +66,11 @@ def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings, *, in_turn:
     row = DueRow.PROMPT_2_NO_ESTIMATE if job.complete_at is None else DueRow.PROMPT_2
     numbers = (shown_p(moment.percentile), settings.p_afap, in_s, due_s)
     return Due(Instant(now + due_s), True, Gate.AFAP, settings.p_afap, row, numbers)
+
+
+def _turn_s(job: DueInputs, settings: DeadlineSettings) -> float:
+    """Return the time within which a host must finish the job in queue order to need no gate."""
+    return min(job.bound_s, settings.afap_turn_factor * job.retry_s)
 
 
 def _retry(found: Due, percentile: Percentile, settings: DeadlineSettings) -> Due | Refusal:

@@ -168,7 +168,8 @@ ORDER BY platforms, types;
 
 
 -- name: failing_versions
--- Purpose: return app versions with many recent errors and invalid results, with the hosts that used them recently.
+-- Purpose: return app versions with many recent errors and invalid results, with the hosts that used them recently:
+--   as in use_of_versions, those with a result or timeout. Others only inherited statistics, or lost their jobs.
 -- Arguments: $1 since when, $2 number of latest failures to read, $3 minimum number of failures of a version.
 -- Result: by app_version_id: its app, platform, version_num and plan_class; failures; hosts with events since then, and
 --   failing, those whose latest event is a failure.
@@ -197,6 +198,7 @@ CROSS JOIN LATERAL (
         (count(*) FILTER (WHERE hav.consecutive_valid = 0 AND hav.clean_since_at >= $1))::int AS failing
     FROM host_app_version AS hav
     WHERE hav.app_version_id = often.app_version_id AND greatest(hav.stats_at, hav.clean_since_at) >= $1
+        AND hav.n_valid + hav.n_error + hav.n_timeout > 0
 ) AS recent
 ORDER BY version.app_version_id;
 

@@ -135,7 +135,8 @@ async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> No
     [refused] = listed(shown, "refused_at_large")
     assert (refused["code"], missing(refused["why"], "100 jobs", "quota of 100")) == ("daily_quota", [])
     [condition] = listed(shown, "conditions")
-    assert condition["batch_ids"] == [batch.batch_id] and "scheduler.shared_quota_start" in condition["help"]
+    assert (condition["batch_ids"], condition["apps"]) == ([batch.batch_id], ["pi"])
+    assert "scheduler.shared_quota_start" in condition["help"]
     assert isinstance(sample, dict)
     assert [one["code"] for one in sample["held_back"]] == ["daily_quota"]
 

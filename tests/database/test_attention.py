@@ -7,6 +7,7 @@ from administration.explain.batch import fails_in_words
 from administration.restrictions import restrict
 from domain.apps import VersionState
 from domain.attention import FAILING_HOSTS, FAILURES, HostContacts
+from domain.havs import HavEventKind
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted
 from domain.settings import Settings
@@ -28,10 +29,16 @@ async def test_failing_versions_count_failures_and_their_hosts(store: PostgresSt
     sent = await a_sent_instance(store, batch.batch_id, good)
     await report(store, good, a_report(sent, hav_event=a_hav_event(sent)))
 
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))  # no result: it does not count
+    loser = await a_registered_host(store)
+    lost = await a_sent_instance(store, batch.batch_id, loser)
+    await report(store, loser, a_report(lost, to_state=S.ABORTED, hav_event=a_hav_event(lost, HavEventKind.LOST)))
+
     [found] = await store.attention.versions(since=NOW, failures=3)
 
     assert (found.app, found.failures, found.failing) == ("pi", 3, 2)
-    assert found.hosts >= 3
+    use = (await store.applications.use_of_versions(batch.app_id, since=NOW))[found.app_version_id]
+    assert found.hosts == use.hosts == 3
     assert await store.attention.versions(since=NOW, failures=4) == []
     assert await store.attention.versions(since=later(NOW, 11.0), failures=1) == []
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from domain.batches import Batch, BatchCounts, QoS, complete_at
 from domain.jobs import JobClass
 from domain.ranking import CutPoints, Gate, Percentile
-from domain.refusals import Refusal, RefusalCode
+from domain.refusals import BEHIND_GATE, Refusal, RefusalCode
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
 from domain.units import Flop, FlopPerSecond, Instant, Seconds
 from scheduler.deadline import Due, Moment, due_inputs, retry_turnaround_s, rule_of
@@ -206,7 +206,7 @@ def test_every_answer_has_its_reason(
         assert found.because
         assert "{" not in found.because
     else:
-        assert found.code in (RefusalCode.TOO_SLOW, RefusalCode.BELOW_GATE, RefusalCode.NOT_YET)
+        assert found.code in {RefusalCode.TOO_SLOW, RefusalCode.NOT_YET, *BEHIND_GATE}
         assert found.detail
 
 

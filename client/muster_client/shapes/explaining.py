@@ -153,13 +153,14 @@ class GroupShown(TypedDict):
 
 
 class HostCondition(TypedDict):
-    """How many groups of jobs one check refuses this host, of which batches, and why most of them. `by_label`: a queue
-    refuses it because of its labels, which operators set. `help`: what would help, or empty.
+    """How many groups of jobs one check refuses this host, of which batches and apps, and why most of them. `by_label`:
+    a queue refuses it because of its labels, which operators set. `help`: what would help, or empty.
     """
 
     code: str
     groups: int
     batch_ids: list[int]
+    apps: list[str]
     by_label: bool
     why: str
     suggestion: SuggestionShown | None

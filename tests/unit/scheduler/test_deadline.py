@@ -99,9 +99,18 @@ def test_row_2_afap_without_estimate_is_due_at_safe_completion() -> None:
 
 
 def test_row_2_is_closed_below_p_afap() -> None:
-    found = refusal(QoS.AFAP, p=0.499, queue_s=2 * DAY_S)
+    found = refusal(QoS.AFAP, p=0.499, safe_runtime_s=48 * HOUR_S + 1.0)
     assert found.code is RefusalCode.BELOW_GATE
     assert not missing(found.detail, 0.499, "as the test says", "p_afap 0.5")
+
+
+@pytest.mark.parametrize("p", [None, 0.499])
+def test_a_host_that_is_only_busy_is_told_apart(p: float | None) -> None:
+    """Idle, it would get the job without a gate; its refusal says up to how much queued work."""
+    found = refusal(QoS.AFAP, p=p, queue_s=2 * DAY_S)
+    assert (found.code, found.terms[-2:]) == (RefusalCode.BUSY_BELOW_GATE, (48 * HOUR_S, 43 * HOUR_S))
+    assert not missing(found.detail, "p_afap 0.5", "2 d", "1 d 19 h")
+    assert due(QoS.AFAP, p=p, queue_s=found.terms[-1]).gate is Gate.NONE
 
 
 def test_row_2_applies_to_good_hosts_with_or_without_estimate() -> None:
@@ -123,7 +132,7 @@ def test_other_hosts_get_afap_jobs_if_done_within_two_retries() -> None:
         assert (found.row.number, found.due_at, found.tight, found.gate) == (3, NOW + 48 * HOUR_S, False, Gate.NONE)
         assert not missing(found.because, "row 3 of", "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 2 d")
         later = refusal(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S + 1.0, complete_in_s=complete_in_s)
-        assert later.code is RefusalCode.BELOW_GATE
+        assert later.code is RefusalCode.BUSY_BELOW_GATE
 
 
 def test_afap_due_factor_allows_more_than_the_safe_runtime() -> None:
@@ -292,7 +301,7 @@ def test_past_the_deadline_busy_hosts_need_p_afap() -> None:
     busy: dict[str, Any] = {"complete_in_s": -HOUR_S, "queue_s": 43 * HOUR_S + 1.0}
     found = due(p=0.5, **busy)
     assert (found.row.number, found.tight, found.gate) == (2, True, Gate.AFAP)
-    assert refusal(p=0.49, **busy).code is RefusalCode.BELOW_GATE
+    assert refusal(p=0.49, **busy).code is RefusalCode.BUSY_BELOW_GATE
 
 
 def test_retry_past_the_deadline_is_that_of_an_afap_job() -> None:
@@ -342,7 +351,7 @@ def test_afap_retry_is_not_sent_to_a_newcomer() -> None:
 
 
 def test_a_newcomer_passes_no_gate_even_at_zero() -> None:
-    assert refusal(QoS.AFAP, p=None, p_afap=0.0, afap_turn_factor=0.0).code is RefusalCode.BELOW_GATE
+    assert refusal(QoS.AFAP, p=None, p_afap=0.0, afap_turn_factor=0.0).code is RefusalCode.NO_RANK
 
 
 # ------------------------------------------------------------------ C and T_retry

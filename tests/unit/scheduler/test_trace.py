@@ -176,5 +176,5 @@ def test_trace_has_groups_skipped_behind_a_gate_with_reason() -> None:
     newcomer = an_asking(catalogue=a_catalogue(cuts=[some_cuts()], deadline__afap="table"))
     looks = [look for look in traced(newcomer, ListArray(groups)).steps if look.stage is Stage.ALL]
     assert [look.place for look in looks] == [0, 1, 2, 3, 4]
-    assert {look.refusal.code for look in looks if look.refusal is not None} == {RefusalCode.BELOW_GATE}
+    assert {look.refusal.code for look in looks if look.refusal is not None} == {RefusalCode.NO_RANK}
     assert all(look.refusal is not None for look in looks)

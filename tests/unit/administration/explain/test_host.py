@@ -12,7 +12,7 @@ from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import RankingSettings, SchedulerSettings
 from domain.units import DAY_S, HOUR_S, AppVersionId, HostId, Instant
-from scheduler.deadline.inputs import below_gate
+from scheduler.deadline.inputs import below_gate, busy_below_gate
 from tests.facts import missing
 
 SHARED = Refusal(RefusalCode.DAILY_QUOTA, "{0} got {1} of {2}, {3}", ("account", 635, 1710, 427))
@@ -56,3 +56,13 @@ def test_threshold_helps_only_a_host_with_a_rank() -> None:
 
     assert not missing(ranked, "deadline.p_tight", "0.052") and "min_samples" not in ranked
     assert not missing(newcomer, "ranking.min_samples", "3 results") and "p_tight" not in newcomer
+
+
+def test_busy_host_below_a_gate_needs_less_queued_work() -> None:
+    known, new = (Percentile(p, reason="because") for p in (0.05267, None))
+    refusals = (busy_below_gate(one, Gate.AFAP, 0.5, 9.0 * HOUR_S, 2.0 * HOUR_S) for one in (known, new))
+
+    ranked, newcomer = (gate_help(one, RankingSettings()) for one in refusals)
+
+    assert not missing(ranked, "2 h", "deadline.p_afap", "0.052")
+    assert not missing(newcomer, "2 h") and "p_afap" not in newcomer

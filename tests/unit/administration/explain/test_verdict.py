@@ -17,7 +17,7 @@ from domain.insight import WorkAhead
 from domain.ranking import Gate, Percentile
 from domain.refusals import Need, Refusal, RefusalCode
 from domain.settings import Settings
-from scheduler.deadline.inputs import below_gate, too_slow
+from scheduler.deadline.inputs import below_gate, busy_below_gate, too_slow
 from tests.facts import missing
 
 HOUR_S = 3600.0
@@ -193,6 +193,22 @@ def test_host_headline_has_the_reason_of_most_groups() -> None:
     assert [one.groups for one in found] == [8]
     assert not missing(said, "Host 220", "8 of 9 groups", "100 MB to 10 TB", "67 MB")
     assert not missing(found[0].help, "7 groups", "100 MB", "8", "10 TB")
+
+
+def test_missing_and_low_ranks_are_two_conditions() -> None:
+    """What helps differs: results for one, a threshold for the other, less queued work for a busy host."""
+    low, none = Percentile(0.3), Percentile(None)
+    busy = busy_below_gate(low, Gate.AFAP, 0.5, 9.0 * HOUR_S, 2.0 * HOUR_S)
+
+    found = class_conditions([[below_gate(low, Gate.AFAP, 0.5)], [below_gate(none, Gate.AFAP, 0.5)], [busy]])
+
+    asked = {one.code: one.suggestion and one.suggestion.key for one in found}
+    gate = "deadline.p_afap"
+    assert asked == {"below_gate": gate, "busy_below_gate": gate, "no_rank": None}
+    assert [HostAnswer(1, 1.0, 0, 0.0, (one,)).wait_s for one in (busy, below_gate(low, Gate.AFAP, 0.5))] == [
+        7.0 * HOUR_S,
+        None,
+    ]
 
 
 def test_host_headline_counts_one_condition_once() -> None:

@@ -1,0 +1,66 @@
+"""The page of a batch: its acts stay in place with the menu open, and a refresh keeps what the user has chosen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Browser, expect
+
+from tests.acceptance.server import LiveServer
+from tests.browser.conftest import Tab, new_tab
+from tests.browser.scene import add_hosts, add_operator, work_off
+
+BOXES = """() => ["h1", ".top", ".top > .buttons", "details.menu > summary", "details.menu > ul",
+    ".top .button.main"].map(
+    (one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
+TOPS = """() => new Set([...document.querySelectorAll(".top > .buttons a.button, .top details.menu > summary")].filter(
+    (one) => !one.closest("ul")).map((one) => Math.round(one.getBoundingClientRect().top))).size"""
+REFRESH = "fetchPage(location.href).then(take)"
+
+
+@pytest.mark.parametrize("width", [1400, 1000, 390])
+async def test_menu_of_a_batch_opens_over_the_page(server: LiveServer, chromium: Browser, width: int) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="a batch with quite a long name", jobs={"count": 2})
+    context, tab = await new_tab(chromium, server, viewport={"width": width, "height": 800})
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    before = await tab.page.evaluate(BOXES)
+
+    await tab.page.locator("details.menu > summary").focus()
+    await tab.page.keyboard.press("Enter")
+    await tab.picture(f"batch-menu-{width}")
+    title, top, buttons, summary, menu, first = await tab.page.evaluate(BOXES)
+
+    assert [top, buttons, summary] == before[1:4], "opening the menu moves nothing"
+    assert menu["top"] >= summary["bottom"] and 0.0 <= menu["left"] < menu["right"] <= width
+    if width > 390:
+        assert first["left"] == title["left"], "buttons below a long title start where it does"
+    assert await tab.page.evaluate(TOPS) == 1 or width < 1400
+    await tab.page.get_by_role("link", name="Clone").click()
+    await tab.page.wait_for_url("**/clone")
+    assert tab.complaints == []
+    await context.close()
+
+
+async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    levels, effect = tab.page.locator("#batch-levels"), tab.page.locator("#batch-level-effect")
+    words = await levels.locator("option:checked").text_content()
+    said = await effect.text_content() or ""
+    await server.submit(name="second", jobs={"count": 2})
+
+    await tab.page.evaluate(REFRESH)
+    await expect(levels.locator("option:checked")).not_to_have_text(words or "")
+    await levels.select_option("expedite")
+    await work_off(server, await add_hosts(server, 4), share=0.0)
+    await levels.blur()
+    await tab.page.evaluate(REFRESH)
+
+    await expect(effect).not_to_have_text(said)
+    await expect(levels).to_have_value("expedite")
+    assert tab.complaints == []
