@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes, subject_of
+from administration.changes import Changes, recorded, subject_of
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
@@ -255,9 +255,9 @@ class PercentilePages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = await self._asked(fields)
-        was = {one["key"]: one["from"] for one in await self._thresholds.set(changes, who=person.name, why=why)}
+        changed = await self._thresholds.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes), was=was
+            request, "set_thresholds", subject_of(changes), why=why, **recorded(changed)
         )
         return self._services.go_to("percentiles", "thresholds", saved=",".join(changes))
 
