@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from administration.thresholds.keys import TITLES
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
@@ -143,6 +144,7 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
         ]  # of a threshold, and the menu's
         page = (await grace.get("/percentiles"))[1]
         assert page.index('name="deadline.p_tight"') < page.index("h-trail")
+        assert [one for one in TITLES if not re.search(f">{TITLES[one]} <code[^>]*>{one}</code>", page)] == []
         for one in (grace, vera):
             page = (await one.get("/settings/deadline.p_tight"))[1]
             assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
