@@ -42,6 +42,16 @@ def subject_of(changes: Changes) -> str:
     return ", ".join(f"setting {key}" for key in changes)
 
 
+def recorded(changed: Iterable[shapes.ChangeMade]) -> dict[str, dict[str, object]]:
+    """Return the new and former values of stored changes for the audit trail.
+
+    >>> recorded([{"key": "deadline.p_tight", "from": 0.9, "to": 0.8, "by": "ada", "why": "late"}])
+    {'values': {'deadline.p_tight': 0.8}, 'was': {'deadline.p_tight': 0.9}}
+    """
+    every = list(changed)
+    return {"values": {one["key"]: one["to"] for one in every}, "was": {one["key"]: one["from"] for one in every}}
+
+
 def with_changes(settings: Settings, changes: Changes) -> Settings:
     """Return the settings with the changes applied."""
     for key, value in changes.items():

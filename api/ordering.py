@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from administration.changes import recorded
 from administration.ordering.history import UsageReports
 from administration.ordering.priorities import (
     Priorities,
@@ -133,7 +134,9 @@ class OrderingApi:
     async def set_ordering(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = ordering_changes(body.values.items())
-        return {"changed": await self._priorities.set(changes, who=ask.who, why=body.why)}
+        changed = await self._priorities.set(changes, who=ask.who, why=body.why)
+        ask.request[NOTED] = recorded(changed)
+        return {"changed": changed}
 
     @operation("GET", "/fairshare", "The tree of accounts and submitters with shares and decayed usage.")
     async def fairshare(self, ask: Ask[NoParams, None]) -> shapes.SharesShown:

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from administration.changes import recorded
 from administration.names import checked_text
 from administration.ordering.priorities import checked_setting
 from administration.show import change_as_json, setting_as_json, shown
@@ -15,7 +16,7 @@ from administration.simulations.runs import SimulationRuns
 from administration.thresholds.keys import FORESEEN, changes_of, checked_reason
 from administration.thresholds.service import Thresholds
 from api.paging import Page, key_of, page_of
-from api.table import Ask, NoParams, operation
+from api.table import NOTED, Ask, NoParams, operation
 from api.versions import edited_part
 from domain.access import Right
 from domain.bounds import name_of_setting
@@ -98,8 +99,7 @@ class SettingsApi:
         key = ask.params.key
         value = await checked_setting(self._store.settings, key, ask.body.value)
         why = checked_reason(key, ask.body.why)
-        who = checked_text(ask.who, "by")
-        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
+        await self._set(ask, key, value, why)
         return {"key": key, "value": value}
 
     @operation(
@@ -113,9 +113,14 @@ class SettingsApi:
         key, why = ask.params.key, checked_reason(ask.params.key, ask.params.why)
         if key not in await self._store.settings.settings():
             _known(key)
-        who = checked_text(ask.who, "by")
-        await self._store.settings.set_setting(key, None, now=self._clock.now(), who=who, why=why)
+        await self._set(ask, key, None, why)
         return {"key": key, "value": Settings().as_mapping().get(key)}
+
+    async def _set(self, ask: Ask[Any, Any], key: str, value: object, why: str) -> None:
+        """Store the value, or the default if it is None. The audit trail gets the former value, too."""
+        who, before = checked_text(ask.who, "by"), (await self._store.settings.in_force()).as_mapping()
+        await self._store.settings.set_setting(key, value, now=self._clock.now(), who=who, why=why)
+        ask.request[NOTED] = {"value": value, "was": before.get(key), "why": why}
 
     @operation("GET", "/thresholds", "Every threshold with its effect and last change.")
     async def thresholds(self, ask: Ask[NoParams, None]) -> shapes.ThresholdsShown:
@@ -136,7 +141,9 @@ class SettingsApi:
     async def set_thresholds(self, ask: Ask[NoParams, ValuesBody]) -> shapes.Changed:
         body = ask.body
         changes = changes_of(body.values.items())
-        return {"changed": await self._thresholds.set(changes, who=ask.who, why=body.why)}
+        changed = await self._thresholds.set(changes, who=ask.who, why=body.why)
+        ask.request[NOTED] = recorded(changed)
+        return {"changed": changed}
 
 
 def _known(key: str) -> str:

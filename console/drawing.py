@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import markupsafe
 
+from console.mark_labels import LabelledLine, rows_of
 from domain.units import DAY_S, utc
 from web.moments import number
 
 TOP, LINE, BESIDE = 8, 16, 6  # pixels: above the plot, of a line of text, between a label and the plot
-RIGHT = 0.6  # further right, labels are left of their marks
+NARROW = 300  # pixels across the plot on a phone; labels of marks are placed for it
 CHARACTER = 7.3  # pixels, of an average character
 HEIGHT = 220  # pixels, of a plot
 EDGE = 2  # pixels above and below the stretched picture
@@ -357,19 +358,26 @@ class Plot:
         return "".join(drawn)
 
     def _marks(self, x: Scale) -> str:
-        """Return vertical lines, each from its label down. Each label is lower than the one before it, whose side faces
-        the line, so that labels cross neither each other nor the next line. Marks at the same place share a line.
+        """Return vertical lines, each from its label down. Marks at the same place share a line; their labels are in
+        successive rows.
         """
-        lines, names, y, drawn = [], [], TOP - 4, set[str]()
-        placed = [(x.at(one.x), one) for one in self.marks if -0.001 <= x.at(one.x) <= 1.001]
-        for part, mark in sorted(placed, key=lambda one: (one[0] > RIGHT, -one[0] if one[0] > RIGHT else one[0])):
-            at = _across(part)
-            if at not in drawn:
-                lines.append(tag("line", x1=at, x2=at, y1=y + 6, y2=TOP + self.height, class_=f"mark {mark.hue}"))
-            drawn.add(at)
-            side = {"text_anchor": "end", "dx": -4} if part > RIGHT else {"text_anchor": "start", "dx": 4}
-            y += LINE
-            names.append(tag("text", escape(mark.name), x=at, y=y, class_=f"named {mark.hue}", **side))
+        shared: dict[str, list[MarkLine]] = {}
+        for one in sorted(self.marks, key=lambda mark: mark.x):
+            if -0.001 <= x.at(one.x) <= 1.001:
+                shared.setdefault(_across(x.at(one.x)), []).append(one)
+        every = list(shared.items())
+        labelled = [
+            LabelledLine(x.at(marks[0].x), (CHARACTER * max(len(one.name) for one in marks) + BESIDE) / NARROW)
+            for _, marks in every
+        ]
+        lines, names, y = [], [], TOP - 4
+        for place, is_left in rows_of(labelled):
+            at, marks = every[place]
+            lines.append(tag("line", x1=at, x2=at, y1=y + 6, y2=TOP + self.height, class_=f"mark {marks[0].hue}"))
+            side = {"text_anchor": "end", "dx": -4} if is_left else {"text_anchor": "start", "dx": 4}
+            for one in marks:
+                y += LINE
+                names.append(tag("text", escape(one.name), x=at, y=y, class_=f"named {one.hue}", **side))
         return "".join((*lines, *names))
 
 

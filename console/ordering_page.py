@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit, present
-from administration.changes import Changes, subject_of
+from administration.changes import Changes, recorded, subject_of
 from administration.ordering.history import UNITS, UsageReports, as_csv, columns_of
 from administration.ordering.places import Urgent, sent_first
 from administration.ordering.priorities import (
@@ -479,9 +479,9 @@ class OrderingPages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = asked_of(fields, (await self._services.store.settings.in_force()).as_mapping())
-        was = {one["key"]: one["from"] for one in await self._priorities.set(changes, who=person.name, why=why)}
+        changed = await self._priorities.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_ordering", subject_of(changes), why=why, values=dict(changes), was=was
+            request, "set_ordering", subject_of(changes), why=why, **recorded(changed)
         )
         return self._services.go("ordering", "order")
 

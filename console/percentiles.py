@@ -11,11 +11,11 @@ from typing import Any
 from aiohttp import web
 
 from administration.access.who import admit
-from administration.changes import Changes, subject_of
+from administration.changes import Changes, recorded, subject_of
 from administration.simulations.rules import MOST_SEEDS
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.in_force import lowered_gates, lowered_in_words
-from administration.thresholds.keys import FORESEEN, THRESHOLDS, changes_of, gate_meanings
+from administration.thresholds.keys import FORESEEN, THRESHOLDS, TITLES, changes_of, gate_meanings
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import after_in_words
@@ -133,13 +133,12 @@ def moves_nothing(waiting: Sequence[Document]) -> bool:
 
 
 def gate_legend() -> list[tuple[str, str, str]]:
-    """Return each gate with its colour in charts, and the hosts that pass it.
+    """Return each gate with its colour in charts, and its title in forms.
 
     >>> gate_legend()[-1]
-    ('p_tight', 'c5', "would finish after the batch's completion target, until it has passed")
+    ('p_tight', 'c5', 'P to finish after the target')
     """
-    meanings = gate_meanings()
-    return [(gate, hue, meanings[gate].partition(" that ")[2]) for gate, hue in GATE_HUES.items()]
+    return [(gate, hue, TITLES[f"deadline.{gate}"]) for gate, hue in GATE_HUES.items()]
 
 
 def moved_first(hosts: Sequence[Document]) -> tuple[list[GateOfApp], list[GateOfApp]]:
@@ -211,6 +210,7 @@ class PercentilePages(Pages[PageServices]):
             "in_force": lowered_in_words(lowered),
             "trail": [change for change in changes if change.key in THRESHOLDS][:20],
             "percentiles": PERCENTILES,
+            "titles": TITLES,
             "saved": [one for one in thresholds if one["key"] in request.query.get("saved", "").split(",")],
             "asked": {key: request.query.get(key, "") for key in FORESEEN if key in request.query},
             "legend": gate_legend(),
@@ -239,6 +239,7 @@ class PercentilePages(Pages[PageServices]):
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "after": after_in_words(shown["changes"]),
+            "titles": TITLES,
             "meanings": gate_meanings(),
             "legend": gate_legend(),
             "moved": list(changes.items()),
@@ -255,9 +256,9 @@ class PercentilePages(Pages[PageServices]):
         fields = await fields_of(request)
         why = reason_of(fields)
         changes = await self._asked(fields)
-        was = {one["key"]: one["from"] for one in await self._thresholds.set(changes, who=person.name, why=why)}
+        changed = await self._thresholds.set(changes, who=person.name, why=why)
         await self._services.authenticator.note(
-            request, "set_thresholds", subject_of(changes), why=why, values=dict(changes), was=was
+            request, "set_thresholds", subject_of(changes), why=why, **recorded(changed)
         )
         return self._services.go_to("percentiles", "thresholds", saved=",".join(changes))
 

@@ -17,11 +17,12 @@ from administration.simulations.runs import SimulationRuns
 from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
-from administration.thresholds.shown import COMPARED, conclusion_of, may_be_chance
+from administration.thresholds.shown import COMPARED, Conclusion, conclusion_of
 from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
 from domain.access import Role
+from domain.batches import Batch, kind_in_words
 from domain.errors import MusterError
 from domain.units import HOUR_S, Instant, later
 from domain.views import Simulation, SimulationState
@@ -86,7 +87,7 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
         hours = [_hours(_value(rules[rule], figure, kind)) for kind in kinds]
         return BarSeries(rule, hours, hue(place), [is_cut(rule, kind) for kind in kinds])
 
-    words = [kind.replace("_", " ") for kind in kinds]
+    words = [kind_in_words(kind) for kind in kinds]
     cut = any(is_cut(rule, kind) for rule in rules for kind in kinds)
     key, title, about = said
     return Chart(
@@ -94,7 +95,7 @@ def _by_kind(result: Document, figure: str, said: Said) -> Chart | None:
         title,
         about + (" Hatched bars: unfinished when the simulation ended, so the true value is larger." if cut else ""),
         ("promise", *rules),
-        [(kind.replace("_", " "), *(cell(rule, kind) for rule in rules)) for kind in kinds],
+        [(kind_in_words(kind), *(cell(rule, kind) for rule in rules)) for kind in kinds],
         ColumnPlot(words, [drawn(place, rule) for place, rule in enumerate(rules)], Axis("hours"), key),
     )
 
@@ -109,7 +110,7 @@ def _hours(value: float | None) -> float | None:
 
 
 def ends_chart(result: Document) -> Chart | None:
-    """Return the chart of the completion of afap batches over time, by rule; None for a simulated project, whose page
+    """Return the chart of the completion of AFAP batches over time, by rule; None for a simulated project, whose page
     has the end of each urgent batch.
     """
     curves: Document = result.get("curves") or {}
@@ -122,7 +123,7 @@ def ends_chart(result: Document) -> Chart | None:
 
     return Chart(
         "ends",
-        "Completion of afap batches",
+        "Completion of AFAP batches",
         "Fraction of jobs finished, by hours since submission; the last few take longest. Batches with a deadline are "
         "not included.",
         ("rule", *(f"{percent(share)} over" for share in shares)),
@@ -215,6 +216,13 @@ RULE_WORDS = {
 }
 
 
+LEFT_OUT_WORDS = {  # by administration.thresholds.replay.LeftOut
+    "sent": "all jobs sent: only its retries and copies depend on the change",
+    "stopped": "paused, blocked by a limit, or without a version of its app: it is not sent",
+    "beyond": "later in order than the batches that are compared",
+}
+
+
 def asked_of(fields: Fields, rules: list[str]) -> RequestedComparison:
     """Parse the form. Empty fields keep the scenario's values. Raises InvalidInputError.
 
@@ -267,24 +275,6 @@ def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     rows = result["rows"]
     first = [row for row in rows if DECIDING.issuperset(row[2:])]
     return first, [row for row in rows if row not in first]
-
-
-def difference(now_s: float | None, changed_s: float | None, runs: Sequence[tuple[float, float]] | None = None) -> str:
-    """Return how much the change moves a simulated end; None is an end after the simulation.
-
-    `runs`: the ends of each run on both sides; None in results of older versions.
-
-    >>> difference(7200.0, 5400.0), difference(None, 5400.0), difference(60.0, None), difference(None, None)
-    ('30\\xa0min earlier', 'earlier', 'later', 'no difference')
-    >>> difference(7200.0, 5400.0, [(7200.0, 5400.0)])
-    '30\\xa0min earlier, which may be chance'
-    """
-    if now_s == changed_s:
-        return "no difference"
-    if now_s is None or changed_s is None:
-        return "later" if changed_s is None else "earlier"
-    chance = ", which may be chance" if runs is not None and may_be_chance(runs) else ""
-    return f"{length(abs(changed_s - now_s))} {'later' if changed_s > now_s else 'earlier'}{chance}"
 
 
 def more_runs(seeds: int) -> int:
@@ -366,8 +356,9 @@ class SimulatePages(Pages[PageServices]):
         changes, before = asked["changes"], asked.get("before", {})
         stored = (await self._services.store.settings.in_force()).as_mapping()
         sides = () if result is None else tuple(result["rules"].values())
-        runs = () if result is None else (result.get("replayed") or {}).get("runs", ())
-        said = conclusion_of(*sides, runs) if len(sides) == 2 else None
+        replayed: Document = {} if result is None else result.get("replayed") or {}
+        ends = replayed.get("batches", ())
+        said = conclusion_of(*sides, replayed.get("runs", ()), ends) if len(sides) == 2 else None
         return {
             "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
             "preview": urlencode(changes) if changes.keys() <= {*FORESEEN} else None,
@@ -378,13 +369,20 @@ class SimulatePages(Pages[PageServices]):
             if asked.get("hosts", LEAST_HOSTS) < min(LEAST_HOSTS, asked.get("hosts_active", 0))
             else 0,
             "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
-            "batches": [] if result is None else await self._urgent(found.asked_at, result),
+            "batches": await self._urgent(found.asked_at, ends, said),
+            "left_out": await self._left_out(asked.get("left_out", ())),
         }
 
-    async def _urgent(self, begun_at: Instant, result: Document) -> Sequence[Document]:
+    async def _left_out(self, found: Sequence[Document]) -> Sequence[tuple[Batch, str]]:
+        """Return the urgent batches whose ends were not compared, with the reason."""
+        why = {one["batch_id"]: LEFT_OUT_WORDS.get(one["why"], "") for one in found}
+        return [(one, why[one.batch_id]) for one in await self._services.store.views.batches_with(sorted(why))]
+
+    async def _urgent(
+        self, begun_at: Instant, found: Sequence[Document], said: Conclusion | None
+    ) -> Sequence[Document]:
         """Return the simulated batches that are urgent, with their forecast and their simulated ends."""
-        store, found = self._services.store, result.get("batches") or ()
-        ids = [one["batch_id"] for one in found]
+        store, ids = self._services.store, [one["batch_id"] for one in found]
         batches = {one.batch_id: one for one in await store.views.batches_with(ids)}
         last, stopped = await store.forecasts.last(ids), await stopped_of(store, self._services.clock)
         now = self._services.clock.now()
@@ -393,9 +391,9 @@ class SimulatePages(Pages[PageServices]):
                 "batch": batch,
                 "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
-                "difference": difference(one["now_s"], one["changed_s"], one.get("runs")),
+                "judged": judged,
             }
-            for one in found
+            for one, judged in zip(found, said.batches if said else (), strict=False)
             if (batch := batches.get(one["batch_id"])) is not None
         ]
 

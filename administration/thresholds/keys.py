@@ -197,15 +197,17 @@ EFFECTS = {
 
 THRESHOLDS = tuple(EFFECTS)
 
-# Settings whose effect can be previewed from current hosts and work; other settings need time or a simulation.
-FORESEEN = (
-    "deadline.p_afap",
-    "deadline.p_late",
-    "deadline.p_retry",
-    "deadline.p_tight",
-    "ranking.min_rows",
-    "ranking.min_samples",
-)
+# Settings whose effect can be previewed from current hosts and work, as forms call them; other settings need time or a
+# simulation.
+TITLES = {
+    "deadline.p_afap": "P for AFAP jobs with an early due date",
+    "deadline.p_late": "P to finish shortly before the target",
+    "deadline.p_retry": "P for urgent retries and copies",
+    "deadline.p_tight": "P to finish after the target",
+    "ranking.min_rows": "Hosts for percentiles of an app",
+    "ranking.min_samples": "Results for the rank of a host",
+}
+FORESEEN = tuple(TITLES)
 
 NEVER_CHANGED = SimpleNamespace(changed_at=None, changed_by=None, why=None)
 

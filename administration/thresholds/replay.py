@@ -7,8 +7,9 @@ database, its cases run wherever capacity is available (simulator/sweep.py), and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from statistics import median
 from typing import Any, Protocol, cast
 
@@ -17,23 +18,37 @@ import msgspec
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
-from administration.thresholds.recent import SCENARIO, Recent, RecentSample, recent_project
+from administration.thresholds.recent import MOST_BATCHES, SCENARIO, Recent, RecentSample, recent_project
 from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
-from domain.batches import QoS
+from domain.batches import Batch, BatchState, QoS
 from domain.clock import Clock
 from domain.settings import Settings
+from domain.views import BatchChoice, BatchSort
 from simulator.metrics import Figures, as_json
 from simulator.report import BatchEnds, RuleComparison
 from simulator.run import RULE, Case, Ran
+from simulator.scenario import FileScenario
+from simulator.submitters import BatchPlan
 from simulator.sweep import compared
 from store.postgres import PostgresStore
 
 NOW, CHANGED = "present values", "changed values"
 MOST_ENDS = 20_000  # per side; charts show fewer
 MOST_SHOWN = 20  # urgent batches, first in order
+MOST_LEFT_OUT = 20  # listed
+MOST_ACTIVE = 1000  # active batches that are searched for those left out
 
 Change = tuple[str, object, object]  # key, old value, new value
+Ids = Collection[int | None]
+
+
+class LeftOut(StrEnum):
+    """Why the ends of an active urgent batch are not compared."""
+
+    SENT = "sent"  # it has no unsent instances
+    STOPPED = "stopped"  # paused, blocked by a limit, or its app has no version
+    BEYOND = "beyond"  # after the first MOST_SHOWN urgent or the first waiting batches
 
 
 class _Document(msgspec.Struct):
@@ -46,18 +61,21 @@ class _Document(msgspec.Struct):
     changed: Figures
     ends: dict[str, BatchEnds]
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    batches: list[dict[str, Any]] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
-    both sides by seed.
+    both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
+    was unfinished in half of the runs. Their `runs` are the ends of each run in which they ended on both sides.
     """
 
     sample: RecentSample
     changes: Sequence[Change]
     comparison: RuleComparison
     runs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = ()
+    batches: Sequence[Mapping[str, Any]] = ()
 
     def rounded(self) -> Replayed:
         """Return the replay in the precision of its stored form."""
@@ -74,6 +92,7 @@ class Replayed:
             tuple((one["key"], one["from"], one["to"]) for one in found.changes),
             RuleComparison(SCENARIO, found.seeds, figures, ends),
             found.runs,
+            found.batches,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -88,9 +107,9 @@ class Replayed:
         }
 
     def as_document(self) -> dict[str, object]:
-        """Return the JSON with each run's figures, and chart data: how urgent batches ended on each side."""
+        """Return the JSON with each run's figures, the ends of urgent batches, and chart data."""
         ends = {name: asdict(thinned(one, MOST_ENDS)) for name, one in self.comparison.ends.items()}
-        return {**self.as_json(), "ends": ends, "runs": self.runs}
+        return {**self.as_json(), "ends": ends, "runs": self.runs, "batches": self.batches}
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
@@ -141,16 +160,15 @@ class ThresholdReplay:
         half = len(self.now)
         pairs = zip(ran[:half], ran[half:], strict=True)
         runs = [(_compared_figures(one), _compared_figures(other)) for one, other in pairs]
-        return Replayed(self.sample, self.changes, self._compared(ran), runs).rounded()
+        return Replayed(self.sample, self.changes, self._compared(ran), runs, self._ends(ran)).rounded()
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
-        """Return the result for a page: also the whole replay under `replayed`, and under `batches` when each urgent
-        batch ended on both sides, in seconds after the start; None if it was unfinished in half of the runs. `runs` has
-        the ends of each run in which it ended on both sides.
-        """
-        half, scenario = len(self.now), self.now[0].scenario
-        urgent = [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
-        batches = [
+        """Return the result for a page: also the whole replay under `replayed`."""
+        return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document()}
+
+    def _ends(self, ran: Sequence[Ran]) -> list[dict[str, object]]:
+        half = len(self.now)
+        return [
             {
                 "batch_id": one.batch_id,
                 "now_s": _usual_span_s(one.name, ran[:half]),
@@ -161,9 +179,8 @@ class ThresholdReplay:
                     if one.name in now.spans_s and one.name in changed.spans_s
                 ],
             }
-            for one in urgent
+            for one in _urgent(self.now[0].scenario)
         ]
-        return {**as_result(self._compared(ran)), "replayed": self.replayed(ran).as_document(), "batches": batches}
 
     def _compared(self, ran: Sequence[Ran]) -> RuleComparison:
         ran_now, ran_changed = ran[: len(self.now)], ran[len(self.now) :]
@@ -171,6 +188,25 @@ class ThresholdReplay:
         figures = {name: next(iter(side.rules.values())) for name, side in sides.items()}
         ends = {name: one for name, side in sides.items() for one in side.ends.values()}
         return RuleComparison(self.cases[0].scenario.name, len(self.now), figures, ends)
+
+
+def _urgent(scenario: FileScenario) -> Sequence[BatchPlan]:
+    return [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
+
+
+def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> list[dict[str, object]]:
+    """Return the urgent batches whose ends are not shown, with the reason. `simulated` and `shown` are ids."""
+    found = [
+        one for one in active if (one.qos is QoS.AFAP or one.deadline_at is not None) and one.batch_id not in shown
+    ]
+    return [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+
+
+def _why_left_out(batch: Batch, simulated: Ids) -> LeftOut:
+    if not batch.counts.unsent:
+        return LeftOut.SENT
+    is_beyond = batch.batch_id in simulated or len(simulated) >= MOST_BATCHES
+    return LeftOut.BEYOND if is_beyond else LeftOut.STOPPED
 
 
 def _usual_span_s(name: str, ran: Sequence[Ran]) -> float | None:
@@ -189,6 +225,10 @@ async def replay(
 ) -> ThresholdReplay:
     """Prepare a replay. Raises InvalidInputError if no host was recently active or no work waits."""
     recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
+    active = await store.listings.batches(
+        BatchChoice(state=BatchState.ACTIVE), BatchSort.ORDER, after=None, limit=MOST_ACTIVE
+    )
+    simulated, shown = ({one.batch_id for one in some} for some in (recent.scenario.batches, _urgent(recent.scenario)))
     before = recent.catalogue.settings
     jobs = sum(plan.jobs for plan in recent.scenario.batches)
     return ThresholdReplay(
@@ -201,6 +241,7 @@ async def replay(
             "hosts": recent.sample.hosts,
             "hosts_active": recent.sample.hosts_active,
             "days": days,
+            "left_out": left_out([one.batch for one in active], simulated, shown),
             "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,

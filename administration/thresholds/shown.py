@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, cast  # the values of a JSON document
 
+from domain.batches import kind_in_words
 from domain.formatting import in_words
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def replayed_in_words(found: Replayed) -> str:
     )
     now, changed = found.as_json()["now"], found.as_json()["changed"]
     sides = cast("Mapping[str, Any]", now), cast("Mapping[str, Any]", changed)
-    concluded = conclusion_of(*sides, found.runs).words
+    concluded = conclusion_of(*sides, found.runs, found.batches).words
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), concluded, simulated))
 
 
@@ -152,7 +153,7 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One compared figure: its change, the least change that counts, and words for each case.
+    """One compared figure or end of a batch: its change, the least change that counts, and words for each case.
 
     `gain`: 1 better, -1 worse, 0 no difference beyond chance.
     """
@@ -166,111 +167,145 @@ class Finding:
     gain: int = 0
 
     @property
-    def words(self) -> str:
+    def difference(self) -> str:
         if self.gain:
-            verb = self.verb
-        elif abs(self.change) < self.least:
-            verb = "hardly any difference" if self.change else "no difference"
-        else:
-            verb = f"{self.verb}, which may be chance"
-        return f"{self.subject}: {verb} ({self.numbers})"
+            return self.verb
+        if abs(self.change) < self.least:
+            return "hardly any difference" if self.change else "no difference"
+        return f"{self.verb}, which may be chance"
+
+    @property
+    def words(self) -> str:
+        return f"{self.subject}: {self.difference} ({self.numbers})"
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The verdict, "better", "worse", "mixed", "same" or "unclear" (one run), its sentence, and what was compared."""
+    """The verdict, "better", "worse", "mixed", "same" or "unclear" (one run), its sentence, and what was compared:
+    figures, and the ends of urgent batches.
+    """
 
     verdict: str
     words: str
     findings: Sequence[Finding]
+    batches: Sequence[Finding] = ()
+
+    @property
+    def judged(self) -> Sequence[Finding]:
+        """Return the figures and batches that are better or worse."""
+        return [one for one in (*self.findings, *self.batches) if one.gain]
 
     @property
     def brief(self) -> str:
         """Return the verdict for pages that list the findings."""
-        better, worse = (sum(one.gain == gain for one in self.findings) for gain in (1, -1))
-        if not better and not worse:
+        if not self.judged:
             return self.words
-        return f"{self.verdict.capitalize()}: {better} of {len(self.findings)} figures are better, {worse} worse."
+        counts = [f"of {len(self.findings)} figures, {_counted(self.findings, 'better', 'worse')}"]
+        if self.batches:
+            counts.append(f"of {len(self.batches)} urgent batches, {_counted(self.batches, 'earlier', 'later')}")
+        return f"{self.verdict.capitalize()}: {'; '.join(counts)}."
+
+
+def _counted(findings: Sequence[Finding], better: str, worse: str) -> str:
+    gains = [one.gain for one in findings]
+    return f"{gains.count(1)} {better} and {gains.count(-1)} {worse}"
 
 
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
-T_90 = (
-    6.31,
-    2.92,
-    2.35,
-    2.13,
-    2.02,
-    1.94,
-    1.89,
-    1.86,
-    1.83,
-)  # two-sided quantiles of Student's t, from 1 degree of freedom
+MOST_CHANCE = 0.1  # probability that a difference is called better or worse although it is chance
 CHANCE = "no difference beyond chance"
 
 
-def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = ()) -> Conclusion:
+def conclusion_of(
+    before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = (), batches: Sequence[Numbers] = ()
+) -> Conclusion:
     """Return, for each kind of batch, whether the change makes them end earlier, with fewer late instances and copies.
 
     `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
     difference counts if it is large enough and, with 90 % confidence, not due to the spread of the runs; no difference
-    of a single run counts. Old results have no runs.
+    of a single run counts. Old results have no runs. Single batches (`batches` of a replay) are judged together: with
+    90 % confidence, none of them is called earlier or later by chance.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
     >>> found.verdict, found.words.partition(". ")[0]
-    ('better', 'Better with the change: afap batches: end 25 % earlier (2 h → 1 h 30 min)')
+    ('better', 'Better with the change: median AFAP batch: ends 25 % earlier (2 h → 1 h 30 min)')
     >>> found.brief
-    'Better: 1 of 2 figures are better, 0 worse.'
+    'Better: of 2 figures, 1 better and 0 worse.'
     """
     every = [{one.key: one.change for one in _findings(*run)} for run in runs]
-    findings = [_judged(one, every) for one in _findings(before, after)]
+    findings = [
+        _judged(one, [run[one.key] for run in every if one.key in run], len(runs)) for one in _findings(before, after)
+    ]
+    ends = [
+        _judged(_end(one), [new / old - 1.0 for old, new in one["runs"] if old > 0.0], len(runs), len(batches))
+        for one in batches
+    ]
+    verdict, words = _verdict((*findings, *ends), len(runs))
+    return Conclusion(verdict, words, findings, ends)
+
+
+def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
     gains, losses = ("; ".join(one.words for one in findings if one.gain == gain) for gain in (1, -1))
-    rest = f" Other figures: {CHANCE}." if any(one.gain == 0 for one in findings) else ""
+    rest = f" The rest: {CHANCE}." if any(one.gain == 0 for one in findings) else ""
     if gains and losses:
-        return Conclusion("mixed", f"Mixed. Better: {gains}. Worse: {losses}.{rest}", findings)
+        return "mixed", f"Mixed. Better: {gains}. Worse: {losses}.{rest}"
     if gains:
-        return Conclusion("better", f"Better with the change: {gains}.{rest}", findings)
+        return "better", f"Better with the change: {gains}.{rest}"
     if losses:
-        return Conclusion("worse", f"Worse with the change: {losses}.{rest}", findings)
+        return "worse", f"Worse with the change: {losses}.{rest}"
     if not any(one.change for one in findings):
-        return Conclusion("same", "No difference: all compared figures are equal with both values.", findings)
-    if len(runs) == 1:
-        words = "One run cannot tell an effect of the change from chance. Simulate three or more before you decide."
-        return Conclusion("unclear", words, findings)
-    return Conclusion("same", f"{CHANCE.capitalize()} between the present and the changed values.", findings)
+        return "same", "No difference: all compared figures are equal with both values."
+    if runs == 1:
+        return (
+            "unclear",
+            "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
+        )
+    return "same", f"{CHANCE.capitalize()} between the present and the changed values."
 
 
-def _judged(found: Finding, every: Sequence[Mapping[str, float]]) -> Finding:
-    """Return the finding with its gain, if it is large enough and not chance."""
-    changes = [one[found.key] for one in every if found.key in one]
-    is_sure = not every or (len(changes) == len(every) > 1 and abs(mean(changes)) > _noise(changes))
+def _judged(found: Finding, changes: Sequence[float], runs: int, compared: int = 1) -> Finding:
+    """Return the finding with its gain, if it is large enough and not chance. `changes` are those of the runs that have
+    the figure; `compared`: the number of findings that share MOST_CHANCE (Bonferroni).
+    """
+    is_sure = not runs or (len(changes) == runs > 1 and chance_of(changes) < MOST_CHANCE / compared)
     if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
         return replace(found, gain=-1 if found.change > 0.0 else 1)
     return found
 
 
-def may_be_chance(pairs: Sequence[tuple[float, float]]) -> bool:
-    """Return whether the spread of the runs explains the change of a time; `pairs` are the times of each run.
+def chance_of(changes: Sequence[float]) -> float:
+    """Return the probability that the spread of the runs alone gives a mean at least as far from 0 (Student's t).
 
-    >>> may_be_chance([(100.0, 90.0), (110.0, 99.0), (90.0, 81.5)]), may_be_chance([(100.0, 90.0), (90.0, 95.0)])
-    (False, True)
+    >>> round(chance_of([0.02, 0.05, 0.08]), 4), chance_of([0.1, 0.1]), chance_of([0.0, 0.0])
+    (0.102, 0.0, 1.0)
     """
-    changes = [after / before - 1.0 for before, after in pairs if before > 0.0]
-    return len(changes) < 2 or abs(mean(changes)) <= _noise(changes)
+    freedom, middle, spread = len(changes) - 1, abs(mean(changes)), stdev(changes) / math.sqrt(len(changes))
+    angle = math.atan2(middle, spread * math.sqrt(freedom))
+    if freedom % 2:
+        term, inside = math.cos(angle), 2.0 * angle / math.pi
+    else:
+        term, inside = math.pi / 2.0, 0.0
+    for one in range(2 + freedom % 2, freedom + 2, 2):  # Abramowitz and Stegun, 26.7.3 and 26.7.4
+        inside += 2.0 / math.pi * math.sin(angle) * term
+        term *= math.cos(angle) ** 2 * (one - 1) / one
+    return 1.0 - inside
 
 
-def _noise(changes: Sequence[float]) -> float:
-    """Return the half width of the 90 % confidence interval of the mean.
-
-    >>> round(_noise([0.02, 0.05, 0.08]), 4)
-    0.0506
-    """
-    return T_90[min(len(changes) - 2, len(T_90) - 1)] * stdev(changes) / math.sqrt(len(changes))
+def _end(batch: Numbers) -> Finding:
+    """Return the change of a batch's end, without bound if it is unfinished in half of the runs on one side only."""
+    old, new, subject = batch["now_s"], batch["changed_s"], f"batch {batch['batch_id']}"
+    numbers = " → ".join("unfinished" if one is None else in_words(one) for one in (old, new))
+    if old is None or new is None:
+        change = 0.0 if old == new else math.inf if new is None else -math.inf
+        return Finding(subject, change, LEAST_CHANGE, subject, "ends later" if new is None else "ends earlier", numbers)
+    verb = f"ends {in_words(abs(new - old))} {'later' if new > old else 'earlier'}"
+    return Finding(subject, new / old - 1.0 if old else 0.0, LEAST_CHANGE, subject, verb, numbers)
 
 
 def _findings(before: Numbers, after: Numbers) -> list[Finding]:
     return [
-        *_times(before, after, "makespan_s", "{} batches", ("end {} earlier", "end {} later")),
+        *_times(before, after, "makespan_s", "median {} batch", ("ends {} earlier", "ends {} later")),
         *_times(
             before,
             after,
@@ -293,7 +328,7 @@ def _times(before: Numbers, after: Numbers, figure: str, subject: str, verbs: tu
         verb = verbs[change > 0.0].format(f"{abs(change) * 100.0:.0f} %")
         unfinished = ", some unfinished when the simulation ended" if kind in cut else ""
         times = f"{in_words(old[kind])} → {in_words(new[kind])}{unfinished}"
-        name = subject.format(kind.replace("_", " "))
+        name = subject.format(kind_in_words(kind))
         yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, times)
 
 

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from administration.thresholds.keys import TITLES
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
@@ -143,6 +144,7 @@ async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> N
         ]  # of a threshold, and the menu's
         page = (await grace.get("/percentiles"))[1]
         assert page.index('name="deadline.p_tight"') < page.index("h-trail")
+        assert [one for one in TITLES if not re.search(f">{TITLES[one]} <code[^>]*>{one}</code>", page)] == []
         for one in (grace, vera):
             page = (await one.get("/settings/deadline.p_tight"))[1]
             assert 'action="/console/percentiles/preview"' in page and 'name="deadline.p_tight"' in page
@@ -186,6 +188,8 @@ async def test_batch_without_unsent_work_has_no_dry_run(grace_server: LiveServer
 
 
 async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveServer) -> None:
+    paused = await grace_server.submit(name="rush", qos="afap", jobs={"count": 2})
+    await grace_server.create("PUT", f"/restrictions/batch/{paused}", json={"why": "trial"})
     async with a_browser(grace_server, OPERATOR) as grace:
         _, where, page = await grace.post("/percentiles/simulate", {**MOVED, **SIZE, "days": "1"}, form=TRIED)
         assert "/simulate/1" in where, page[:4000]
@@ -194,6 +198,7 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert status == 200 and "changed values" in page and 'id="h-said"' in page
         assert page.count('data-label="Forecast now"') == page.count('data-label="Simulated, present values"') == 1
         assert page.count('data-label="Difference"') == 1 and 'class="tag' not in page.split('id="h-ends"')[1]
+        assert f"/batches/{paused}" in page.partition('id="left-out"')[2].partition("</p>")[0]
         simulation = await grace_server.store.simulations.simulation(1)
         assert simulation.result is not None
         assert "jobs_failed" not in str(simulation.result["rows"])

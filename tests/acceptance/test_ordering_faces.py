@@ -149,6 +149,24 @@ async def test_edits_over_the_api_record_the_former_values(pi: LiveServer) -> No
     ]
 
 
+async def test_changed_settings_over_the_api_record_former_values(pi: LiveServer) -> None:
+    async with client_of(pi) as client:
+        await client.set_setting("deadline.p_tight", 0.8, why="late")
+        await client.set_thresholds({"p_tight": 0.7, "deadline.p_late": 0.6}, why="late")
+        await client.reset_setting("deadline.p_tight", why="done")
+        await client.set_ordering({"policy": "multifactor"}, why="trial")
+    assert [one.detail for one in reversed(await pi.store.access.acts(limit=4))] == [
+        {"value": 0.8, "was": 0.9, "why": "late"},
+        {
+            "values": {"deadline.p_tight": 0.7, "deadline.p_late": 0.6},
+            "was": {"deadline.p_tight": 0.8, "deadline.p_late": 0.5},
+            "why": "late",
+        },
+        {"value": None, "was": 0.7, "why": "done"},
+        {"values": {"ordering.policy": "multifactor"}, "was": {"ordering.policy": "logical_time"}, "why": "trial"},
+    ]
+
+
 async def test_changes_of_a_batch_record_its_former_values(pi: LiveServer) -> None:
     batch_id = await pi.submit(name="sweep", submitter="ada", user_priority=-3)
     for body in (

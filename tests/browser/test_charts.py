@@ -38,6 +38,29 @@ async def test_chart_zooms_into_the_selected_part(server: LiveServer, tab: Tab) 
     assert tab.complaints == []
 
 
+async def test_ranges_stay_in_view_after_a_zoom(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await add_samples(server)
+    await tab.sign_in()
+    for width in (1400, 390):
+        await tab.page.set_viewport_size({"width": width, "height": 800})
+        await tab.open("/?range=day")
+        await tab.page.locator("#chart-refusals").scroll_into_view_if_needed()
+        area = await tab.page.locator("#chart-refusals .area").bounding_box()
+        assert area is not None
+        await tab.page.mouse.move(area["x"] + 0.25 * area["width"], area["y"] + 40)
+        await tab.page.mouse.down()
+        await tab.page.mouse.move(area["x"] + 0.5 * area["width"], area["y"] + 40)
+        await tab.page.mouse.up()
+        await tab.page.wait_for_url("**from_at**")
+
+        ranges = await tab.page.locator(".ranges").bounding_box()
+        figure = await tab.page.locator("#chart-refusals").bounding_box()
+        assert ranges is not None and figure is not None
+        assert ranges["y"] >= 0.0 and ranges["y"] + ranges["height"] <= figure["y"] < 800
+    assert tab.complaints == []
+
+
 async def test_refresh_replaces_charts_and_keeps_open_tables(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await add_samples(server)

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from console.charts import Chart
 from console.drawing import (
+    CHARACTER,
+    NARROW,
     TICKS,
     Axis,
     Band,
@@ -182,3 +184,20 @@ def test_marks_at_the_same_place_share_a_line() -> None:
 
     assert [one.text for one in of_class(plot, "named")] == ["p_afap 0.5", "p_late 0.5", "p_tight 0.9"]
     assert len(of_class(plot, "mark")) == 2
+
+
+def test_labels_of_marks_cross_no_other_line() -> None:
+    """The values of a preview in which labels ran across other lines, and read as their labels."""
+    names = (1.8, "p_tight 0.85"), (4.8, "p_late 0.5"), (4.8, "p_retry 0.5"), (5.0, "p_afap now 0.45")
+    marks = [MarkLine(at, name, "c1") for at, name in (*names, (6.3, "p_afap after 0.3"))]
+    plot = Plot(Axis(low=0.0, high=10.0), Axis(), marks=marks)
+    tops = {one.get("x1"): float(one.get("y1") or 0) for one in of_class(plot, "mark")}
+
+    for label in of_class(plot, "named"):
+        wide = 100.0 * CHARACTER * len(label.text or "") / NARROW
+        [at], y = percents([label], "x"), float(label.get("y") or 0)
+        low, high = (at - wide, at) if label.get("text-anchor") == "end" else (at, at + wide)
+        crossed = [
+            x for x, top in tops.items() if x and x != label.get("x") and low <= float(x[:-1]) <= high and top < y
+        ]
+        assert (label.text, crossed) == (label.text, []) and low >= 0.0 and high <= 100.0

@@ -52,9 +52,9 @@ def test_rules_are_compared_in_charts_with_their_numbers() -> None:
     makespan, tail, ends = makespan_chart(RESULT), tail_chart(RESULT), ends_chart(RESULT)
 
     assert makespan is not None
-    assert makespan.rows == [("afap", length(3600.0), f"> {length(9000.0)}", length(1800.0))]
+    assert makespan.rows == [("AFAP", length(3600.0), f"> {length(9000.0)}", length(1800.0))]
     assert tail is not None
-    assert tail.rows == [("afap", length(600.0), "–", "–")]
+    assert tail.rows == [("AFAP", length(600.0), "–", "–")]
     assert ends is not None
     assert [row[2:] for row in ends.rows] == [(length(3600.0), length(3600.0)), (length(3600.0), length(9000.0))]
 

@@ -19,9 +19,9 @@ from administration.changes import Changes
 from administration.simulations.process import main, simulated_tasks
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import recent_project
-from administration.thresholds.replay import Replayed, ThresholdReplay, replay
+from administration.thresholds.replay import LeftOut, Replayed, ThresholdReplay, left_out, replay
 from administration.thresholds.shown import replayed_in_words
-from domain.batches import QoS
+from domain.batches import BatchCounts, QoS
 from domain.errors import InvalidInputError
 from domain.insight import HostSample, RecentHost
 from domain.ranking import Percentile, percentile
@@ -35,7 +35,7 @@ from simulator.services import AnyStore
 from simulator.sweep import run_here, unwatched
 from simulator.virtual_time import VirtualClock, run_without_threads
 from store.postgres import PostgresStore
-from tests.builders import NOW
+from tests.builders import NOW, a_batch
 from tests.facts import missing, states
 from tests.memory import MemoryStore
 from tests.stores import as_postgres
@@ -221,13 +221,34 @@ def test_urgent_batches_end_on_both_sides() -> None:
     rush, soon = ids["rush"], ids["soon"]
     now, changed = (ran_here(case) for case in of.cases)
 
+    def ends(ran: list[Ran]) -> Any:
+        return of.result(ran)["replayed"]["batches"]  # type: ignore[index]  # a JSON document
+
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
-    assert of.result([now, changed])["batches"] == [
+    assert ends([now, changed]) == [
         {"batch_id": rush, "now_s": 60.0, "changed_s": None, "runs": []},
         {"batch_id": soon, "now_s": 9.0, "changed_s": None, "runs": []},
     ]
-    again = cast("list[Any]", of.result([now, now])["batches"])
-    assert again[0]["runs"] == [[60.0, 60.0]]
+    assert ends([now, now])[0]["runs"] == [[60.0, 60.0]]
+
+
+def test_urgent_batches_not_compared_are_named_with_the_reason() -> None:
+    deadline, sent = {"deadline_at": NOW}, {"counts": BatchCounts(in_progress=3)}
+    unsent = {"counts": BatchCounts(unsent=3)}
+    active = [
+        a_batch(batch_id=number, qos=qos, **more)
+        for number, qos, more in (
+            (1, QoS.AFAP, unsent),
+            (2, QoS.SHORT_DEADLINE, deadline | sent),
+            (3, QoS.AFAP, unsent),
+            (4, QoS.AFAP, unsent),
+            (5, QoS.THROUGHPUT, sent),
+        )
+    ]
+    found = [{"batch_id": 2, "why": LeftOut.SENT}, {"batch_id": 3, "why": LeftOut.BEYOND}]
+
+    assert left_out(active, {1, 3}, {1}) == [*found, {"batch_id": 4, "why": LeftOut.STOPPED}]
+    assert prepared(("p_afap", 0.6)).asked["left_out"] == []
 
 
 def test_separate_process_gives_the_same_result() -> None:

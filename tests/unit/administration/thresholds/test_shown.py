@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from scipy.stats import ttest_1samp
 
-from administration.thresholds.shown import conclusion_of
+from administration.thresholds.shown import chance_of, conclusion_of
 
 NOW: dict[str, Any] = {
     "makespan_s": {"afap": 7200.0, "throughput": 36_000.0},
@@ -88,3 +89,36 @@ def test_equal_figures_are_no_difference() -> None:
     found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 3)
 
     assert (found.verdict, found.words.partition(":")[0]) == ("same", "No difference")
+
+
+@pytest.mark.parametrize(
+    "changes", [(0.1, 0.3), (0.1, 0.2, 0.4), (0.3, -0.1, 0.2, 0.1), (0.1, 0.2, 0.1, 0.4, -0.1, 0.3)]
+)
+def test_chance_is_that_of_a_t_test(changes: tuple[float, ...]) -> None:
+    assert chance_of(changes) == pytest.approx(ttest_1samp(changes, 0.0).pvalue)
+
+
+def batch(batch_id: int, *ends: tuple[float, float]) -> dict[str, Any]:
+    (now, changed), *_ = ends
+    return {"batch_id": batch_id, "now_s": now, "changed_s": changed, "runs": [list(pair) for pair in ends]}
+
+
+LATER = batch(14, (10_000.0, 11_600.0), (10_000.0, 12_000.0), (10_000.0, 11_000.0))
+
+
+@pytest.mark.parametrize(("others", "verdict"), [(0, "worse"), (2, "same")])
+def test_single_batch_counts_only_beyond_chance_of_all(others: int, verdict: str) -> None:
+    """Its change has a probability of 3.4 %: enough alone, but not among three batches."""
+    batches = [LATER, *(batch(number, *[(9000.0, 9000.0)] * 3) for number in range(others))]
+    found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 3, batches)
+
+    assert (found.verdict, [one.key for one in found.judged]) == (verdict, ["batch 14"] if not others else [])
+    assert found.batches[0].gain == (0 if others else -1)
+
+
+def test_batch_that_ends_in_some_runs_only_is_not_judged() -> None:
+    some = batch(14, (10_000.0, 11_000.0), (10_000.0, 11_000.0)) | {"changed_s": None}
+
+    found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 3, [some, batch(3, *LATER["runs"][:2])])
+
+    assert found.judged == []
