@@ -330,7 +330,7 @@ SELECT made_at FROM batch_forecast WHERE batch_id = $1;
 --   other apps, and while a limit or pause holds the batch), in the order of the queue.
 SELECT
     batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.order_tier, batch.order_key,
-    batch.batch_flop / (batch.jobs_total * (
+    batch.batch_flop / coalesce(batch.quorum_total, batch.jobs_total * (
         SELECT max(job_class.quorum) FROM job_class WHERE job_class.batch_id = batch.batch_id
     )) AS flop,
     CASE
