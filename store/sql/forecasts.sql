@@ -515,10 +515,11 @@ ORDER BY chosen.ended_at;
 -- name: last_forecasts
 -- Purpose: return the latest forecast of each of some active batches, since it was reopened if it had ended.
 -- Arguments: $1 batch_ids (array).
--- Result: rows of forecast, one at most for each batch.
-SELECT forecast.*
+-- Result: rows of forecast, one at most for each batch, with its moved_at (null: never).
+SELECT forecast.*, batch.moved_at
 FROM batch_forecast AS last
 JOIN forecast ON forecast.batch_id = last.batch_id AND forecast.made_at = last.made_at
+JOIN batch ON batch.batch_id = last.batch_id
 WHERE last.batch_id = ANY($1::bigint[]);
 
 
