@@ -98,8 +98,8 @@ async def restrict(
     key = await key_of(store, kind, name)
     if kind is Restricted.BATCH and (await store.views.batch(BatchId(int(key)))).state is not BatchState.ACTIVE:
         raise ConflictError(f"batch {key} has ended")
-    made = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now, abort)
-    await store.restrictions.put(made)
+    asked = Restriction(kind, key, max_jobs, checked_text(why.strip(), "why"), by, now, abort)
+    made = await store.restrictions.put(asked)
     if abort:
         await store.restrictions.abort_jobs(kind, key)
     return restriction_as_json(made, await _apps(store) if kind is Restricted.APP else {})

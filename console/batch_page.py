@@ -198,12 +198,7 @@ class BatchPages(Pages[PageServices]):
         unused = state in WITHOUT_FORECAST
         last = shown["forecasts"][-1] if shown["forecasts"] and not unused else None
         holds = holds_left(last, batch.counts) if last else []
-        before_at = shown["completion_q50_at"]
-        superseded = (
-            estimated is not None and estimated.age.is_superseded and bool(last) and not stopped.state_of(batch)
-        )
-        if superseded:  # the end before the move is not shown as the present one
-            shown = {**shown, "completion_q50_at": None, "completion_q90_at": None}
+        superseded = state is ForecastState.MOVED
         estimator = self._settings.estimator
         risk = shown["at_risk"]
         fails = fails_in_words(batch, shown["app"], await self._attention.failing_versions(restrictions))
@@ -242,7 +237,7 @@ class BatchPages(Pages[PageServices]):
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None else estimated.age.moved_at,
-            "before_at": before_at,
+            "before_at": batch.completion_q50_at,
             "superseded": superseded,
             "renewed": ""
             if estimated is None

@@ -139,6 +139,15 @@ def is_moving(moved_at: Instant | None, now: Instant) -> bool:
     return moved_at is not None and later(moved_at, MOVED_S) > now
 
 
+def began_in_pause(paused_at: Instant, now: Instant) -> Instant | None:
+    """Return since when a batch's sending rate must have begun to start again when a pause ends now; None: at any time.
+
+    >>> began_in_pause(Instant(0.0), Instant(PAUSE_S)), began_in_pause(Instant(1.0), Instant(PAUSE_S))
+    (None, 1.0)
+    """
+    return None if paused_at <= now - PAUSE_S else paused_at
+
+
 def counted_since(moved_at: Instant | None, now: Instant, *, submitted_at: Instant) -> Instant:
     """Return since when dispatches show a batch's sending rate: its last move. Until that counts, the last 15 minutes
     do: forecasts are rare then, and an earlier move is not known. In a batch's first 15 minutes, all dispatches count.

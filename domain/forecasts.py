@@ -100,7 +100,8 @@ class ForecastRecord:
     `completion_at` is C(B) after this forecast, and `because` the reason why it changed or was kept. `method_because`
     explains the basis of the quantiles, or the model's failure. `checkpoint_fraction` (0.1, 0.5, 0.9): this was the
     first forecast with that fraction of jobs finished, and will be scored. `flag`: why an operator should check the
-    batch, None if no check is needed. `terms` and `holds` are deleted when a batch ends.
+    batch, None if no check is needed. `terms` and `holds` are deleted when a batch ends. `moved_at`: when the batch was
+    moved last, only of its latest forecast.
     """
 
     batch_id: BatchId
@@ -122,6 +123,7 @@ class ForecastRecord:
     flag: str | None = None
     terms: Terms | None = None
     holds: tuple[ForecastHold, ...] = ()
+    moved_at: Instant | None = None
 
 
 WITHOUT_EVIDENCE = (Method.FALLBACK, Method.APRIORI)  # methods whose quantiles rest on no result
@@ -220,6 +222,7 @@ class ForecastState(StrEnum):
     PAUSED = "paused"  # the batch, its app or queue, or the project is paused
     BLOCKED = "blocked"  # a limit blocks the batch, and it has no forecast that rests on results
     JOBS_FAILED = "jobs_failed"  # every job that has ended failed, and no forecast rests on results
+    MOVED = "moved"  # the latest forecast does not count the last move of the batch, or the end of its last pause
 
 
 # States in which the latest forecast, if there is one, says nothing about the batch.
@@ -258,7 +261,8 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
     ahead_s, counts = math.inf if batch.completion_q50_at is None else 0.0, batch.counts
     state = ForecastState.NOT_YET if last is None else forecast_state(last.method, ahead_s, Seconds(1.0))
     if state not in (ForecastState.NOT_YET, ForecastState.FIRST_RESULTS):
-        return state
+        is_before = last is not None and batch.counts.unsent > 0 and is_moving(last.moved_at, last.made_at)
+        return ForecastState.MOVED if is_before else state
     if batch.hold is not None and counts.unsent:
         return ForecastState.BLOCKED
     return ForecastState.JOBS_FAILED if counts.jobs_failed and not counts.jobs_validated else state

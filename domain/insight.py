@@ -123,7 +123,7 @@ class HostSample:
 
 @dataclass(frozen=True, slots=True)
 class JobSize:
-    """The size of a batch's jobs: the mean flop estimate, and the maximum of every other requirement."""
+    """The size of a batch's jobs: instances' mean flop estimate, and the maximum of every other requirement."""
 
     flop: Flop
     memory_bytes: float

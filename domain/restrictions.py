@@ -32,7 +32,7 @@ class Restriction:
     """A restriction. `name` is the id in digits, or the name of a queue.
 
     `max_jobs` is the maximum number of jobs in progress per host. 0 is a ban, and for work a pause. `abort`: a ban that
-    also ends the jobs in progress.
+    also ends the jobs in progress. `set_at`: since when this maximum applies; `why` and `set_by` may be newer.
     """
 
     kind: Restricted

@@ -28,7 +28,10 @@ def fraction_of_shares(shares: float, others: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """A batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`."""
+    """A batch row to be written. `charged_s` advances its submitter's logical time to `submitter_logical_at`.
+
+    `batch_flop` is the work of the `quorum_total` instances that the quorums of its jobs need.
+    """
 
     submitter_id: SubmitterId
     account_id: AccountId
@@ -54,6 +57,7 @@ class NewBatch:
     hold: str | None = None
     after_ok: tuple[BatchId, ...] = ()
     after_any: tuple[BatchId, ...] = ()
+    quorum_total: int | None = None
 
     def as_batch(self, batch_id: BatchId) -> Batch:
         """Return the batch as it would be read right after it is written, with all first instances unsent."""

@@ -101,6 +101,11 @@ class BatchSize:
     ends: tuple[JobSpec, ...] = ()
 
     @property
+    def quorum_total(self) -> int:
+        """Return the number of instances that the quorums need."""
+        return sum(quorum * count for (_, quorum), count in self.jobs_of.items())
+
+    @property
     def job_flop(self) -> Flop:
         """Return the mean work per job."""
         return Flop(sum(flop * count for (flop, _), count in self.jobs_of.items()) / self.jobs)
@@ -156,8 +161,8 @@ def size_of(spec: BatchSpec) -> BatchSize:
 
     >>> size = size_of(parse_batch({"app": "pi", "qos": "afap", "submitter": "ada",
     ...                             "jobs": {"count": 3, "fpops_est": 1e12, "quorum": 2}}))
-    >>> size.jobs, size.flop, size.jobs_of
-    (3, 6000000000000.0, {(1000000000000.0, 2): 3})
+    >>> size.jobs, size.quorum_total, size.flop, size.jobs_of
+    (3, 6, 6000000000000.0, {(1000000000000.0, 2): 3})
     """
     jobs, flop = 0, 0.0
     delay_bound_s, shortest_bound_s = Seconds(0.0), Seconds(math.inf)

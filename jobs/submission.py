@@ -343,6 +343,7 @@ def _new_batch(
         hold="; ".join(f"waits for batch {one}" for one in sorted({*spec.after_ok, *spec.after_any})) or None,
         after_ok=spec.after_ok,
         after_any=spec.after_any,
+        quorum_total=size.quorum_total,
     )
     return new, found
 

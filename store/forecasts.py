@@ -112,7 +112,7 @@ class PostgresForecasts(OnDatabase):
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
         found = await self._database.fetch("last_forecasts", list(dict.fromkeys(batch_ids)))
-        return {row["batch_id"]: _record(row) for row in found}
+        return {row["batch_id"]: _record(row, row["moved_at"]) for row in found}
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         found = await self._database.fetch("list_forecasts", batch_id, limit)
@@ -166,6 +166,7 @@ _record_values = values_of(
 _age = mapper(ForecastAge, jobs_over_then=lambda row: row["jobs_over_then"] or 0)
 _record = mapper(
     ForecastRecord,
+    left_out=["moved_at"],
     terms=lambda row: None if row["terms"] is None else msgspec.json.decode(row["terms"], type=Terms),
     holds=lambda row: msgspec.json.decode(row["holds"], type=tuple[ForecastHold, ...]),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from domain.dispatch import InstanceStep
 from domain.errors import NotFoundError
-from domain.forecasting import PAUSE_S
+from domain.forecasting import began_in_pause
 from domain.jobs import InstanceState
 from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, Instant, VolunteerId
@@ -33,13 +34,21 @@ class PostgresRestrictions(OnDatabase):
         """Return all restrictions, latest first."""
         return [restriction_of(row) for row in await self._database.fetch("list_restrictions")]
 
-    async def put(self, restriction: Restriction) -> None:
-        await self._database.fetch("put_restriction", *_values(restriction))
+    async def put(self, restriction: Restriction) -> Restriction:
+        """Store a restriction and return it. One with the same `max_jobs` keeps the time when it began, `set_at`."""
+        return replace(restriction, **await self._database.fetch_first("put_restriction", *_values(restriction)))
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         """Raises NotFoundError."""
-        if await self._database.fetch_one("lift_restriction", kind, name, now, PAUSE_S) is None:
-            raise NotFoundError("restriction", f"{kind} {name}")
+
+        async def write(connection: Connection) -> None:
+            set_at = await connection.fetchval(load("drop_restriction"), kind, name)
+            if set_at is None:
+                raise NotFoundError("restriction", f"{kind} {name}")
+            if kind.is_work:
+                await connection.execute(load("batches_resumed"), now, began_in_pause(set_at, now), kind, name)
+
+        await self._database.in_transaction(write)
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:
         """End all instances in progress of a host or volunteer, in small transactions, and return their number.

@@ -13,7 +13,7 @@ import msgspec
 from domain.acceleration import Acceleration
 from domain.apps import ProcessorType
 from domain.deadline_rules import traits_of
-from domain.forecasting import PAUSE_S
+from domain.forecasting import began_in_pause
 from domain.ranking import CutPoints, RelaxedGate
 from domain.settings import Settings
 from domain.units import AppId, Instant
@@ -48,20 +48,23 @@ class PostgresSettings(OnDatabase):
         await self.set_settings({key: value}, now=now, who=who, why=why)
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
-        """Store several settings in one transaction. The end of a long pause of the project moves active batches."""
+        """Store several settings in one transaction. The end of a pause of the project moves active batches."""
         encoded = {key: None if value is None else rows.encoded(value) for key, value in values.items()}
 
         async def write(connection: Connection) -> None:
-            pause = await connection.fetchrow(load("project_pause")) if encoded.get(PAUSE, PAUSED) != PAUSED else None
+            pause = None
             for key, new in sorted(encoded.items()):  # in key order, so that concurrent changes do not deadlock
                 old = await connection.fetchval(load("lock_setting"), key)
+                if key == PAUSE and old == PAUSED != new:
+                    pause = await connection.fetchrow(load("project_pause"))
                 if new is None:
                     await connection.execute(load("delete_setting"), key)
                 else:
                     await connection.execute(load("upsert_setting"), key, new)
                 await connection.execute(load("insert_setting_change"), key, old, new, now, who, why)
-            if pause is not None and pause["changed_at"] <= now - PAUSE_S:
-                await connection.execute(load("batches_resumed"), now)
+            if pause is not None:
+                since = began_in_pause(pause["changed_at"], now)
+                await connection.execute(load("batches_resumed"), now, since, None, None)
 
         await self._database.in_transaction(write)
 
@@ -78,7 +81,7 @@ class PostgresSettings(OnDatabase):
         return [rows.setting_change(row) for row in found]
 
     async def project_pause(self) -> SettingChange | None:
-        """Return the change that paused the project; None if the project is not paused."""
+        """Return the last change of the pause, with the time when it began; None if the project is not paused."""
         row = await self._database.fetch_one("project_pause")
         return None if row is None else rows.setting_change(row)
 

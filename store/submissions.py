@@ -50,6 +50,7 @@ _submitted_before = mapper(
 _batch_values = values_of(
     "submitter_id account_id app_id name qos state jobs_total created_at order_tier order_key logical_start_at"
     " logical_end_at charged_s batch_flop deadline_at user_priority queue level unpaid job_pe hold after_ok after_any"
+    " quorum_total"
 )
 
 

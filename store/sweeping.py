@@ -85,7 +85,7 @@ class PostgresOutages(OnDatabase):
             return await _move_some(connection, limit)
 
         if await self._database.in_transaction(note):
-            await self._database.execute("batches_resumed", now)
+            await self._database.execute("batches_resumed", now, None, None, None)
         return await self._database.in_transaction(move)
 
 

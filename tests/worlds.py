@@ -181,6 +181,23 @@ async def a_submitted_batch(
     return await store.views.batch(batch_id)
 
 
+async def a_batch_with_two_quorums(store: Store, jobs: tuple[int, int], flop: tuple[Flop, Flop]) -> Batch:
+    """Submit a batch of the app pi with jobs of quorum 1, then some of quorum 3, each number with a flop estimate."""
+    new = a_new_batch(
+        app_id=(await a_registered_app(store)).app_id,
+        jobs_total=sum(jobs),
+        batch_flop=Flop(jobs[0] * flop[0] + 3 * jobs[1] * flop[1]),
+        quorum_total=jobs[0] + 3 * jobs[1],
+    )
+    async with store.submissions.submission() as writer:
+        batch_id = await writer.add_batch(new)
+        classes = [a_job_class(fpops_est_flop=one, quorum=quorum) for one, quorum in zip(flop, (1, 3), strict=True)]
+        numbers = zip(await writer.add_classes(batch_id, classes), jobs, (1, 3), strict=True)
+        made = [NewJob(class_id, "--job", copies=quorum) for class_id, count, quorum in numbers for _ in range(count)]
+        await writer.add_jobs(batch_id, made)
+    return await store.views.batch(batch_id)
+
+
 async def waiting_of(store: Store, batch_id: BatchId) -> list[Candidate]:
     """Return every unsent instance of a batch: urgent ones in order, then fresh ones by id."""
     urgent = await store.waiting.urgent([batch_id], 10_000)

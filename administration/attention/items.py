@@ -10,6 +10,7 @@ from typing import Any
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.explain.verdict import counted
+from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
 from administration.stopped import Stopped
@@ -26,7 +27,7 @@ from domain.attention import (
     Upkeep,
 )
 from domain.batches import Batch, BatchCounts, BatchState
-from domain.forecasts import DeadlineRisk, ForecastRecord, ForecastState, is_provisional, risk_of
+from domain.forecasts import ForecastRecord, risk_of
 from domain.formatting import age_in_words, roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
@@ -203,16 +204,16 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
         counts, link = batch.counts, f"batches/{batch.batch_id}"
         title, pause = _titled(batch.batch_id, batch.name), pause_of(facts.stopped.restrictions, batch)
         progress = f"{counts.jobs_open} of {counts.jobs_total} jobs are open"
-        risk = risk_of(batch.deadline_at, facts.last.get(batch.batch_id), facts.now)
+        last = facts.last.get(batch.batch_id)
+        risk, end = risk_of(batch.deadline_at, last, facts.now), end_of(batch, last, facts.stopped, facts.now)
         if risk is not None:
-            told, stopped = shown(shapes.RiskShown, risk), facts.stopped.state_of(batch)
-            ending = "" if stopped else _ending(batch, risk, facts)
+            told, ending = shown(shapes.RiskShown, risk), _ending(end, facts.now) if risk.missed else ""
             yield Item(
                 AttentionKind.MISSED if risk.missed else AttentionKind.AT_RISK,
                 is_severe(told),
                 title,
                 link,
-                f"{risk_in_words(told, stopped or ForecastState.SHOWN)}; {progress}{ending}{_paused(pause)}",
+                f"{risk_in_words(told, end.forecast_state)}; {progress}{ending}{_paused(pause)}",
                 _for_late(batch, pause, helps_first=facts.first.get(batch.batch_id)),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
@@ -269,12 +270,10 @@ def failing_alike(batch: Batch, *, is_paused: bool, failing: FailingApp | None) 
     )
 
 
-def _ending(batch: Batch, risk: DeadlineRisk, facts: AttentionFacts) -> str:
+def _ending(end: BatchEnd, now: Instant) -> str:
     """Return when a batch that missed its deadline will probably end, "" if that is not known."""
-    if not risk.missed or batch.completion_q50_at is None:
-        return ""
-    provisional = is_provisional(batch, facts.last.get(batch.batch_id))
-    return f", expected to end {end_in_words(batch.completion_q50_at, facts.now, provisional=provisional)}"
+    about_at = end.completion_q50_at
+    return "" if about_at is None else f", expected to end {end_in_words(about_at, now, provisional=end.provisional)}"
 
 
 def _paused(pause: Restriction | None) -> str:

@@ -167,6 +167,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.PAUSED: "no end while paused",
     ForecastState.BLOCKED: "no end while blocked by a limit",
     ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
+    ForecastState.MOVED: "moved or resumed: a new forecast follows",
 }
 
 
@@ -205,6 +206,8 @@ def risk_parts(risk: Document, state: str) -> Sequence[str]:
     likely = f"{likelihood(risk['probability'])} likely to miss its deadline"
     if state == ForecastState.PAUSED:
         return (f"{likely} even without the pause",)
+    if state == ForecastState.MOVED:
+        return (f"{likely} by the forecast before its move",)
     return likely, f"ends at the latest {late} after it"
 
 
@@ -368,9 +371,9 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 def flag_of(shown: Document) -> str:
     """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
-    sent for another reason, or if the batch was reopened since.
+    sent for another reason, or if the batch was reopened or moved since.
     """
-    unused = {ForecastState.PAUSED, *WITHOUT_FORECAST}
+    unused = {ForecastState.PAUSED, ForecastState.MOVED, *WITHOUT_FORECAST}
     if shown["ended_at"] is not None or shown["forecast_state"] in unused:
         return ""
     return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""

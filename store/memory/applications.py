@@ -11,7 +11,7 @@ from domain.apps import App, AppFile, AppVersion, PlanClass
 from domain.batches import Account, Submitter
 from domain.catalogue import Catalogue, current_versions
 from domain.errors import AlreadyExistsError, NotFoundError
-from domain.forecasting import PAUSE_S
+from domain.forecasting import began_in_pause
 from domain.host_classes import ClassesByApp
 from domain.hosts import DecayedSums, HostAppVersion
 from domain.ranking import RelaxedGate
@@ -205,15 +205,16 @@ class MemorySettings(OnTables):
 
     async def set_settings(self, values: Mapping[str, object], *, now: Instant, who: str, why: str) -> None:
         registry = self._registry
-        paused_at = max((one.changed_at for one in registry.setting_changes if one.key == PAUSE), default=now)
+        pauses = (one.changed_at for one in registry.setting_changes if one.key == PAUSE and one.from_value is not True)
+        paused_at = max(pauses, default=now)
         for key, value in sorted(values.items()):
             old = registry.changed_settings.pop(key, None)
             if value is not None:
                 registry.changed_settings[key] = value
             change_id = len(registry.setting_changes) + 1
             registry.setting_changes.append(SettingChange(key, old, value, now, who, why, change_id))
-            if key == PAUSE and old is True and value is not True and paused_at <= now - PAUSE_S:
-                self._work.note_resumed(now)
+            if key == PAUSE and old is True and value is not True:
+                self._work.note_resumed(now, began_in_pause(paused_at, now))
 
 
 class MemoryNotes(OnTables):

@@ -207,15 +207,9 @@ def _ahead(batches: Sequence[StoredBatch], app_id: AppId, catalogue: Catalogue) 
         of_app,
         sum(one.counts.unsent for one in others),
         sum(
-            one.counts.unsent * _instance_flop(one)
-            for one in others
-            if CPU in catalogue.processor_types(one.new.app_id)
+            one.counts.unsent * one.instance_flop for one in others if CPU in catalogue.processor_types(one.new.app_id)
         ),
     )
-
-
-def _instance_flop(batch: StoredBatch) -> float:
-    return batch.new.batch_flop / (batch.counts.jobs_total * max(one.quorum for one in batch.classes))
 
 
 def _sent(row: StoredInstance) -> tuple[object, ...]:

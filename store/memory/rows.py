@@ -21,7 +21,7 @@ from domain.hosts import Host, HostAppVersion
 from domain.jobs import Candidate, Input, InstanceInProgress, InstanceState, JobClass, JobState, instance_name
 from domain.refusals import Whys
 from domain.submission import NewBatch
-from domain.units import AppId, AppVersionId, BatchId, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
+from domain.units import AppId, AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, JobId, Seconds, VolunteerId
 from store.counting import Counted
 from store.rows import due_terms
 
@@ -186,6 +186,12 @@ class StoredBatch:
     def is_ready(self) -> bool:
         """Return whether the feeder may send its instances."""
         return self.state is BatchState.ACTIVE and self.counts.unsent > 0 and self.hold is None
+
+    @property
+    def instance_flop(self) -> Flop:
+        """Return the mean work of an instance."""
+        new = self.new
+        return Flop(new.batch_flop / (new.quorum_total or new.jobs_total * max(one.quorum for one in self.classes)))
 
     def as_batch(self) -> Batch:
         return _as_batch(self)

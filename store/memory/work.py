@@ -177,10 +177,15 @@ class Work:
 
     # ------------------------------------------------------------ look-up
 
-    def note_resumed(self, now: Instant) -> None:
-        """Note that the active batches are sent again."""
+    def note_resumed(
+        self, now: Instant, since: Instant | None = None, kind: Restricted | None = None, name: str = ""
+    ) -> None:
+        """Note that the active batches of paused work are sent again; `since`: only with a rate begun since then."""
         for batch in self.batches.values():
-            if batch.state is BatchState.ACTIVE:
+            new = batch.new
+            own = {Restricted.BATCH: str(batch.batch_id), Restricted.APP: str(new.app_id), Restricted.QUEUE: new.queue}
+            is_new = since is None or (batch.moved_at is not None and batch.moved_at >= since)
+            if batch.state is BatchState.ACTIVE and is_new and (kind is None or own.get(kind) == name):
                 batch.moved_at = max(batch.moved_at or now, now)
 
     def job(self, job_id: JobId) -> StoredJob | None:

@@ -330,7 +330,7 @@ SELECT made_at FROM batch_forecast WHERE batch_id = $1;
 --   other apps, and while a limit or pause holds the batch), in the order of the queue.
 SELECT
     batch.batch_id, batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.order_tier, batch.order_key,
-    batch.batch_flop / (batch.jobs_total * (
+    batch.batch_flop / coalesce(batch.quorum_total, batch.jobs_total * (
         SELECT max(job_class.quorum) FROM job_class WHERE job_class.batch_id = batch.batch_id
     )) AS flop,
     CASE
@@ -515,10 +515,11 @@ ORDER BY chosen.ended_at;
 -- name: last_forecasts
 -- Purpose: return the latest forecast of each of some active batches, since it was reopened if it had ended.
 -- Arguments: $1 batch_ids (array).
--- Result: rows of forecast, one at most for each batch.
-SELECT forecast.*
+-- Result: rows of forecast, one at most for each batch, with its moved_at (null: never).
+SELECT forecast.*, batch.moved_at
 FROM batch_forecast AS last
 JOIN forecast ON forecast.batch_id = last.batch_id AND forecast.made_at = last.made_at
+JOIN batch ON batch.batch_id = last.batch_id
 WHERE last.batch_id = ANY($1::bigint[]);
 
 

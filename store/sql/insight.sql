@@ -442,10 +442,10 @@ ORDER BY batch_id;
 -- name: sizes_of_batches
 -- Purpose: return the size and the requirements of batches' jobs.
 -- Arguments: $1 batch_ids.
--- Result: batch_id, flop of a job on average, and the most its classes ask for: memory_bytes, ncpus, quorum.
+-- Result: batch_id, flop of an instance on average, and the most its classes ask for: memory_bytes, ncpus, quorum.
 SELECT
-    batch.batch_id, batch.batch_flop / (batch.jobs_total * class.quorum) AS flop, class.memory_bytes, class.ncpus,
-    class.quorum
+    batch.batch_id, batch.batch_flop / coalesce(batch.quorum_total, batch.jobs_total * class.quorum) AS flop,
+    class.memory_bytes, class.ncpus, class.quorum
 FROM batch
 CROSS JOIN LATERAL (
     SELECT max(memory_bytes) AS memory_bytes, max(ncpus) AS ncpus, max(quorum) AS quorum

@@ -1,8 +1,8 @@
 -- name: drop_restriction
--- Purpose: lift the restriction of what has ended.
+-- Purpose: lift a restriction.
 -- Arguments: $1 kind, $2 name.
--- Result: name; no row when there is none.
-DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING name;
+-- Result: set_at; no row when there is none.
+DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING set_at;
 
 
 -- name: find_volunteers
@@ -38,32 +38,6 @@ LIMIT $3
 FOR UPDATE;
 
 
--- name: lift_restriction
--- Purpose: lift a restriction. After a long pause, the active batches that it paused get a new sending rate; reads all
---   active batches.
--- Arguments: $1 kind, $2 name, $3 now, $4 length in seconds from which a pause is long.
--- Result: name; no row when there is none.
-WITH lifted AS (DELETE FROM restriction WHERE kind = $1 AND name = $2 RETURNING kind, name, set_at),
-resumed AS (
-    SELECT batch.batch_id
-    FROM lifted
-    JOIN batch ON batch.state = 'active' AND lifted.name = CASE lifted.kind
-        WHEN 'batch' THEN batch.batch_id::text
-        WHEN 'app' THEN batch.app_id::text
-        WHEN 'queue' THEN batch.queue
-    END
-    WHERE lifted.set_at <= $3::double precision - $4::double precision
-    ORDER BY batch.batch_id
-    FOR NO KEY UPDATE OF batch
-),
-moved AS (
-    UPDATE batch SET moved_at = greatest(batch.moved_at, $3::double precision)
-    FROM resumed
-    WHERE batch.batch_id = resumed.batch_id
-)
-SELECT name FROM lifted;
-
-
 -- name: list_restrictions
 -- Purpose: return every restriction; pauses of batches only while these are active.
 -- Arguments: none.
@@ -90,14 +64,15 @@ SELECT name FROM restriction WHERE kind = 'batch' AND name = ANY($1::bigint[]::t
 
 
 -- name: put_restriction
--- Purpose: insert or replace a restriction.
+-- Purpose: insert or replace a restriction. One with the same maximum number of jobs keeps the time when it began.
 -- Arguments: $1 kind, $2 name, $3 max_jobs, $4 why, $5 set_by, $6 set_at, $7 abort.
--- Result: none.
+-- Result: set_at.
 INSERT INTO restriction (kind, name, max_jobs, why, set_by, set_at, abort)
 VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (kind, name) DO UPDATE SET
-    max_jobs = excluded.max_jobs, why = excluded.why, set_by = excluded.set_by, set_at = excluded.set_at,
-    abort = excluded.abort;
+    max_jobs = excluded.max_jobs, why = excluded.why, set_by = excluded.set_by, abort = excluded.abort,
+    set_at = CASE WHEN restriction.max_jobs = excluded.max_jobs THEN restriction.set_at ELSE excluded.set_at END
+RETURNING set_at;
 
 
 -- name: volunteers_with

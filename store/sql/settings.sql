@@ -39,10 +39,15 @@ SELECT value FROM setting WHERE key = $1 FOR UPDATE;
 
 
 -- name: project_pause
--- Purpose: return who paused the project, and why.
+-- Purpose: return since when the project is paused, and who gave the latest reason.
 -- Arguments: none.
--- Result: the change of project.down; no row when the project is not paused.
-SELECT audit_id, key, from_value, to_value, changed_at, changed_by, why
+-- Result: the last change of project.down, with the time when the pause began; no row when the project is not paused.
+SELECT
+    audit_id, key, from_value, to_value, changed_by, why,
+    (
+        SELECT max(changed_at) FROM setting_audit
+        WHERE key = 'project.down' AND from_value IS DISTINCT FROM 'true'::jsonb
+    ) AS changed_at
 FROM setting_audit
 WHERE key = 'project.down' AND EXISTS (SELECT 1 FROM setting WHERE key = 'project.down' AND value = 'true'::jsonb)
 ORDER BY audit_id DESC
@@ -72,9 +77,23 @@ SELECT pg_advisory_xact_lock(1297437780, hashtext('conditional edits'));
 
 
 -- name: batches_resumed
--- Purpose: after a pause of the project or an outage, note that the active batches are sent again; reads all of them.
--- Arguments: $1 now.
+-- Purpose: after a pause or an outage, note that active batches are sent again; reads all of them.
+-- Arguments: $1 now, $2 only batches whose sending rate began at or after this time (null: all), $3 kind of the paused
+--   work (null: the project), $4 its name.
 -- Result: none.
 UPDATE batch SET moved_at = greatest(batch.moved_at, $1::double precision)
-FROM (SELECT batch_id FROM batch WHERE state = 'active' ORDER BY batch_id FOR NO KEY UPDATE) AS resumed
+FROM (
+    SELECT batch_id
+    FROM batch
+    WHERE
+        state = 'active'
+        AND ($2::double precision IS NULL OR moved_at >= $2)
+        AND ($3::text IS NULL OR $4::text = CASE $3
+            WHEN 'batch' THEN batch_id::text
+            WHEN 'app' THEN app_id::text
+            WHEN 'queue' THEN queue
+        END)
+    ORDER BY batch_id
+    FOR NO KEY UPDATE
+) AS resumed
 WHERE batch.batch_id = resumed.batch_id;

@@ -22,11 +22,12 @@ from domain.ranking import CutPoints, HostStatisticsRun
 from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
 from domain.settlement import JobSettlement
-from domain.units import DAY_S, HOUR_S, AppId, BatchId, Instant, Seconds, later
+from domain.units import DAY_S, HOUR_S, AppId, BatchId, Flop, Instant, Seconds, later
 from tests.builders import NOW, a_job_class
 from tests.stores import Store
 from tests.worlds import (
     RegisteredHost,
+    a_batch_with_two_quorums,
     a_hav_event,
     a_registered_app,
     a_registered_host,
@@ -252,6 +253,19 @@ async def test_waiting_batch_has_work_ahead(store: Store) -> None:
     assert replace(waiting, flop_of_others=0.0) == AppQueue(ahead=5, ahead_of_others=3)
     assert waiting.flop_of_others == pytest.approx(BATCH_FLOP)
     assert begun == AppQueue()
+
+
+async def test_work_of_two_quorums_counts_each_instance(store: Store) -> None:
+    """Nine jobs of quorum 1 and one smaller one of quorum 3 are 12 instances."""
+    mixed = await a_batch_with_two_quorums(store, (9, 1), (Flop(3e12), Flop(1e12)))
+    other = await a_submitted_batch(store, app_id=await an_app(store, "elsewhere"), order_tier=1)
+    await an_app(store, "pi")
+
+    queue = (await snapshot_of(store, other.batch_id)).queue
+
+    assert queue.ahead_of_others == 12 and queue.flop_of_others == pytest.approx(3e13)
+    [size] = (await store.insight.job_sizes([mixed.batch_id])).values()
+    assert size.flop == pytest.approx(2.5e12) and size.quorum == 3
 
 
 async def test_work_for_gpus_needs_no_processor(store: Store) -> None:

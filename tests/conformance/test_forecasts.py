@@ -254,6 +254,16 @@ async def test_batch_is_due_when_its_expected_end_passes(store: Store) -> None:
     assert standing is not None and standing.age.q50_at == NOW + 200.0
 
 
+async def test_latest_forecast_tells_the_last_move(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=3)
+    made = a_record(batch)
+    await store.forecasts.publish(made)
+    await store.ordering_rules.set_moved(batch.batch_id, later(NOW, 60.0))
+
+    assert await store.forecasts.last([batch.batch_id]) == {batch.batch_id: replace(made, moved_at=later(NOW, 60.0))}
+    assert list(await store.forecasts.series(batch.batch_id, limit=9)) == [made]
+
+
 async def test_moved_batch_is_due_once_it_has_its_new_place(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S)))

@@ -100,8 +100,9 @@ async def test_batches_resumed_after_a_while_start_a_new_rate(store: Store, kind
 
 @pytest.mark.parametrize("resumed", [False, None])
 async def test_resumed_project_starts_new_rates(store: Store, resumed: bool | None) -> None:
-    """The first pause is too short. A batch that a pending change moves later than the second one ends keeps the later
-    time. None is the default: not paused.
+    """The first pause is too short. The second lasts since its first change, not since the one with another reason. A
+    batch that a pending change moves later than the second one ends keeps the later time. None is the default: not
+    paused.
     """
     batch, pending = await a_submitted_batch(store), await a_submitted_batch(store)
     await store.ordering_rules.set_moved(pending.batch_id, later(NOW, 1260.0))
@@ -111,14 +112,63 @@ async def test_resumed_project_starts_new_rates(store: Store, resumed: bool | No
         (600.0, resumed),
         (601.0, True),
         (602.0, True),
-        (1202.0, resumed),
+        (1201.0, resumed),
         (1203.0, resumed),
     ):
         await store.settings.set_setting("project.down", down, now=later(NOW, at_s), who="ops", why="disk full")
         seen.append(await moved_at(store, batch.batch_id))
 
-    assert seen == [*[None] * 4, NOW + 1202.0, NOW + 1202.0]
+    assert seen == [*[None] * 4, NOW + 1201.0, NOW + 1201.0]
     assert await moved_at(store, pending.batch_id) == NOW + 1260.0
+
+
+@pytest.mark.parametrize("kind", [Restricted.APP, Restricted.QUEUE, Restricted.BATCH])
+async def test_pause_with_a_new_reason_keeps_its_beginning(store: Store, kind: Restricted) -> None:
+    batch = await a_submitted_batch(store, queue="bonus")
+    name = {Restricted.APP: batch.app_id, Restricted.QUEUE: "bonus", Restricted.BATCH: batch.batch_id}[kind]
+    first = await store.restrictions.put(a_restriction(kind, name))
+    second = await store.restrictions.put(replace(first, why="slow", set_by="bob", set_at=later(NOW, PAUSE_S - 1.0)))
+
+    await store.restrictions.lift(kind, str(name), now=later(NOW, PAUSE_S))
+
+    assert second == replace(first, why="slow", set_by="bob")
+    assert await moved_at(store, batch.batch_id) == NOW + PAUSE_S
+
+
+async def test_another_limit_begins_when_it_is_set(store: Store) -> None:
+    limit = await store.restrictions.put(a_restriction(Restricted.HOST, 7, 3))
+    ban = await store.restrictions.put(a_restriction(Restricted.HOST, 7, at=later(NOW, 60.0)))
+
+    assert (limit.set_at, ban.set_at) == (NOW, NOW + 60.0)
+    assert list(await store.restrictions.restrictions()) == [ban]
+
+
+@pytest.mark.parametrize("longer", [Restricted.BATCH, None])
+async def test_rate_that_began_in_a_pause_starts_with_its_end(store: Store, longer: Restricted | None) -> None:
+    """A long pause ends during a short one, of the app or, None, of the project. Another batch's rate began before."""
+    other_app = await a_registered_app(store, "rho")
+    batch, other = await a_submitted_batch(store), await a_submitted_batch(store, app_id=other_app.app_id)
+    await store.ordering_rules.set_moved(other.batch_id, later(NOW, 799.0))
+    app = a_restriction(Restricted.APP, batch.app_id, at=later(NOW, 800.0 if longer else 0.0))
+
+    async def set_down(down: bool, at_s: float) -> None:
+        await store.settings.set_setting("project.down", down, now=later(NOW, at_s), who="ops", why="disk full")
+
+    if longer:
+        await store.restrictions.put(a_restriction(longer, batch.batch_id))
+        await store.restrictions.put(app)
+        await store.restrictions.lift(longer, str(batch.batch_id), now=later(NOW, 860.0))
+        first = await moved_at(store, batch.batch_id)
+        await store.restrictions.lift(app.kind, app.name, now=later(NOW, 920.0))
+    else:
+        await store.restrictions.put(app)
+        await set_down(True, 800.0)
+        await store.restrictions.lift(app.kind, app.name, now=later(NOW, 860.0))
+        first = await moved_at(store, batch.batch_id)
+        await set_down(False, 920.0)
+
+    assert (first, await moved_at(store, batch.batch_id)) == (NOW + 860.0, NOW + 920.0)
+    assert await moved_at(store, other.batch_id) == NOW + 799.0
 
 
 async def test_lifted_pause_keeps_a_later_move(store: Store) -> None:

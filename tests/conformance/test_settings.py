@@ -67,12 +67,18 @@ async def test_several_settings_change_together(store: Store) -> None:
     assert sorted(noted) == [("deadline.p_tight", 0.8, "both"), ("feeder.slots", None, "both")]
 
 
-async def test_pause_of_the_project_is_its_last_change(store: Store) -> None:
+async def test_pause_of_the_project_keeps_its_beginning(store: Store) -> None:
+    """Author and reason are those of the last change."""
     before = await store.settings.project_pause()
+    await change(store, "project.down", True, 0.5, "a test")
+    await change(store, "project.down", False, 0.75)
     await change(store, "project.down", True, 1.0, "disk full")
     await change(store, "feeder.slots", 2000, 2.0)
     paused = await store.settings.project_pause()
-    await change(store, "project.down", None, 3.0)
+    await change(store, "project.down", True, 3.0, "new disks")
+    renewed = await store.settings.project_pause()
+    await change(store, "project.down", None, 4.0)
 
     assert (before, await store.settings.project_pause()) == (None, None)
-    assert paused == SettingChange("project.down", None, True, later(NOW, 1.0), "ops", "disk full")
+    assert paused == SettingChange("project.down", False, True, later(NOW, 1.0), "ops", "disk full")
+    assert renewed == SettingChange("project.down", True, True, later(NOW, 1.0), "ops", "new disks")

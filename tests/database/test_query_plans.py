@@ -212,7 +212,6 @@ BY_KEY = {  # query -> the indexes it must use
     "unmark_jobs": {"job_todo_pkey"},
     "complete_batches": {"batch_count_pkey"},
     "list_restrictions": {"batch_pkey"},
-    "lift_restriction": {"batch_in_order", "batch_pkey"},
     "batches_resumed": {"batch_in_order", "batch_pkey"},
     # sweep
     "overdue_instances": {"instance_by_timeout", "job_pkey"},

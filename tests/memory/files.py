@@ -176,7 +176,8 @@ class MemoryForecasts(store.memory.forecasts.MemoryForecasts):
         )
 
     async def last(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, ForecastRecord]:
-        return {one: self._work.forecasts[one][-1] for one in batch_ids if one in self._last}
+        batches, made = self._work.batches, self._work.forecasts
+        return {one: replace(made[one][-1], moved_at=batches[one].moved_at) for one in batch_ids if one in self._last}
 
     async def series(self, batch_id: BatchId, *, limit: int) -> Sequence[ForecastRecord]:
         return self._work.forecasts.get(batch_id, [])[-limit:]

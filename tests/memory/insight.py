@@ -44,7 +44,7 @@ from domain.insight import (
 )
 from domain.jobs import InstanceState
 from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
-from domain.units import AppVersionId, BatchId, Flop, HostId, InstanceId, Instant, Seconds, VolunteerId
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
 from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
 from store.memory.registry import Registry
@@ -145,12 +145,11 @@ def _recent(stored: StoredHost, most_held: int) -> RecentHost:
 
 def _job_size(batch: StoredBatch) -> JobSize:
     classes = batch.classes
-    quorum = max(one.quorum for one in classes)
     return JobSize(
-        Flop(batch.new.batch_flop / (batch.new.jobs_total * quorum)),
+        batch.instance_flop,
         max(one.memory_bytes for one in classes),
         max(one.ncpus for one in classes),
-        quorum,
+        max(one.quorum for one in classes),
     )
 
 

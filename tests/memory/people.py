@@ -23,9 +23,9 @@ from domain.access import (
     Stretched,
     Token,
 )
-from domain.batches import Account, BatchState, TreeKind, TreeRow
+from domain.batches import Account, TreeKind, TreeRow
 from domain.errors import AlreadyExistsError, ConflictError, NotFoundError
-from domain.forecasting import PAUSE_S
+from domain.forecasting import began_in_pause
 from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.ordered_work import Permission
@@ -245,19 +245,19 @@ class MemoryRestrictions(OnTables):
         found = self._restrictions().values()
         return sorted(sorted(found, key=lambda one: (one.kind, one.name)), key=lambda one: one.set_at, reverse=True)
 
-    async def put(self, restriction: Restriction) -> None:
+    async def put(self, restriction: Restriction) -> Restriction:
+        known = self._registry.restrictions.get((restriction.kind, restriction.name))
+        if known is not None and known.max_jobs == restriction.max_jobs:
+            restriction = replace(restriction, set_at=known.set_at)
         self._registry.restrictions[restriction.kind, restriction.name] = restriction
+        return restriction
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         lifted = self._registry.restrictions.pop((kind, name), None)
         if lifted is None:
             raise NotFoundError("restriction", f"{kind} {name}")
-        for batch in self._work.batches.values():
-            new = batch.new
-            paused_by = {Restricted.BATCH: batch.batch_id, Restricted.APP: new.app_id, Restricted.QUEUE: new.queue}
-            is_long = lifted.set_at <= now - PAUSE_S
-            if is_long and batch.state is BatchState.ACTIVE and str(paused_by.get(kind)) == name:
-                batch.moved_at = max(batch.moved_at or now, now)
+        if kind.is_work:
+            self._work.note_resumed(now, began_in_pause(lifted.set_at, now), kind, name)
 
     async def abort_jobs(self, kind: Restricted, name: str) -> int:
         stored = self._work.hosts.values()

@@ -31,7 +31,9 @@ class MemorySettings(store.memory.applications.MemorySettings):
 
     async def project_pause(self) -> SettingChange | None:
         changes = [one for one in self._registry.setting_changes if one.key == "project.down"]
-        return changes[-1] if changes and (await self.settings()).get("project.down") is True else None
+        if not changes or (await self.settings()).get("project.down") is not True:
+            return None
+        return replace(changes[-1], changed_at=max(one.changed_at for one in changes if one.from_value is not True))
 
 
 class MemoryProcessReports:

@@ -158,6 +158,8 @@ def test_provisional_end_is_called_so() -> None:
     found = only(batches=[late], last={B: replace(RECORD, terms=terms)})
 
     assert not missing(found.sentence, "to end in 1 h (provisional)")
+    moved = only(batches=[late], last={B: replace(RECORD, terms=terms, moved_at=RECORD.made_at)})
+    assert "to end" not in moved.sentence
 
 
 def test_every_remedy_of_an_operator_is_a_page_or_a_command() -> None:

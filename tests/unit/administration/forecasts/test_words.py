@@ -16,6 +16,7 @@ from administration.forecasts.words import (
     Point,
     cause_in_words,
     chart,
+    flag_of,
     forecasts_in_words,
     next_forecast,
     not_shown,
@@ -27,6 +28,7 @@ from administration.show import forecast_as_json
 from administration.stopped import NOTHING_STOPPED, Stopped
 from administration.unschedulable import RefusedByAll
 from domain.batches import BatchCounts, BatchState, QoS
+from domain.forecasting import MOVED_S
 from domain.forecasts import (
     Accuracy,
     AppAccuracy,
@@ -170,6 +172,28 @@ def test_pause_does_not_hide_the_end_once_all_is_sent() -> None:
     end = end_of(batch, RECORD, PAUSED, NOW)
 
     assert (end.forecast_state, end.completion_q50_at) == (ForecastState.SHOWN, RECORD.q50_at)
+
+
+@pytest.mark.parametrize("unsent", [0, 12])
+def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
+    """Until a forecast counts the move. If nothing is unsent, a move changes nothing."""
+    counts = BatchCounts(jobs_total=40, in_progress=5, unsent=unsent)
+    ends: dict[str, Any] = {"completion_q50_at": RECORD.q50_at, "completion_q90_at": RECORD.q90_at}
+    ends |= {"completion_at": RECORD.completion_at}
+    batch = a_batch(counts=counts, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), **ends)
+    before = replace(RECORD, moved_at=RECORD.made_at, flag="11 delay bounds")
+    counted = replace(before, moved_at=later(RECORD.made_at, -MOVED_S))
+
+    end, present = (end_of(batch, one, NOTHING_STOPPED, NOW) for one in (before, counted))
+
+    assert present.forecast_state is ForecastState.SHOWN
+    assert end.forecast_state is (ForecastState.MOVED if unsent else ForecastState.SHOWN)
+    assert (end.completion_q50_at, end.completion_q90_at, end.provisional) == (
+        (None, None, False) if unsent else (RECORD.q50_at, RECORD.q90_at, False)
+    )
+    assert end.at_risk is not None
+    shown = forecasts_as_json(batch, [before], before, None, app="pi", now=NOW, stopped=NOTHING_STOPPED)
+    assert (flag_of(shown) == "", "done about" in forecasts_in_words(shown)) == (unsent > 0, unsent == 0)
 
 
 @pytest.mark.parametrize("unsent", [0, 12])
