@@ -433,14 +433,12 @@ class Settings:
         Traceback (most recent call last):
         domain.errors.InvalidInputError: deadline.p_tight: expected a number from 0 to 1, got 2
         """
-        section_name, _, name = key.partition(".")
-        sections = {f.name for f in fields(self)}
-        if section_name not in sections or name not in _knobs(type(getattr(self, section_name))):
+        if key not in _knobs():
             raise InvalidInputError(key, name_of_setting(key, self.as_mapping()), key)
-        section = getattr(self, section_name)
-        checked = _checked(key, type(section), name, value)
+        section_name, _, name = key.partition(".")
+        checked = _checked(key, value)
         # Any: only the section's name is known here; _checked has converted the value to its field's type.
-        changes: dict[str, Any] = {section_name: replace(section, **{name: checked})}
+        changes: dict[str, Any] = {section_name: replace(getattr(self, section_name), **{name: checked})}
         return replace(self, **changes)
 
     def as_mapping(self) -> dict[str, object]:
@@ -458,23 +456,23 @@ def meaning_of(key: str) -> str:
     >>> meaning_of("feeder.slots")
     "slots of each worker's job array"
     """
-    section_name, _, name = key.partition(".")
-    return str(_knobs(type(getattr(Settings(), section_name)))[name].metadata["meaning"])
+    _, metadata = _knobs()[key]
+    return str(metadata["meaning"])
 
 
 @cache
-def _kinds(section: type) -> dict[str, Any]:
-    """Return the types of the fields in a section. Cached, because resolving annotations is slow."""
-    return get_type_hints(section)
+def _knobs() -> Mapping[str, tuple[Any, Mapping[str, Any]]]:
+    """Return the type and metadata of each setting. Cached, because each load of the catalogue checks its settings."""
+    found, defaults = dict[str, tuple[Any, Mapping[str, Any]]](), Settings()
+    for one in fields(defaults):
+        section = getattr(defaults, one.name)
+        kinds = get_type_hints(type(section))
+        found.update((f"{one.name}.{f.name}", (kinds[f.name], f.metadata)) for f in fields(section))
+    return found
 
 
-def _knobs(section: type) -> dict[str, Any]:
-    return {f.name: f for f in fields(section)}
-
-
-def _checked(key: str, section: type, name: str, value: object) -> object:
-    metadata = _knobs(section)[name].metadata
-    kind = _kinds(section)[name]
+def _checked(key: str, value: object) -> object:
+    kind, metadata = _knobs()[key]
     kind = getattr(kind, "__supertype__", kind)  # Seconds is a float
     low, high = metadata["low"], metadata["high"]
     expected = metadata["expected"] if kind is str else _expected(kind, low, high)
