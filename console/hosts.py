@@ -119,10 +119,8 @@ def alike(jobs: Sequence[Document]) -> list[list[Document]]:
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
-    @get("/hosts/{id}", "host", asks=("state", "after", "effect"))
+    @get("/hosts/{id}", "host", asks=("state", "after"))
     async def host(self, request: web.Request) -> RenderedPage:
-        if (effect := request.query.get("effect", "")) not in ("", "ban", "limit"):
-            raise InvalidInputError("effect", "ban or limit", effect)
         host_id, state = HostId(id_of(request, LARGEST_INT)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._services.store, self._services.clock.now()
@@ -140,7 +138,6 @@ class HostPages(Pages[PageServices]):
             "own": own,
             "restricted": (await restrictions_of(store)).get((Restricted.HOST, str(host_id))),
             "may": present(request).may(Role.OPERATOR),
-            "effect": effect,
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,
