@@ -66,6 +66,7 @@ class HavRow:
     percentile: Percentile | None  # None: the version is not used for new work
     flop_per_s: float | None
     relative: float | None  # turnaround as a multiple of the expected one; None without results
+    inherited: str  # the version whose statistics, P included, this one started with; "" for none
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
@@ -77,6 +78,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
             continue
         app = catalogue.apps[version.app_id].name if version.app_id in catalogue.apps else str(version.app_id)
         current = version in catalogue.current.get(version.app_id, ())
+        before = None if hav.inherited_from is None else catalogue.versions.get(hav.inherited_from)
         relaxed, of_type = hav.relaxed.at_time(now), (version.app_id, version.processor_type)
         rows.append(
             HavRow(
@@ -90,6 +92,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
                 else None,
                 1.0 / hav.speed.mean if hav.speed.n > 0 and hav.speed.mean > 0 else None,
                 exp(relaxed.mean) if relaxed.n > 0 else None,
+                "" if before is None else before.title,
             )
         )
     return sorted(rows, key=lambda row: (row.app, not row.current, row.version))
