@@ -66,6 +66,7 @@ class HavRow:
     percentile: Percentile | None  # None: the version is not used for new work
     flop_per_s: float | None
     relative: float | None  # turnaround as a multiple of the expected one; None without results
+    inherited: str  # the version whose statistics, P included, this one started with; "" for none
 
 
 def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) -> list[HavRow]:
@@ -77,6 +78,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
             continue
         app = catalogue.apps[version.app_id].name if version.app_id in catalogue.apps else str(version.app_id)
         current = version in catalogue.current.get(version.app_id, ())
+        before = None if hav.inherited_from is None else catalogue.versions.get(hav.inherited_from)
         relaxed, of_type = hav.relaxed.at_time(now), (version.app_id, version.processor_type)
         rows.append(
             HavRow(
@@ -90,6 +92,7 @@ def havs_of(havs: Sequence[HostAppVersion], catalogue: Catalogue, now: Instant) 
                 else None,
                 1.0 / hav.speed.mean if hav.speed.n > 0 and hav.speed.mean > 0 else None,
                 exp(relaxed.mean) if relaxed.n > 0 else None,
+                "" if before is None else before.title,
             )
         )
     return sorted(rows, key=lambda row: (row.app, not row.current, row.version))
@@ -119,10 +122,8 @@ def alike(jobs: Sequence[Document]) -> list[list[Document]]:
 class HostPages(Pages[PageServices]):
     """Pages about one host, and a dry run for it."""
 
-    @get("/hosts/{id}", "host", asks=("state", "after", "effect"))
+    @get("/hosts/{id}", "host", asks=("state", "after"))
     async def host(self, request: web.Request) -> RenderedPage:
-        if (effect := request.query.get("effect", "")) not in ("", "ban", "limit"):
-            raise InvalidInputError("effect", "ban or limit", effect)
         host_id, state = HostId(id_of(request, LARGEST_INT)), state_of(request.query.get("state", ALL))
         after = place_of(ResultPlace, request.query.get("after", ""))
         store, now = self._services.store, self._services.clock.now()
@@ -140,7 +141,6 @@ class HostPages(Pages[PageServices]):
             "own": own,
             "restricted": (await restrictions_of(store)).get((Restricted.HOST, str(host_id))),
             "may": present(request).may(Role.OPERATOR),
-            "effect": effect,
             "refused_at": own.refused_at,
             "refused": own.refused,
             "sent": sent.instances,

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from administration.access.who import Person, admit
 from administration.changes import write_changes
+from administration.names import checked_text
 from administration.restrictions import (
     MOST_JOBS,
     admit_restrictor,
@@ -83,10 +84,8 @@ def refused(fields: Fields, error: InvalidInputError | NotFoundError | ConflictE
     ('ban', 'name')
     """
     kind = fields.get("kind", "")
-    if kind in (Restricted.HOST, Restricted.VOLUNTEER):
-        found = form_error("ban", {"effect": "", **fields}, error)
-    else:  # the form for pauses has no field max_jobs
-        found = form_error("pause", {key: value for key, value in fields.items() if key != "max_jobs"}, error)
+    form, no_field = ("ban", "effect") if kind in (Restricted.HOST, Restricted.VOLUNTEER) else ("pause", "max_jobs")
+    found = form_error(form, {key: value for key, value in fields.items() if key != no_field}, error)
     is_name = not isinstance(error, InvalidInputError) or error.field in (kind, "kind")
     return replace(found, field="name" if found.form == "ban" else "target") if is_name else found
 
@@ -143,12 +142,13 @@ class RestrictionPages(Pages[PageServices]):
         person, fields = admit(request, Role.SUBMITTER), await fields_of(request)
         kind, name = fields.get("kind", ""), fields.get("name", "")
         await self._admit(request, kind, name)
+        told = {"why": why} if (why := checked_text(fields.get("why", "").strip(), "why")) else {}
         if kind == PROJECT:
-            await self._set_down(person.name, "resumed", down=False)
-            await self._note(request, "resume_project")
+            await self._set_down(person.name, why or "resumed", down=False)
+            await self._note(request, "resume_project", **told)
         else:
             lifted = await lift(self._services.store, _kind_of(kind), name, now=self._services.clock.now())
-            await self._note(request, "lift_restriction", f"{kind} {lifted}")
+            await self._note(request, "lift_restriction", f"{kind} {lifted}", **told)
         said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
         return self._services.go_back(fields, "restrictions", said)
 
@@ -265,7 +265,7 @@ def _limit_of(fields: Fields, kind: Restricted) -> int:
     if kind.is_work:
         return whole_number(given or "0", "max_jobs", 0, MOST_JOBS)
     if effect not in ("ban", "limit"):
-        raise InvalidInputError("effect", "ban or limit", effect, choose=True)
+        raise InvalidInputError("effect", "ban or limit", effect)
     return 0 if effect == "ban" else whole_number(given, "max_jobs", 1, MOST_JOBS)
 
 

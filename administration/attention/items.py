@@ -431,7 +431,7 @@ def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
                 f"read the results of {_named(worst)}, the worst, with their errors", f"hosts/{worst.host_id}#h-sent"
             ),
             Remedy("see these hosts", "hosts?show=failing"),
-            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}?effect=ban#restrict", Right.OPERATE),
+            Remedy(f"ban host {_named(worst)}", f"hosts/{worst.host_id}#restrict", Right.OPERATE),
         ],
         figures={"hosts": len(hosts), "failures": failures, "results": results},
         weight=failures,

@@ -75,7 +75,6 @@ WRONG = (  # their last parameter is unknown or invalid
         "/hosts?show=slow&q=a",
         "/hosts/1?state=unsent",
         "/hosts/1?after=x",
-        "/hosts/1?effect=x",
     ),
     *("/batches/1/instances?state=gone", "/batches/1/instances?after=1", "/batches/1/instances?after=-1~1"),
     *("/percentiles?app=none", "/percentiles/preview?deadline.p_tight=0.8&p_tight=1", "/ordering?batch=x"),

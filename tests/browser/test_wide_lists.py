@@ -12,6 +12,8 @@ from tests.browser.conftest import new_tab
 from tests.browser.scene import OPERATOR, furnish, tell
 from tests.browser.test_looks import CUT_LISTS, fail_some
 
+CUT_HOSTS = """[...document.querySelectorAll('#t-hosts th[scope=row]')]
+    .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
 LONG = "calibration of the northern detector array, season"
 
 
@@ -47,4 +49,5 @@ async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chr
         await tab.open(path)
         await tab.picture(name)
         assert await tab.page.evaluate(CUT_LISTS) == [], path
+        assert await tab.page.evaluate(CUT_HOSTS) == [], path
     await context.close()

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from administration.hosts import choice_of
-from console.hosts import STATES, asked_of, version_of
+from console.hosts import STATES, asked_of, havs_of, version_of
 from domain.catalogue import Catalogue
 from domain.errors import InvalidInputError
 from domain.host_lists import HostKind, SlowWith
+from domain.hosts import HostAppVersion
 from domain.jobs import InstanceState
-from domain.units import DAY_S, AppVersionId, Seconds, later
+from domain.units import DAY_S, AppId, AppVersionId, HostId, Seconds, later
 from tests.builders import NOW, an_app, an_app_version
 
 
@@ -84,3 +85,14 @@ def test_the_version_a_host_is_slow_with_is_called_by_its_app() -> None:
 
     assert found == (app.name, f"{version.version_num / 100:.2f} {version.platform}")
     assert version_of(SlowWith(AppVersionId(99), 0.01, None), catalogue) == ("", "version 99")
+
+
+def test_inherited_statistics_name_their_version() -> None:
+    old, new = an_app_version(), an_app_version(app_version_id=AppVersionId(2), version_num=110)
+    catalogue = Catalogue(apps={AppId(1): an_app()}, versions={one.app_version_id: one for one in (old, new)})
+    first = HostAppVersion(HostId(7), AppVersionId(1))
+    havs = [first, HostAppVersion(HostId(7), AppVersionId(2), inherited_from=AppVersionId(1))]
+
+    found = {row.version: row.inherited for row in havs_of(havs, catalogue, NOW)}
+
+    assert found == {new.title: old.title, old.title: ""}
