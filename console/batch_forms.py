@@ -194,7 +194,7 @@ def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
     return {
         QoS.THROUGHPUT: ("throughput", "Each job is useful by itself, and the end of the batch does not matter."),
         QoS.LONG_DEADLINE: ("long deadline", "You need the whole batch, but not urgently."),
-        QoS.AFAP: ("as fast as possible", f"You need the whole batch, and every hour counts.{first}"),
+        QoS.AFAP: ("AFAP: as fast as possible", f"You need the whole batch, and every hour counts.{first}"),
         QoS.SHORT_DEADLINE: ("short deadline", f"You need the batch by the time below.{deadline}"),
     }
 

@@ -230,7 +230,7 @@ class BatchListPage(Pages[PageServices]):
             "sort": sort,
             "sorts": [(one.value, name) for one, name in SORTS.items()],
             "tabs": [(one, TAB_NAMES.get(one, one.replace("_", " ")), numbers.get(one)) for one in TABS],
-            "promises": [qos.value for qos in QoS],
+            "promises": list(QoS),
             "apps": sorted(app.name for app in self._services.catalogue.apps.values()),
             "submitters": sorted(one.name for one in await store.people.submitters()),
             "queues": queue_choices(settings),

@@ -148,7 +148,7 @@ def first_sent(settings: Settings) -> Sequence[str]:
     if traits.afap_first and share > 0.0:
         factor = settings.deadline.first_factor
         due = f" and batches with less than {factor:g} retry turnarounds until their deadline" if factor > 0.0 else ""
-        said.append(f"{percent(share)} of requests take afap batches{due} before all others, at any level.")
+        said.append(f"{percent(share)} of requests take AFAP batches{due} before all others, at any level.")
         said.append("Positions are those of these requests.")
     return said
 

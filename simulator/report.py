@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from domain.batches import QoS
+from domain.batches import QoS, kind_in_words
 from domain.deadline_rules import CLAIRVOYANT
 from domain.units import HOUR_S
 from simulator.metrics import OTHERS, Figure, Figures, as_json
@@ -144,7 +144,7 @@ def rows_of(comparison: RuleComparison) -> list[ReportRow]:
     every = list(comparison.rules.values())
     spans = [ReportRow(label, [_span(figures, kind) for figures in every], key) for key, label, kind in SPANS]
     rows = [
-        ReportRow(f"makespan, {kind}", [_span(figures, kind) for figures in every], "makespan_s")
+        ReportRow(f"makespan, {kind_in_words(kind)}", [_span(figures, kind) for figures in every], "makespan_s")
         for kind in kinds_of(every)
     ]
     for key, label, spoken in LINES:
@@ -167,8 +167,10 @@ def _label(name: str, key: str) -> str:
 
     >>> _label("at least {} Gflop", "1e+12"), _label("processors per job: {}", "1")
     ('at least 1000 Gflop', 'processors per job: 1')
+    >>> _label("tail, {}", "afap")
+    'tail, AFAP'
     """
-    return name.format(f"{float(key) / 1e9:g}" if name.endswith("Gflop") else key)
+    return name.format(f"{float(key) / 1e9:g}" if name.endswith("Gflop") else kind_in_words(key))
 
 
 def kinds_of(every: Sequence[Figures]) -> list[str]:

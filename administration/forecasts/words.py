@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import Any
 
+from domain.batches import kind_in_words
 from domain.forecasting import is_moving
 from domain.forecasts import FAR_BOUNDS, WITHOUT_FORECAST, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, roughly
@@ -303,7 +304,7 @@ def _forecasts(shown: Document) -> Iterator[str]:
     failed = f" ({shown['jobs_failed']} failed)" if shown["jobs_failed"] else ""
     name = f" {shown['name']}" if shown["name"] else ""
     yield (
-        f"batch {shown['batch_id']}{name} ({shown['app']}, {shown['qos']}) is {shown['state']}: "
+        f"batch {shown['batch_id']}{name} ({shown['app']}, {kind_in_words(shown['qos'])}) is {shown['state']}: "
         f"{over} of {shown['jobs_total']} jobs ended{failed}"
     )
     records: Sequence[Document] = shown["forecasts"]

@@ -60,7 +60,7 @@ def urgent_of(batches: Iterable[Batch], catalogue: Catalogue, now: Instant) -> s
 def because_of(urgent: Batch, now: Instant) -> str:
     """Return why most requests take a batch before the others."""
     if urgent.qos is QoS.AFAP:
-        return "it is to be done as fast as possible"
+        return "it is an AFAP batch"
     return "its deadline has passed" if is_late(urgent.deadline_at, now) else "its deadline is near"
 
 

@@ -263,6 +263,18 @@ async def test_a_batch_has_one_position_on_all_pages(server: LiveServer) -> None
                 assert ("sent first" in page.partition("Position")[2].partition("</div>")[0]) == (batch == 3)
 
 
+async def test_pages_have_one_word_for_afap_batches(server: LiveServer) -> None:
+    """Only settings and files have the value "afap"."""
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="rush", qos="afap", jobs={"count": 2})
+    await run_duty(server, "ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        for path in ("/", "/batches", "/batches/1", "/batches/1/why", "/batches/new", "/ordering", "/percentiles"):
+            _, page = await grace.get(path)
+            assert "AFAP" in page and not re.findall(r">[^<]*(?<![.\w])afap\b[^<]*<", page), path
+
+
 async def test_later_deadline_says_why_the_batch_moves(grace_server: LiveServer) -> None:
     store, now, within_s = grace_server.store, grace_server.clock.now(), 100_000.0
     app_id = (await store.views.batch(BatchId(1))).app_id

@@ -81,7 +81,7 @@ async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> 
         assert (
             missing(
                 page,
-                "as fast as possible",
+                "AFAP: as fast as possible",
                 "ben, account default",
                 "--n 1",
                 "disk 200 MB",
