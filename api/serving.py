@@ -20,7 +20,7 @@ from administration.access.who import NotAllowedError, PasswordToChangeError, Pe
 from api.reading import read_body, read_params
 from api.table import NOTED, REPLAYED, SUBJECT, Ask, Route, reply
 from api.versions import ChangedError, Conditions, Edits, tag_of
-from domain.access import Act, Right
+from domain.access import THROUGH, Act, Right
 from domain.clock import Clock
 from domain.errors import MusterError, UnavailableError
 from web import problems as told
@@ -83,6 +83,8 @@ class Table:
         """Record the action. The change is already committed, so a lost database connection is only logged."""
         target = ask.request.get(SUBJECT) or subject_of(route, ask) or _made(answer)
         detail = {**_detail(ask.body), **ask.request.get(NOTED, {})}
+        if ask.who != ask.person.name:  # `by` of a request with the project's own token, which no sign-in proves
+            detail[THROUGH] = ask.person.name
         act = Act(self._clock.now(), ask.who, route.name, target, detail, address_of(ask.request))
         try:
             await self._authenticator.store.note_act(act)

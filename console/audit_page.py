@@ -18,7 +18,7 @@ from administration.access.who import admit
 from administration.batch_lists import list_page
 from administration.names import checked_text
 from administration.ordering.history import day_of
-from domain.access import ACTIONS, ActChoice, Role
+from domain.access import ACTIONS, THROUGH, ActChoice, Role
 from domain.apps import VersionState
 from domain.errors import InvalidInputError
 from domain.host_lists import HostChoice
@@ -157,6 +157,8 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     [RecordedValue(name='p_tight', new='0.8', old='0.9'), RecordedValue(name='why', new='late', old=None)]
     >>> values_of({"was": {"granted_su": 10.0}})
     [RecordedValue(name='granted_su', new='(none)', old='10')]
+    >>> values_of({"through": "api"})
+    []
     >>> values_of({"shares": 2.0, "was": {"shares": 2.0}})
     [RecordedValue(name='shares', new='2', old=None)]
     >>> values_of({"abort": False, "why": ""})
@@ -166,6 +168,7 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
     """
     several, was = detail.get("values"), detail.get("was")
     new = {**(several if isinstance(several, dict) else {}), **detail}
+    new.pop(THROUGH, None)  # shown beside the author
     if isinstance(was, dict) and len(new) == 1:  # a removal
         new |= dict.fromkeys(was)
     old = was if isinstance(was, dict) else {"value": was} if "value" in detail and "was" in detail else {}

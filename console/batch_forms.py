@@ -174,7 +174,7 @@ async def apps_shown(services: PageServices, attention: AttentionViews) -> dict[
     platforms, failing = await attention.platforms(), await attention.failing_apps()
     current = {one.name: catalogue.current.get(app_id, ()) for app_id, one in catalogue.apps.items()}
     useless = {one for one, versions in current.items() if platforms and not hosts_of(versions, platforms)}
-    warned = {**dict.fromkeys(failing, "a version fails"), **dict.fromkeys(useless, "no host can run it")}
+    warned = {**dict.fromkeys(failing, "a version fails"), **dict.fromkeys(useless, "no host has its platform")}
     names = sorted(current.keys() - left_out.keys(), key=lambda one: (one in useless, one in failing, one))
     return {"apps": names, "warned": warned, "left_out": left_out}
 

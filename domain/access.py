@@ -129,6 +129,9 @@ class Token:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
 
+THROUGH = "through"  # in the detail of an Act whose author the request named: the user of the token
+
+
 @dataclass(frozen=True, slots=True)
 class Act:
     """A user's action, recorded in the audit trail."""
@@ -140,6 +143,11 @@ class Act:
     detail: Mapping[str, object] = field(default_factory=dict)
     address: str = ""
     act_id: int = 0
+
+    @property
+    def through(self) -> str:
+        """Return the user of the token with which a request named its author; "" if it did not."""
+        return str(self.detail.get(THROUGH, ""))
 
     @property
     def action(self) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 from administration.access.who import Person
 from administration.apps import failing_versions
@@ -34,9 +36,12 @@ from domain.views import BatchChoice, BatchSort
 from muster_client import shapes
 from store.postgres import PostgresStore
 
+Value = TypeVar("Value")
+
 MOST_BATCHES = 200  # batches of which the items are shown, and batches in order whose hosts are counted
 MOST_HOSTS = 1000  # failing hosts that are counted
 KEPT_S = Seconds(60.0)  # how long the facts that read many rows are kept
+PLATFORMS_S = Seconds(600.0)  # how long the platforms of hosts are kept, which change slowly and read all hosts
 ATTEMPTS = 2  # comparisons of a job, from which they count as failing
 
 
@@ -68,14 +73,28 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class _Slow:
-    """Facts about all hosts, read at `at`."""
+    """Facts about all hosts."""
 
-    at: Instant
     versions: Sequence[FailingVersion]
     hosts: Sequence[FailingHost]
     contacts: HostContacts
     short: Mapping[BatchId, Short]
-    rules: object  # bans, pauses and the versions for new work; the facts are read again when they change
+
+
+class _Kept(Generic[Value]):
+    """Facts that are read again after `age_s`, or when `rules` change. Concurrent callers wait for one reading."""
+
+    def __init__(self, age_s: Seconds) -> None:
+        self._age_s = age_s
+        self._reading = asyncio.Lock()
+        self._last: tuple[Instant, object, Value] | None = None
+
+    async def value(self, now: Instant, read: Callable[[], Awaitable[Value]], rules: object = None) -> Value:
+        async with self._reading:
+            last = self._last
+            if last is None or abs(now - last[0]) >= self._age_s or last[1] != rules:
+                last = self._last = now, rules, await read()
+            return last[2]
 
 
 async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingHost]:
@@ -91,8 +110,8 @@ class AttentionViews:
         self._store = store
         self._settings = settings
         self._clock = clock
-        self._slow: _Slow | None = None
-        self._platforms: tuple[Instant, Mapping[tuple[str, ...], int]] | None = None
+        self._slow = _Kept[_Slow](KEPT_S)
+        self._platforms = _Kept[Mapping[tuple[str, ...], int]](PLATFORMS_S)
 
     async def now(self) -> Attention:
         """Return what needs attention now."""
@@ -155,32 +174,35 @@ class AttentionViews:
         return by_app(await self.failing_versions(restrictions))
 
     async def platforms(self) -> Mapping[tuple[str, ...], int]:
-        """Return the number of active hosts by the platforms that they report. It is up to a minute old."""
+        """Return the number of active hosts by the platforms that they report. It is up to ten minutes old."""
         now = self._clock.now()
-        if self._platforms is None or not 0.0 <= now - self._platforms[0] < KEPT_S:
-            since = later(now, -self._settings().ranking.active_s)
+
+        async def read() -> Mapping[tuple[str, ...], int]:
             found = Counter[tuple[str, ...]]()
-            for one in await self._store.reserving.alike_hosts(active_since=since):
+            for one in await self._store.reserving.alike_hosts(active_since=self._active_since(now)):
                 found[tuple(one.platforms)] += one.hosts
-            self._platforms = now, found
-        return self._platforms[1]
+            return found
+
+        return await self._platforms.value(now, read)
 
     async def _of_hosts(self, now: Instant, restrictions: Restrictions, catalogue: Catalogue) -> _Slow:
-        kept, rules = self._slow, (restrictions, catalogue.current)
-        if kept is None or not 0.0 <= now - kept.at < KEPT_S or kept.rules != rules:
-            store = self._store
+        """Return the facts about all hosts. New bans, pauses and versions for new work renew them."""
+        store = self._store
+
+        async def read() -> _Slow:
             active = BatchChoice(state=BatchState.ACTIVE)
             first = await store.listings.batches(active, BatchSort.ORDER, after=None, limit=MOST_BATCHES)
             ids = [one.batch.batch_id for one in first]
-            since = later(now, -self._settings().ranking.active_s)
-            kept = self._slow = _Slow(
-                now,
+            return _Slow(
                 await failing_versions(store.attention, now),
                 await failing_hosts(store, now),
                 await store.attention.contacts(
                     now=now, since=later(now, -7 * DAY_S), silence_s=DAY_S, intervals=SILENT_INTERVALS
                 ),
-                await store.insight.short(ids, active_since=since) if ids else {},
-                rules,
+                await store.insight.short(ids, active_since=self._active_since(now)) if ids else {},
             )
-        return kept
+
+        return await self._slow.value(now, read, (restrictions, catalogue.current))
+
+    def _active_since(self, now: Instant) -> Instant:
+        return later(now, -self._settings().ranking.active_s)

@@ -13,12 +13,15 @@ from typing import Any
 import pytest
 
 from administration.access.authentication import PERSON_COOKIE
+from administration.access.people import PROJECT_NAME
 from administration.access.sign_in import Cost, stretched
 from administration.access.who import csrf_of_cookie
 from administration.accounts import AccountKeys
 from domain.access import Role
 from muster_client import ApiError, Client, MusterClientError, SyncClient
 from tests.acceptance.server import LiveServer, a_batch
+from tests.acceptance.test_console import a_browser
+from tests.browser.scene import OPERATOR, add_operator
 from tests.stores import batches_of
 from transfer.keys import load_keys
 
@@ -94,7 +97,9 @@ async def test_roles_and_scopes_limit_operations(server: LiveServer) -> None:
 
 
 async def test_audit_and_settings_name_the_same_author(server: LiveServer) -> None:
-    """Readings are not in the audit trail, and the author is not a value of a change."""
+    """Readings are not in the audit trail, and the author is not a value of a change. With the project's token, the
+    request names the author, and the trail says so.
+    """
     await a_person(server, "ola", Role.OPERATOR)
     for token, author in ((None, "ada"), (await a_token(server, "ola"), "ola")):
         async with client_of(server, token) as operator:
@@ -105,6 +110,12 @@ async def test_audit_and_settings_name_the_same_author(server: LiveServer) -> No
 
             assert (act["who"], act["what"], change["by"]) == (author, "set_thresholds", author)
             assert "by" not in act["detail"]
+            assert act["detail"].get("through") == (None if token else PROJECT_NAME)
+    await add_operator(server)
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/audit")
+        rows = [row for row in page.split("<tr>") if "deadline.p_late" in row]
+    assert [f"through {PROJECT_NAME}" in row for row in rows] == [False, True]
 
 
 async def test_session_changes_need_the_csrf_token(server: LiveServer) -> None:

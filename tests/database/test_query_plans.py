@@ -385,7 +385,7 @@ READS_ALL = {  # query -> why it may scan a large table
     "count_active": "once per submission if batches are limited: counts the active ones",
     "count_active_hosts": "every ten minutes, for the samples of figures",
     "reference_host": "once an hour: medians over the hosts",
-    "alike_hosts": "once an hour for homogeneous redundancy; at most once a minute for forms",
+    "alike_hosts": "once an hour for homogeneous redundancy; at most once in ten minutes for forms",
     "redundant_batches": "once an hour: the classes of waiting batches",
     "count_web_sessions": "occasionally for the metrics: signed-in users",
     "counters_that_differ": "a recount, for inspections and tests",
