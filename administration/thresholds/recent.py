@@ -275,7 +275,9 @@ SCENARIO = "recent"
 
 @dataclass(frozen=True, slots=True)
 class RecentSample:
-    """The sample: `hosts` of `hosts_active` hosts, and `jobs` of the `jobs_open` jobs in `batches` waiting batches."""
+    """The sample: `hosts` of `hosts_active` hosts, and `jobs` of the `jobs_open` jobs in `batches` waiting batches. The
+    statistics of the hosts are from at most the last `known_s`: since then the first of them is known.
+    """
 
     read_at: Instant
     hosts: int
@@ -283,6 +285,7 @@ class RecentSample:
     batches: int
     jobs: int
     jobs_open: int
+    known_s: float = 0.0  # results of older versions have none
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,6 +369,7 @@ def _recent(read: _Read, days: float) -> Recent:
             len(plans),
             sum(plan.jobs for plan in plans),
             sum(one.batch.counts.jobs_open for one in waiting),
+            read.now - min(one.host.created_at for one in _known_hosts(read.sample.hosts)),
         ),
     )
 

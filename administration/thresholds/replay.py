@@ -241,6 +241,7 @@ async def replay(
             "hosts": recent.sample.hosts,
             "hosts_active": recent.sample.hosts_active,
             "days": days,
+            "known_s": recent.sample.known_s,
             "left_out": left_out([one.batch for one in active], simulated, shown),
             "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },

@@ -55,7 +55,8 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
     recent = await recent_project(as_postgres(store), VirtualClock(later(NOW, DAY_S)), most_hosts=10, days=3.0)
 
     scenario = recent.scenario
-    assert recent.sample == RecentSample(later(NOW, DAY_S), hosts=2, hosts_active=2, batches=2, jobs=16, jobs_open=16)
+    known_s = later(NOW, DAY_S) - host.host.created_at
+    assert recent.sample == RecentSample(later(NOW, DAY_S), 2, 2, 2, jobs=16, jobs_open=16, known_s=known_s)
     assert dict(scenario.settings) == {"deadline.p_tight": 0.8}
     assert scenario.horizon_s == 3 * DAY_S
     plans = scenario.batches
@@ -88,13 +89,13 @@ async def test_a_project_becomes_a_scenario(store: Store) -> None:
 
 async def test_sample_of_hosts_is_simulated_with_share_of_jobs(store: Store) -> None:
     await a_registered_version(store)
-    for _ in range(8):
-        await a_registered_host(store, last_rpc_at=NOW)
+    hosts = [await a_registered_host(store, last_rpc_at=NOW) for _ in range(8)]
     await a_submitted_batch(store, jobs=100)
 
     recent = await recent_project(as_postgres(store), VirtualClock(NOW), most_hosts=2, days=3.0)
 
-    assert recent.sample == RecentSample(NOW, hosts=2, hosts_active=8, batches=1, jobs=25, jobs_open=100)
+    known_s = NOW - hosts[0].host.created_at
+    assert recent.sample == RecentSample(NOW, 2, hosts_active=8, batches=1, jobs=25, jobs_open=100, known_s=known_s)
 
 
 async def test_simulation_starts_with_the_rankings_of_the_project(store: Store) -> None:

@@ -141,6 +141,8 @@ def test_scenario_has_the_project_as_it_is() -> None:
     left = {one.name: one.jobs - len(one.ended_at) for one in views}
 
     assert (of.sample.hosts, of.sample.hosts_active) == (HOSTS, HOSTS)
+    hosts = run_without_threads(stored_project().views.hosts(limit=100))
+    assert of.asked["known_s"] == a_project().clock.now() - min(host.created_at for host in hosts) > 0.0
     assert scenario.settings["deadline.p_afap"] == 0.4
     assert [(one.submitter, one.shares) for one in scenario.submitters if one.submitter in ("ada", "ben")] == [
         ("ben", 1.0),
