@@ -16,7 +16,6 @@ from domain.batches import Batch, BatchState
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.restrictions import Restricted, Restriction, name_of
 from domain.units import AppId, BatchId, HostId, Instant, VolunteerId
-from domain.views import BatchChoice
 from muster_client import shapes
 from priority.charging import queues
 from store.postgres import PostgresStore
@@ -138,26 +137,6 @@ async def restriction(store: PostgresStore, kind: Restricted, name: str) -> shap
 async def paused(store: PostgresStore) -> list[shapes.RestrictionShown]:
     """Return the pauses of work, latest first."""
     return [one for one in await listed(store) if Restricted(one["kind"]).is_work]
-
-
-def concerned(kind: Restricted | None, key: str) -> BatchChoice:
-    """Return the choice of active batches that a pause concerns; without a kind, one of the project.
-
-    >>> concerned(Restricted.APP, "7").app_id, concerned(Restricted.QUEUE, "bonus").queue, concerned(None, "").ids
-    (7, 'bonus', None)
-    """
-    return BatchChoice(
-        BatchState.ACTIVE,
-        app_id=AppId(int(key)) if kind is Restricted.APP else None,
-        queue=key if kind is Restricted.QUEUE else None,
-        ids=(BatchId(int(key)),) if kind is Restricted.BATCH else None,
-    )
-
-
-def is_concerned(kind: Restricted | None, key: str, batch: Batch) -> bool:
-    """Return whether a pause is about a batch; without a kind, one of the project."""
-    own = {Restricted.BATCH: str(batch.batch_id), Restricted.QUEUE: batch.queue, Restricted.APP: str(batch.app_id)}
-    return kind is None or own.get(kind) == key
 
 
 def restriction_as_json(one: Restriction, apps: Mapping[AppId, App]) -> shapes.RestrictionShown:

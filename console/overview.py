@@ -200,7 +200,7 @@ class OverviewPage(Pages[PageServices]):
         person, attention = present(request), await self._attention.now()
         known = self._services.catalogue
         own_id = None if person.may(Role.OPERATOR) else person.submitter_id
-        pauses, more_pauses = await pauses_shown(store, known, now, most=FIRST_ITEMS)
+        pauses, more_pauses = await pauses_shown(store, known, most=FIRST_ITEMS)
         values: dict[str, object] = {
             "attention": attention if own_id is None else attention.of(own_id),
             "of_all": len(attention.items),

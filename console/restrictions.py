@@ -13,8 +13,6 @@ from administration.names import checked_text
 from administration.restrictions import (
     MOST_JOBS,
     admit_restrictor,
-    concerned,
-    is_concerned,
     key_of,
     lift,
     listed,
@@ -27,7 +25,7 @@ from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.hosts import host_in_words
 from domain.restrictions import Restricted, Restriction, Restrictions, name_of
-from domain.units import BatchId, HostId, Instant, VolunteerId
+from domain.units import BatchId, HostId, VolunteerId
 from priority.charging import queues
 from store.postgres import PostgresStore
 from web.forms import FormError, form_error
@@ -35,14 +33,13 @@ from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reas
 from web.rendering import Crumb, RenderedPage
 
 PROJECT = "project"
-MOST_READY = 2000  # batches that the question before a pause looks at
 MOST_NAMED = 10  # batches that the question before a pause names
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
 
 
 @dataclass(frozen=True, slots=True)
 class PauseShown:
-    """A pause of an app, a queue or a batch on the overview. `batches`: active ones; None for a batch."""
+    """A pause of an app, a queue or a batch on the overview. `batches`: those that it stops; None for a batch."""
 
     label: str
     address: str
@@ -50,9 +47,7 @@ class PauseShown:
     pause: Restriction
 
 
-async def pauses_shown(
-    store: PostgresStore, catalogue: Catalogue, now: Instant, *, most: int
-) -> tuple[list[PauseShown], int]:
+async def pauses_shown(store: PostgresStore, catalogue: Catalogue, *, most: int) -> tuple[list[PauseShown], int]:
     """Return the latest pauses of apps, queues and batches, at most `most`, and the number of further ones."""
     every = [one for one in await store.restrictions.restrictions() if one.kind.is_work]
     pauses = every[:most]
@@ -64,10 +59,10 @@ async def pauses_shown(
             label = names.get(BatchId(int(one.name))) or one.name
             found.append(PauseShown(f"batch {label}", f"batches/{one.name}", None, one))
             continue
-        counts = await store.listings.counts(concerned(one.kind, one.name), now, ())
+        stopped = await store.restrictions.to_pause(one.kind, one.name, limit=1)
         name = name_of(one, catalogue.apps)
         address = f"apps/{quote(name, safe='')}" if one.kind is Restricted.APP else "restrictions"
-        found.append(PauseShown(f"{one.kind} {name}", address, counts.active, one))
+        found.append(PauseShown(f"{one.kind} {name}", address, stopped.total, one))
     return found, len(every) - len(pauses)
 
 
@@ -155,23 +150,16 @@ class RestrictionPages(Pages[PageServices]):
     async def _pause_asked(self, kind: Restricted | None, name: str, fields: Fields) -> RenderedPage:
         """Show the batches that a pause stops, with the form that sets it; without a kind, one of the project.
 
-        These have unsent instances, and are neither paused nor blocked already. Raises InvalidInputError,
-        NotFoundError, and ConflictError for a batch that has ended.
+        Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
         """
         store, key = self._services.store, "" if kind is None else await key_of(self._services.store, kind, name)
         batch = await store.views.batch(BatchId(int(key))) if kind is Restricted.BATCH else None
         if batch is not None and batch.state is not BatchState.ACTIVE:
             raise ConflictError(f"batch {key} has ended")
-        ready = await store.waiting.ready_batches(MOST_READY) if batch is None else ()
-        found = [one for one in ready if is_concerned(kind, key, one)]
-        active = (await store.listings.counts(concerned(kind, key), self._services.clock.now(), ())).active
         values: dict[str, object] = {
             "fields": {"kind": kind or PROJECT, "name": name, **{one: fields.get(one, "") for one in ("why", "back")}},
             "is_project": kind is None,
-            "found": found[:MOST_NAMED],
-            "stopped": len(found),
-            "is_part": len(ready) == MOST_READY,
-            "active": active,
+            "stopped": await store.restrictions.to_pause(kind, key, limit=MOST_NAMED),
             "leave": f"{PAGES[kind]}/{quote(name, safe='')}" if kind in PAGES else "restrictions",
         }
         named = name if batch is None else f"{name} {batch.name}".rstrip()

@@ -181,12 +181,18 @@ class Work:
         self, now: Instant, since: Instant | None = None, kind: Restricted | None = None, name: str = ""
     ) -> None:
         """Note that the active batches of paused work are sent again; `since`: only with a rate begun since then."""
-        for batch in self.batches.values():
-            new = batch.new
-            own = {Restricted.BATCH: str(batch.batch_id), Restricted.APP: str(new.app_id), Restricted.QUEUE: new.queue}
-            is_new = since is None or (batch.moved_at is not None and batch.moved_at >= since)
-            if batch.state is BatchState.ACTIVE and is_new and (kind is None or own.get(kind) == name):
+        for batch in self.of_work(kind, name):
+            if since is None or (batch.moved_at is not None and batch.moved_at >= since):
                 batch.moved_at = max(batch.moved_at or now, now)
+
+    def of_work(self, kind: Restricted | None, name: str) -> list[StoredBatch]:
+        """Return the active batches of an app or a queue, or one batch; without a kind, all."""
+        found: list[StoredBatch] = []
+        for one in self.batches.values():
+            own = {Restricted.BATCH: one.batch_id, Restricted.APP: one.new.app_id, Restricted.QUEUE: one.new.queue}
+            if one.state is BatchState.ACTIVE and (kind is None or str(own.get(kind)) == name):
+                found.append(one)
+        return found
 
     def job(self, job_id: JobId) -> StoredJob | None:
         """Return a job that was not purged."""

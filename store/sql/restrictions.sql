@@ -1,3 +1,23 @@
+-- name: batches_to_pause
+-- Purpose: return the first active batches of some work that have unsent instances, also paused and blocked ones, and
+--   their number. Reads all waiting batches.
+-- Arguments: $1 kind of the work (null: the project), $2 its name, $3 limit.
+-- Result: batch_id, name, total, by (order_tier, order_key, batch_id).
+SELECT batch_id, name, count(*) OVER () AS total
+FROM batch
+WHERE
+    state = 'active'
+    AND waiting
+    AND ($1::text IS NULL OR $2::text = CASE $1
+        WHEN 'batch' THEN batch_id::text
+        WHEN 'app' THEN app_id::text
+        WHEN 'queue' THEN queue
+    END)
+    AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+ORDER BY order_tier, order_key, batch_id
+LIMIT $3;
+
+
 -- name: drop_restriction
 -- Purpose: lift a restriction.
 -- Arguments: $1 kind, $2 name.

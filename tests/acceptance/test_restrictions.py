@@ -428,10 +428,16 @@ async def test_a_pause_names_only_batches_that_it_stops(server: LiveServer) -> N
     async with a_browser(server, OPERATOR) as grace:
         asked = (await grace.post("/restrictions", {"kind": "app", "name": "pi", "why": "full disk"}))[2]
         main = asked.partition("<main")[2]
+        await server.create("PUT", "/restrictions/app/pi", json={"why": "full disk"})
+        again = (await grace.post("/restrictions", {"kind": "app", "name": "pi", "why": "slow"}))[2]
+        overview = (await grace.get("/"))[1].partition('id="h-paused"')[2]
         await server.create("POST", "/batches/2/abort")
         status, _, ended = await grace.post("/restrictions", {"kind": "batch", "name": "2", "why": "full disk"})
 
-    assert not missing(main, "elm", "1 of 2") and "oak" not in main
+    assert not missing(main, "elm") and "oak" not in main
+    counts = [re.search(r"<strong>([0-9]+) ", page.partition("<main")[2]) for page in (asked, again)]
+    assert [found and found[1] for found in counts] == ["1", "1"]
+    assert re.findall(r"[(]([0-9]+) batch", overview) == ["1"]
     assert (status, 'name="sure"' in ended) == (409, False)
 
 
