@@ -107,7 +107,8 @@ def test_output_is_reproducible_and_json_prints_only_json(tiny: Path, capsys: py
 def test_settings_and_scenario_values_can_be_changed(tiny: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plain, _, _ = run(capsys, tiny, "--json")
     patient, _, _ = run(capsys, tiny, "--json", "--set", "deadline.min_slack_s=36000")
-    hopeless, _, code = run(capsys, tiny, "--json", "--with", "population.loss_fraction=1", "--with", "name=other")
+    changes = ("--with", "population.loss_fraction=1", "--with", "days=2", "--with", "name=other")
+    hopeless, _, code = run(capsys, tiny, "--json", *changes)
 
     assert last_object(patient) != last_object(plain)
     assert (code, last_object(hopeless)["scenario"]) == (0, "other")

@@ -99,7 +99,7 @@ def test_no_call_is_answered_during_an_outage() -> None:
 @pytest.mark.parametrize("rule", list(DeadlineRule))
 def test_same_seed_repeats_dispatches_under_every_rule(rule: DeadlineRule) -> None:
     batches = [a_batch("rush", jobs=60), a_batch("bulk", qos="throughput", jobs=60)]
-    scenario = PlainScenario(batches=batches, horizon_s=Seconds(8 * 86400.0))
+    scenario = PlainScenario(batches=batches, horizon_s=Seconds(86400.0))
     one, other = (sent(simulated(scenario, 3, {"deadline.rule": str(rule)}, sequence=True)) for _ in range(2))
 
     assert one == other
