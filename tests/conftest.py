@@ -13,6 +13,7 @@ import structlog
 from hypothesis import HealthCheck, settings
 
 from domain.clock import SystemClock
+from transfer.keys import create_keys
 
 # No deadlines per example: they would depend on the load of the machine.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -57,3 +58,11 @@ def _logs_as_at_first() -> Iterator[None]:
     structlog.reset_defaults()
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project's keys, created once per session."""
+    folder = tmp_path_factory.mktemp("keys") / "keys"
+    create_keys(folder)
+    return folder

@@ -6,23 +6,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.acceptance.server import LiveServer, live_server
-from transfer.keys import create_keys
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.database)
-
-
-@pytest.fixture(scope="session")
-def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's keys, created once because that takes longer than a test."""
-    folder = tmp_path_factory.mktemp("keys") / "keys"
-    create_keys(folder)
-    return folder
 
 
 @pytest.fixture
@@ -36,8 +28,21 @@ async def server(tmp_path: Path, keys_dir: Path) -> AsyncIterator[LiveServer]:
 @pytest.fixture
 async def pi(server: LiveServer) -> LiveServer:
     """A project with an app, and two submitters in separate accounts."""
+    await furnish(server)
+    return server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_pi(tmp_path_factory: pytest.TempPathFactory, keys_dir: Path) -> AsyncIterator[LiveServer]:
+    """Such a project for all tests of a module whose requests are refused, and change nothing that others read."""
+    async with live_server(tmp_path_factory.mktemp("shared"), keys_dir) as running:
+        await furnish(running)
+        yield running
+        assert await running.store.views.check_counters() == []
+
+
+async def furnish(server: LiveServer) -> None:
     await server.add_app()
     for who in ("ada", "bob"):
         await server.store.people.add_account(f"{who}s", parent=None, shares=1.0)
         await server.store.people.add_submitter(who, account=f"{who}s", shares=1.0, now=server.clock.now())
-    return server

@@ -109,16 +109,16 @@ BAD_BATCHES: list[tuple[str, dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("batch", "why"), [case[1:] for case in BAD_BATCHES], ids=[case[0] for case in BAD_BATCHES])
-async def test_bad_batch_is_refused(server: LiveServer, batch: dict[str, object], why: str) -> None:
-    await server.add_app()
-    before = await evidence(server.project)
+async def test_bad_batch_is_refused(shared_pi: LiveServer, batch: dict[str, object], why: str) -> None:
+    before = await evidence(shared_pi.project)
 
-    status, answer = await server.api("POST", "/batches", json=batch)
+    status, answer = await shared_pi.api("POST", "/batches", json=batch)
 
     assert answer["detail"] == why
     assert status == (404 if why.startswith("no ") else 422)
-    assert await evidence(server.project) == before
+    assert await evidence(shared_pi.project) == before
 
 
 async def test_batch_of_an_app_without_versions_is_refused(server: LiveServer) -> None:
@@ -152,6 +152,7 @@ async def refused(server: LiveServer, folder: Path, batch: str, csv: str) -> str
 CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est = 1e9\n'
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("row", "facts"),
     [
@@ -162,12 +163,11 @@ CSV_BATCH = 'app = "pi"\nqos = "afap"\njobs_csv = "jobs.csv"\n[jobs]\nfpops_est 
         ("--part 7,1e9,x", ("jobs_csv row 7:", "cells", "header row")),
     ],
 )
-async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str, facts: tuple[str, ...]) -> None:
-    await server.add_app()
+async def test_bad_csv_row_is_named(shared_pi: LiveServer, tmp_path: Path, row: str, facts: tuple[str, ...]) -> None:
     good = [f"--part {number},1e9" for number in range(1, 10)]
     rows = ["command_line,fpops_est", *good[:6], row, *good[7:]]
 
-    told = await refused(server, tmp_path, CSV_BATCH, "\n".join(rows) + "\n")
+    told = await refused(shared_pi, tmp_path, CSV_BATCH, "\n".join(rows) + "\n")
 
     assert not missing(told, *facts)
 
@@ -175,18 +175,20 @@ async def test_bad_csv_row_is_named(server: LiveServer, tmp_path: Path, row: str
 # ---------------------------------------------------------------- the API
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("token", ["", "wrong", "0" * 64])
-async def test_requests_without_the_token_are_refused(server: LiveServer, token: str) -> None:
-    before = await evidence(server.project)
+async def test_requests_without_the_token_are_refused(shared_pi: LiveServer, token: str) -> None:
+    before = await evidence(shared_pi.project)
 
-    status, answer = await server.api("POST", "/apps", token=token, json={"name": "pi"})
+    status, answer = await shared_pi.api("POST", "/apps", token=token, json={"name": "pi"})
 
     assert status == 401
     assert (answer["title"], answer["status"]) == ("not signed in", 401)
     assert "`Authorization: Bearer …`" in answer["detail"]
-    assert await evidence(server.project) == before
+    assert await evidence(shared_pi.project) == before
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "facts"),
     [
@@ -241,7 +243,7 @@ async def test_requests_without_the_token_are_refused(server: LiveServer, token:
             422,
             ("name:", "U+0000", "'\\x00'"),
         ),
-        ("POST", "/apps/pi/versions?platform=x&version=1&file=x&signature=x", b"x", 404, ("no app pi",)),
+        ("POST", "/apps/tau/versions?platform=x&version=1&file=x&signature=x", b"x", 404, ("no app tau",)),
         (
             "POST",
             "/accounts",
@@ -254,11 +256,11 @@ async def test_requests_without_the_token_are_refused(server: LiveServer, token:
     ],
 )
 async def test_bad_call_gets_a_problem_document(
-    server: LiveServer, method: str, path: str, body: bytes, status: int, facts: tuple[str, ...]
+    shared_pi: LiveServer, method: str, path: str, body: bytes, status: int, facts: tuple[str, ...]
 ) -> None:
-    before = await evidence(server.project)
+    before = await evidence(shared_pi.project)
 
-    answer = await server.api(method, path, data=body)
+    answer = await shared_pi.api(method, path, data=body)
 
     assert (answer[0], answer[1]["status"], missing(answer[1]["detail"], *facts)) == (status, status, [])
-    assert await evidence(server.project) == before
+    assert await evidence(shared_pi.project) == before

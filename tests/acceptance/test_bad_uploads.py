@@ -6,12 +6,14 @@ import hashlib
 from typing import Any
 
 import pytest
+import pytest_asyncio
 import yarl
 
 from administration.checking.inspection import inspect
+from demo.load.jobs import VolunteerTask
 from domain.jobs import InstanceState
 from tests.acceptance.evidence import evidence, files_below
-from tests.acceptance.host import RIGHT
+from tests.acceptance.host import RIGHT, Host
 from tests.acceptance.server import LiveServer
 from tests.facts import missing
 from transfer.keys import load_keys
@@ -98,6 +100,19 @@ async def test_upload_without_a_signed_grant_is_refused(
     assert (await host.upload(task)).status == 0
 
 
+Given = tuple[Host, VolunteerTask]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def given(shared_pi: LiveServer) -> Given:
+    """A host with a task of one output."""
+    await shared_pi.submit()
+    host = await shared_pi.add_host()
+    [task] = await host.ask()
+    return host, task
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "name",
     [
@@ -112,22 +127,20 @@ async def test_upload_without_a_signed_grant_is_refused(
         "pi_9_9_9_r0",
     ],
 )
-async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) -> None:
-    await server.add_app()
-    await server.submit()
-    host = await server.add_host()
-    [task] = await host.ask()
-    before = await evidence(server.project)
-    token = UploadTokens(load_keys(server.project.keys_dir).upload_secret).token(name, 1000)  # even with a valid one
+async def test_upload_names_stay_in_the_folder(shared_pi: LiveServer, given: Given, name: str) -> None:
+    host, task = given
+    before = await evidence(shared_pi.project)
+    token = UploadTokens(load_keys(shared_pi.project.keys_dir).upload_secret).token(name, 1000)  # even with a valid one
     header = UploadHeader(name, token, 1000, len(RIGHT), hashlib.md5(RIGHT).hexdigest(), 0)
 
     reply = await host.bring(task.upload_url, encode_upload_header(header) + RIGHT)
 
     assert reply.status == -1
     assert [] in (missing(reply.message, "output file name"), missing(reply.message, "no instance"))
-    assert await evidence(server.project) == before
+    assert await evidence(shared_pi.project) == before
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "path",
     [
@@ -140,12 +153,13 @@ async def test_upload_names_stay_in_the_folder(server: LiveServer, name: str) ->
         "keys/upload_secret",
     ],
 )
-async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: str) -> None:
-    async with server.http.get(yarl.URL(server.url + path, encoded=True)) as response:
+async def test_download_addresses_stay_in_the_folder(shared_pi: LiveServer, path: str) -> None:
+    async with shared_pi.http.get(yarl.URL(shared_pi.url + path, encoded=True)) as response:
         assert response.status == 404
-        assert load_keys(server.project.keys_dir).upload_secret.hex() not in await response.text()
+        assert load_keys(shared_pi.project.keys_dir).upload_secret.hex() not in await response.text()
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("body", "status", "facts"),
     [
@@ -156,11 +170,11 @@ async def test_download_addresses_stay_in_the_folder(server: LiveServer, path: s
     ],
 )
 async def test_malformed_upload_request_is_refused(
-    server: LiveServer, body: bytes, status: int, facts: tuple[str, ...]
+    shared_pi: LiveServer, body: bytes, status: int, facts: tuple[str, ...]
 ) -> None:
-    before = await evidence(server.project)
+    before = await evidence(shared_pi.project)
 
-    async with server.http.post(f"{server.url}upload", data=body) as response:
+    async with shared_pi.http.post(f"{shared_pi.url}upload", data=body) as response:
         assert (response.status, missing(await response.text(), *facts)) == (status, [])
 
-    assert await evidence(server.project) == before
+    assert await evidence(shared_pi.project) == before

@@ -197,6 +197,7 @@ async def test_api_previews_and_sets_thresholds(server: LiveServer) -> None:
     assert {row["key"]: row["value"] for row in shown}["deadline.p_tight"] == 0.8
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("path", "status", "facts"),
     [
@@ -206,7 +207,7 @@ async def test_api_previews_and_sets_thresholds(server: LiveServer) -> None:
         ("/thresholds/preview", 422, ("threshold:", "KEY=VALUE", "'none'")),
     ],
 )
-async def test_api_names_the_error(server: LiveServer, path: str, status: int, facts: tuple[str, ...]) -> None:
-    got, answer = await server.api("GET", path)
+async def test_api_names_the_error(shared_pi: LiveServer, path: str, status: int, facts: tuple[str, ...]) -> None:
+    got, answer = await shared_pi.api("GET", path)
 
     assert (got, missing(answer["detail"], *facts)) == (status, [])

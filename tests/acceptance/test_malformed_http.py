@@ -81,9 +81,10 @@ async def test_malformed_http_is_refused_and_logged_once(server: LiveServer, cap
     assert "Traceback" not in said.out + said.err
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("raw", "why"), REFUSED.values(), ids=REFUSED)
-async def test_malformed_page_requests_are_refused(server: LiveServer, raw: bytes, why: bytes) -> None:
-    answer = await answer_to(server, raw)
+async def test_malformed_page_requests_are_refused(shared_pi: LiveServer, raw: bytes, why: bytes) -> None:
+    answer = await answer_to(shared_pi, raw)
 
     assert answer.split(b" ", 2)[1] in (b"400", b"415")
     assert why in answer

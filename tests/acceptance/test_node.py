@@ -19,10 +19,10 @@ from tests.e2e.stock_client import wait_for
 from tests.facts import missing
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A project on the embedded database with a node of two workers."""
-    node = Server(tmp_path / "project", workers=2)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A project on the embedded database with a node of two workers. Each test leaves it running."""
+    node = Server(tmp_path_factory.mktemp("running") / "project", workers=2)
     try:
         node.init()
         node.start()
@@ -30,6 +30,14 @@ def server(tmp_path: Path) -> Iterator[Server]:
     finally:
         node.kill()
         embedded.stop(node.data_dir / "postgres")
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A project whose node does not run."""
+    node = Server(tmp_path_factory.mktemp("stopped") / "project", workers=2)
+    node.init()
+    return node
 
 
 def processes_of(data_dir: Path) -> list[psutil.Process]:
@@ -105,16 +113,14 @@ def test_killed_supervisor_ends_its_processes(server: Server) -> None:
     assert server.answers()
 
 
-def test_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
-    server = Server(tmp_path / "project")
-    server.init()
+def test_port_in_use_is_reported_in_one_line(stopped: Server) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
 
         done = subprocess.run(
-            [*MUSTER, "up", "--data-dir", str(server.data_dir), "--host", "127.0.0.1", "--port", str(port)],
+            [*MUSTER, "up", "--data-dir", str(stopped.data_dir), "--host", "127.0.0.1", "--port", str(port)],
             capture_output=True,
             text=True,
             timeout=60,
@@ -124,25 +130,23 @@ def test_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert not missing(done.stderr, "muster:", f"127.0.0.1 port {port}:", "in use")
-    assert processes_of(server.data_dir) == []
+    assert processes_of(stopped.data_dir) == []
 
 
-def test_worker_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_worker_port_in_use_is_reported_in_one_line(stopped: Server) -> None:
     """Other programs, and the node's own shared port, cannot be a worker's port."""
-    server = Server(tmp_path / "project", workers=2)
-    server.init()
-    where = ["--data-dir", str(server.data_dir), "--port", str(server.port), "--workers", "2"]
+    where = ["--data-dir", str(stopped.data_dir), "--port", str(stopped.port), "--workers", "2"]
     ended = []
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        for first in (port, server.port - 1, 65535):
+        for first in (port, stopped.port - 1, 65535):
             command = [*MUSTER, "up", *where, "--worker-port", str(first)]
             ended.append(subprocess.run(command, capture_output=True, text=True, timeout=60, check=False))
 
     assert [done.returncode for done in ended] == [1, 2, 2]
     assert not missing(ended[0].stderr, f"port {port}:", "in use")
-    assert not missing(ended[1].stderr, "--worker-port", str(server.port - 1), f"({server.port})")
+    assert not missing(ended[1].stderr, "--worker-port", str(stopped.port - 1), f"({stopped.port})")
     assert not missing(ended[2].stderr, "--worker-port", "65535")
-    assert processes_of(server.data_dir) == []
+    assert processes_of(stopped.data_dir) == []

@@ -425,11 +425,12 @@ async def test_batch_behind_a_failed_one_starts_when_released(pi: LiveServer) ->
     assert await given(pi, other) == then
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("wrong", [[99], [0], ["1"], 1, list(range(1, 30))])
-async def test_unknown_or_odd_predecessors_are_refused(pi: LiveServer, wrong: object) -> None:
-    status, answer = await pi.api("POST", "/batches", json=a_batch(submitter="ada", after_ok=wrong))
+async def test_unknown_or_odd_predecessors_are_refused(shared_pi: LiveServer, wrong: object) -> None:
+    status, answer = await shared_pi.api("POST", "/batches", json=a_batch(submitter="ada", after_ok=wrong))
     assert status in (404, 422) and not missing(str(answer["detail"]), "99" if wrong == [99] else "after_ok")
-    assert await batches_of(pi.store, limit=1) == []
+    assert await batches_of(shared_pi.store, limit=1) == []
 
 
 @pytest.mark.parametrize(("accrual", "waited_s"), [("eligible", 0.0), ("always", 600.0)])

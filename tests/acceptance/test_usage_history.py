@@ -109,6 +109,7 @@ async def test_old_days_are_added_up_by_the_month(pi: LiveServer) -> None:
         assert status == 422 and not missing(str(answer["detail"]), field, "ordering.keep_usage_s")
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("asked", "field"),
     [
@@ -121,7 +122,7 @@ async def test_old_days_are_added_up_by_the_month(pi: LiveServer) -> None:
         ({"submitter": "eve"}, "eve"),
     ],
 )
-async def test_odd_reports_are_refused(pi: LiveServer, asked: dict[str, str], field: str) -> None:
-    status, answer = await pi.api("GET", "/usage", params=asked)
+async def test_odd_reports_are_refused(shared_pi: LiveServer, asked: dict[str, str], field: str) -> None:
+    status, answer = await shared_pi.api("GET", "/usage", params=asked)
 
     assert status in (404, 422) and field in str(answer["detail"])

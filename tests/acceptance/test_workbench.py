@@ -7,9 +7,11 @@ import html
 import io
 import re
 import tomllib
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from administration.accounts import AccountKeys
 from domain.access import Role
@@ -66,11 +68,22 @@ async def submit_checked(browser: Browser, page: str) -> tuple[int, str, str]:
 
 
 async def furnished(server: LiveServer) -> None:
+    await add_people(server)
+    await server.add_app()
+
+
+async def add_people(server: LiveServer) -> None:
     await add_operator(server)
     await server.create("POST", "/submitters", json={"name": "ben", "account": "default", "shares": 1.0})
     await add_person(server, "ben", Role.SUBMITTER, "ben")
     await add_person(server, "vera", Role.VIEWER)
-    await server.add_app()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def ben(shared_pi: LiveServer) -> AsyncIterator[Browser]:
+    await add_people(shared_pi)
+    async with a_browser(shared_pi, "ben") as browser:
+        yield browser
 
 
 async def test_files_are_checked_previewed_and_submitted(server: LiveServer) -> None:
@@ -201,6 +214,7 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     assert [(one.open_name, one.nbytes) for one in classes[0].inputs] == [("in.txt", 5)]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("files", "facts"),
     [
@@ -241,11 +255,9 @@ async def test_input_files_named_by_path_come_along(server: LiveServer) -> None:
     ],
 )
 async def test_wrong_files_are_refused_with_file_and_line(
-    server: LiveServer, files: dict[str, tuple[str, str]], facts: tuple[str, ...]
+    ben: Browser, files: dict[str, tuple[str, str]], facts: tuple[str, ...]
 ) -> None:
-    await furnished(server)
-    async with a_browser(server, "ben") as ben:
-        status, page = await bring(ben, files)
+    status, page = await bring(ben, files)
     assert status == 422
     [told] = re.findall(r'<div class="note bad" role="alert" id="wrong">(.*?)</div>', page, re.DOTALL)
     told = html.unescape(re.sub(r"<[^>]+>", "", told))

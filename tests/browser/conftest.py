@@ -13,7 +13,6 @@ from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 
 from tests.acceptance.server import LiveServer, live_server
 from tests.browser.scene import OPERATOR, PASSWORD
-from transfer.keys import create_keys
 
 SHOTS = "MUSTER_SCREENSHOTS"  # folder for screenshots: make sets build/screenshots
 MANUAL = "MUSTER_PICTURES"  # folder for the pictures of the manuals: make pictures sets docs/pictures
@@ -31,11 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-async def server(tmp_path: Path) -> AsyncIterator[LiveServer]:
-    create_keys(tmp_path / "keys")
-    folder = tmp_path / "live"
-    folder.mkdir()
-    async with live_server(folder, tmp_path / "keys") as running:
+async def server(tmp_path: Path, keys_dir: Path) -> AsyncIterator[LiveServer]:
+    async with live_server(tmp_path, keys_dir) as running:
         yield running
 
 

@@ -8,21 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.pg import database
-from transfer.keys import create_keys
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.database)
-
-
-@pytest.fixture(scope="session")
-def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's keys, created once: this takes longer than a test."""
-    folder = tmp_path_factory.mktemp("keys") / "keys"
-    create_keys(folder)
-    return folder
 
 
 @pytest.fixture

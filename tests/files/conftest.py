@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.s3 import S3Server, answers, credentials
-from transfer.keys import create_keys
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -41,11 +40,3 @@ def s3(s3_server: S3Server) -> Iterator[S3Server]:
 def bucket_url(s3: S3Server, tmp_path: Path) -> str:
     """The address of an empty prefix."""
     return s3.address(f"{tmp_path.parent.name}-{tmp_path.name}")
-
-
-@pytest.fixture(scope="session")
-def keys_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project's keys, created once because that takes longer than a test."""
-    folder = tmp_path_factory.mktemp("keys") / "keys"
-    create_keys(folder)
-    return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,152 +57,100 @@ def runtimes(draw: st.DrawFn) -> tuple[Seconds, Seconds]:
     return Seconds(runtime_s), Seconds(runtime_s + draw(lengths_s))
 
 
-def decide(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> Due | Refusal:
-    job = due_inputs(batch, job_class, cuts, runtime_s=lengths[0], safe_runtime_s=lengths[1], retry=retry)
-    return rule_of(chosen)(moment, job, chosen)
+class Case(NamedTuple):
+    """What a due date depends on; `lengths` are R and R_q."""
+
+    moment: Moment
+    batch: Batch
+    job_class: JobClass
+    lengths: tuple[Seconds, Seconds]
+    retry: bool
+    cuts: CutPoints | None
+    chosen: DeadlineSettings
 
 
-cases = (moments, batches(), classes, runtimes(), st.booleans(), cut_points, settings)
+cases = st.builds(Case, moments, batches(), classes, runtimes(), st.booleans(), cut_points, settings)
 
 
-@given(*cases)
-def test_due_date_is_between_host_end_and_delay_bound(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
+def decide(of: Case) -> Due | Refusal:
+    job = due_inputs(
+        of.batch, of.job_class, of.cuts, runtime_s=of.lengths[0], safe_runtime_s=of.lengths[1], retry=of.retry
+    )
+    return rule_of(of.chosen)(of.moment, job, of.chosen)
+
+
+@given(cases)
+def test_due_date_is_between_host_end_and_delay_bound(of: Case) -> None:
+    found = decide(of)
     if isinstance(found, Due):
-        assert found.due_at <= NOW + job_class.delay_bound_s
-        assert found.due_at >= NOW + moment.start_s + lengths[0]
+        assert found.due_at <= NOW + of.job_class.delay_bound_s
+        assert found.due_at >= NOW + of.moment.start_s + of.lengths[0]
 
 
-@given(*cases, st.sampled_from(DeadlineRule))
-def test_due_dates_are_feasible_under_every_rule(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-    rule: DeadlineRule,
-) -> None:
+@given(cases, st.sampled_from(DeadlineRule))
+def test_due_dates_are_feasible_under_every_rule(of: Case, rule: DeadlineRule) -> None:
     # All queued work never ends before its endangered part (test_busy_times).
-    moment = replace(moment, queue_s=Seconds(moment.start_s + moment.queue_s))
-    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
+    moment = replace(of.moment, queue_s=Seconds(of.moment.start_s + of.moment.queue_s))
+    found = decide(of._replace(moment=moment, chosen=replace(of.chosen, rule=rule)))
     if isinstance(found, Due):
-        assert found.due_at >= NOW + moment.start_s + lengths[0]
+        assert found.due_at >= NOW + of.moment.start_s + of.lengths[0]
         # The proposal's pseudo-code has no delay bound: C(B) and BT + R are due dates at any distance.
-        assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + job_class.delay_bound_s
+        assert rule is DeadlineRule.PROPOSAL or found.due_at <= NOW + of.job_class.delay_bound_s
 
 
-@given(*cases)
-def test_afap_job_never_waits_beyond_its_turn(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    prompt = replace(chosen, afap=AfapPolicy.PROMPT)
-    found = decide(moment, replace(batch, qos=QoS.AFAP), job_class, lengths, retry, cuts, prompt)
+@given(cases)
+def test_afap_job_never_waits_beyond_its_turn(of: Case) -> None:
+    prompt = replace(of.chosen, afap=AfapPolicy.PROMPT)
+    found = decide(of._replace(batch=replace(of.batch, qos=QoS.AFAP), chosen=prompt))
     if isinstance(found, Due):
-        turn_s = max(moment.start_s, moment.queue_s) + lengths[1]
-        assert found.due_at - NOW <= chosen.afap_due_factor * turn_s + 1e-3
-        retry_s = retry_turnaround_s(cuts, job_class.delay_bound_s)
-        assert found.tight or turn_s <= chosen.afap_turn_factor * retry_s
+        turn_s = max(of.moment.start_s, of.moment.queue_s) + of.lengths[1]
+        assert found.due_at - NOW <= of.chosen.afap_due_factor * turn_s + 1e-3
+        retry_s = retry_turnaround_s(of.cuts, of.job_class.delay_bound_s)
+        assert found.tight or turn_s <= of.chosen.afap_turn_factor * retry_s
 
 
-@given(*cases)
-def test_past_the_deadline_no_host_is_needlessly_tight(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
+@given(cases)
+def test_past_the_deadline_no_host_is_needlessly_tight(of: Case) -> None:
     """A first instance that runs soon enough in queue order is sent to any host, and interrupts no other work."""
-    late = replace(batch, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
-    found = decide(moment, late, job_class, lengths, False, cuts, replace(chosen, afap=AfapPolicy.PROMPT))
-    bound_s, retry_s = job_class.delay_bound_s, retry_turnaround_s(cuts, job_class.delay_bound_s)
-    turn_s = max(min(moment.start_s + lengths[1], bound_s), moment.queue_s + lengths[1])
-    if moment.start_s + lengths[0] <= bound_s and turn_s <= min(bound_s, chosen.afap_turn_factor * retry_s):
+    late = replace(of.batch, qos=QoS.SHORT_DEADLINE, deadline_at=NOW)
+    found = decide(of._replace(batch=late, retry=False, chosen=replace(of.chosen, afap=AfapPolicy.PROMPT)))
+    bound_s, retry_s = of.job_class.delay_bound_s, retry_turnaround_s(of.cuts, of.job_class.delay_bound_s)
+    turn_s = max(min(of.moment.start_s + of.lengths[1], bound_s), of.moment.queue_s + of.lengths[1])
+    if of.moment.start_s + of.lengths[0] <= bound_s and turn_s <= min(bound_s, of.chosen.afap_turn_factor * retry_s):
         assert isinstance(found, Due)
         assert not found.tight
         assert found.gate is Gate.NONE
 
 
-@given(*cases)
-def test_only_retries_are_refused_behind_much_work(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
-    prompt = batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT
-    most_s = max(0.5 * retry_turnaround_s(cuts, job_class.delay_bound_s), moment.alone_s)
-    if isinstance(found, Due) and retry and not found.tight and not prompt:
-        assert moment.queue_s <= most_s
+@given(cases)
+def test_only_retries_are_refused_behind_much_work(of: Case) -> None:
+    found = decide(of)
+    prompt = of.batch.qos is QoS.AFAP and of.chosen.afap is AfapPolicy.PROMPT
+    most_s = max(0.5 * retry_turnaround_s(of.cuts, of.job_class.delay_bound_s), of.moment.alone_s)
+    if isinstance(found, Due) and of.retry and not found.tight and not prompt:
+        assert of.moment.queue_s <= most_s
     if isinstance(found, Refusal) and found.code is RefusalCode.NOT_YET:
-        assert retry and moment.queue_s > most_s
+        assert of.retry and of.moment.queue_s > most_s
 
 
-@given(*cases)
-def test_no_host_below_a_gate_passes_it(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
-    p = moment.percentile.p
+@given(cases)
+def test_no_host_below_a_gate_passes_it(of: Case) -> None:
+    found = decide(of)
+    p = of.moment.percentile.p
     if isinstance(found, Due) and found.gate is not Gate.NONE:
         assert p is not None
         assert p >= found.threshold
-    if isinstance(found, Due) and retry and batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT:
+    if isinstance(found, Due) and of.retry and of.batch.qos is QoS.AFAP and of.chosen.afap is AfapPolicy.PROMPT:
         assert p is not None
-        assert p >= chosen.p_retry
+        assert p >= of.chosen.p_retry
     if isinstance(found, Due) and found.tight:
         assert p is not None
-        assert p >= min(chosen.p_afap, chosen.p_tight)
+        assert p >= min(of.chosen.p_afap, of.chosen.p_tight)
 
 
-@given(*cases, st.sampled_from(DeadlineRule))
-def test_every_answer_has_its_reason(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-    rule: DeadlineRule,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=rule))
+@given(cases, st.sampled_from(DeadlineRule))
+def test_every_answer_has_its_reason(of: Case, rule: DeadlineRule) -> None:
+    found = decide(of._replace(chosen=replace(of.chosen, rule=rule)))
     if isinstance(found, Due):
         assert found.because
         assert "{" not in found.because
@@ -210,37 +159,21 @@ def test_every_answer_has_its_reason(
         assert found.detail
 
 
-@given(*cases)
-def test_a_better_percentile_never_closes_a_gate(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
-    best = decide(replace(moment, percentile=Percentile(1.0)), batch, job_class, lengths, retry, cuts, chosen)
+@given(cases)
+def test_a_better_percentile_never_closes_a_gate(of: Case) -> None:
+    found = decide(of)
+    best = decide(of._replace(moment=replace(of.moment, percentile=Percentile(1.0))))
     if isinstance(found, Due):
         assert isinstance(best, Due)
-        assert best.due_at == found.due_at or (batch.qos is QoS.AFAP and best.due_at < found.due_at)
+        assert best.due_at == found.due_at or (of.batch.qos is QoS.AFAP and best.due_at < found.due_at)
 
 
-@given(*cases)
-def test_afap_due_date_is_at_most_the_in_turn_end(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, chosen)
-    if isinstance(found, Due) and batch.qos is QoS.AFAP and chosen.afap is AfapPolicy.PROMPT:
-        done_s = max(moment.start_s, moment.queue_s) + lengths[1]
-        assert found.due_at - NOW <= max(1.0, chosen.afap_due_factor) * done_s + 1e-6
+@given(cases)
+def test_afap_due_date_is_at_most_the_in_turn_end(of: Case) -> None:
+    found = decide(of)
+    if isinstance(found, Due) and of.batch.qos is QoS.AFAP and of.chosen.afap is AfapPolicy.PROMPT:
+        done_s = max(of.moment.start_s, of.moment.queue_s) + of.lengths[1]
+        assert found.due_at - NOW <= max(1.0, of.chosen.afap_due_factor) * done_s + 1e-6
 
 
 def table(
@@ -281,31 +214,23 @@ def table(
     return (row, due_at) if gate is None or (p is not None and p >= gate) else None
 
 
-@given(*cases)
-def test_rule_without_options_equals_the_design_table(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    by_table = replace(chosen, afap=AfapPolicy.TABLE)
-    found = decide(moment, batch, job_class, lengths, retry, cuts, by_table)
-    bound_s = job_class.delay_bound_s
+@given(cases)
+def test_rule_without_options_equals_the_design_table(of: Case) -> None:
+    by_table = replace(of.chosen, afap=AfapPolicy.TABLE)
+    found = decide(of._replace(chosen=by_table))
+    bound_s = of.job_class.delay_bound_s
     expected = table(
-        batch.qos,
-        complete_at(batch, bound_s),
-        moment.percentile.p,
-        done=NOW + moment.start_s + lengths[0],
-        x=NOW + moment.start_s + lengths[1],
-        queue_ends=NOW + moment.queue_s + lengths[0],
-        queue_s=moment.queue_s,
-        most_s=max(0.5 * retry_turnaround_s(cuts, bound_s), moment.alone_s),
+        of.batch.qos,
+        complete_at(of.batch, bound_s),
+        of.moment.percentile.p,
+        done=NOW + of.moment.start_s + of.lengths[0],
+        x=NOW + of.moment.start_s + of.lengths[1],
+        queue_ends=NOW + of.moment.queue_s + of.lengths[0],
+        queue_s=of.moment.queue_s,
+        most_s=max(0.5 * retry_turnaround_s(of.cuts, bound_s), of.moment.alone_s),
         last=NOW + bound_s,
-        t_retry=0.5 * bound_s if cuts is None or cuts.retry_turnaround_s is None else cuts.retry_turnaround_s,
-        retry=retry,
+        t_retry=0.5 * bound_s if of.cuts is None or of.cuts.retry_turnaround_s is None else of.cuts.retry_turnaround_s,
+        retry=of.retry,
         gates=by_table,
     )
     assert (None if isinstance(found, Refusal) else (found.row.number, found.due_at)) == expected
@@ -328,22 +253,20 @@ def pseudo_code(
     return None
 
 
-@given(*cases)
-def test_the_proposal_is_its_pseudo_code(
-    moment: Moment,
-    batch: Batch,
-    job_class: JobClass,
-    lengths: tuple[Seconds, Seconds],
-    retry: bool,
-    cuts: CutPoints | None,
-    chosen: DeadlineSettings,
-) -> None:
-    found = decide(moment, batch, job_class, lengths, retry, cuts, replace(chosen, rule=DeadlineRule.PROPOSAL))
-    c: float | None = complete_at(batch, job_class.delay_bound_s)
-    if batch.qos is QoS.THROUGHPUT:
-        c = NOW + job_class.delay_bound_s
+@given(cases)
+def test_the_proposal_is_its_pseudo_code(of: Case) -> None:
+    found = decide(of._replace(chosen=replace(of.chosen, rule=DeadlineRule.PROPOSAL)))
+    c: float | None = complete_at(of.batch, of.job_class.delay_bound_s)
+    if of.batch.qos is QoS.THROUGHPUT:
+        c = NOW + of.job_class.delay_bound_s
     expected = pseudo_code(
-        batch.qos is QoS.AFAP, c, moment.start_s, lengths[0], moment.percentile.p, chosen.p_afap, chosen.p_tight
+        of.batch.qos is QoS.AFAP,
+        c,
+        of.moment.start_s,
+        of.lengths[0],
+        of.moment.percentile.p,
+        of.chosen.p_afap,
+        of.chosen.p_tight,
     )
     assert isinstance(found, Due) == (expected is not None)
     if isinstance(found, Due) and expected is not None:
