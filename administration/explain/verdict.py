@@ -381,7 +381,10 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
-BUSY_BELOW_GATE = "no setting: a host below the gate gets these jobs once it would finish them soon in its queue order"
+BUSY_BELOW_GATE = (
+    "less work on these hosts: then they need no gate. A lower p_afap gives them jobs now, but behind their other work, "
+    "so the batch seldom ends earlier"
+)
 
 
 def ungated(sample: CallingHosts) -> CallingHosts:
@@ -482,7 +485,7 @@ def conclusions(
 
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
     >>> conclusions(able, WorkAhead(1, 41), quiet="No job was sent for 4 min")[0]
-    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs.'
+    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs on hosts that can run both.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusions(busy, WorkAhead())
     ['47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.']
@@ -526,7 +529,7 @@ def start_in_words(ahead: WorkAhead) -> str:
     >>> start_in_words(WorkAhead())
     'no other batch goes before it: hosts that may run its jobs get them with their next requests'
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
-    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs'
+    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs on hosts that can run both'
     >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
     '2\\u202f400 of those only go to hosts above a gate; hosts below it get its jobs without waiting for these'
     >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).split("; ")[1]
@@ -546,7 +549,7 @@ def start_in_words(ahead: WorkAhead) -> str:
 def ahead_in_words(ahead: WorkAhead) -> str:
     """Return how much work goes before a batch's jobs."""
     what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
-    return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs"
+    return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs on hosts that can run both"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:
