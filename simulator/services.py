@@ -14,6 +14,7 @@ import jobs.build
 from batch_estimator.service import Estimator, in_line
 from domain.catalogue import Catalogue, without_stale
 from domain.clock import Clock
+from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.jobs import Input, instance_id_of
 from domain.ranking import CutPoints, HostStatisticsRun
@@ -193,7 +194,12 @@ class Services:
             # The last task reads the catalogue right after this one; cut points become stale with time.
             SimulatedTask("host classes", self.class_looker.run_once, lambda: HOUR_S),
             SimulatedTask("tail copies", self.jobs.copier.run_once, lifecycle("tail_interval_s")),
-            SimulatedTask("acceleration", self.jobs.accelerator.run_once, lifecycle("acceleration_interval_s"), bool),
+            SimulatedTask(
+                "acceleration",
+                self.jobs.accelerator.run_once,
+                lifecycle("acceleration_interval_s"),
+                lambda _: traits_of(self.catalogue.catalogue().settings.deadline).accelerates,
+            ),
             SimulatedTask("catalogue", self.catalogue.refresh_once, lambda: HOUR_S),
         ]
 

@@ -382,8 +382,8 @@ class CallingHosts:
 
 
 BUSY_BELOW_GATE = (
-    "less work on these hosts: then they need no gate. A lower p_afap gives them jobs now, but behind their other work, "
-    "so the batch seldom ends earlier"
+    "less work on these hosts: then they need no gate. A lower p_afap gives them jobs now, but behind their other "
+    "work, so the batch seldom ends earlier"
 )
 
 

@@ -15,7 +15,7 @@ from typing import IO
 
 import msgspec
 
-from administration.gate_relaxation import GateRelaxer
+from administration.gate_relaxation import GateRelaxer, GateReport
 from administration.simulations.runs import RequestedRun
 from domain.clock import Clock
 from domain.errors import MusterError
@@ -31,7 +31,13 @@ RELAX_EVERY_S = Seconds(600.0)  # simulated clients connect every few hours, so 
 def simulated_tasks(store: AnyStore, catalogue: CatalogueOfTheMoment, clock: Clock) -> Sequence[SimulatedTask]:
     """Implements simulator.services.MoreTasks."""
     relaxer = GateRelaxer(store.insight, store.notes, catalogue.catalogue, clock)
-    return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, updates_catalogue=bool)]
+
+    def changes(report: object) -> bool:
+        """Return whether gates are relaxed, or were until now."""
+        relaxed = isinstance(report, GateReport) and report.relaxed
+        return bool(relaxed) or any(cuts.relaxed for cuts in catalogue.catalogue().cut_points.values())
+
+    return [SimulatedTask("gates", relaxer.run_once, lambda: RELAX_EVERY_S, changes)]
 
 
 class ProgressWriter:
