@@ -118,24 +118,29 @@ def left_s(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) 
 
 
 def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> str:
-    """Return the remaining time of a running simulation, and how the whole time compares with the first estimate.
+    """Return the remaining time of a running simulation: the promised range until its speed is measured. A run that
+    takes longer says so.
 
-    >>> left_in_words({"estimated_s": 59.0}, 62.0, 0.39)
-    'About 97 s left: it takes 2 min 39 s instead of the estimated 59 s.'
-    >>> left_in_words({"estimated_s": 59.0}, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 40.0, 0.955)
+    >>> asked = {"estimated_s": 59.0, "most_s": 177.0}
+    >>> left_in_words(asked, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 40.0, 0.955)
     ('About 30 s left.', '', 'About 2 s left.')
+    >>> left_in_words(asked, 2.0, 0.01)
+    'It takes 59 s to 2 min 57 s: the less, the more idle the machine is.'
+    >>> left_in_words(asked, 162.0, 0.39)
+    'About 4 min 13 s left: other work uses the machine, so it takes 6 min 55 s instead of at most 2 min 57 s.'
     """
-    rest_s, estimated_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s")
+    rest_s, least_s, most_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s"), asked.get("most_s")
     left = "" if rest_s is None else f"About {age_in_words(max(1.0, rest_s))} left"
-    if not isinstance(estimated_s, (int, float)):
+    if not isinstance(least_s, (int, float)) or not isinstance(most_s, (int, float)):
         return left and f"{left}."
-    if rest_s is None:
-        return f"It takes longer than the estimated {roughly(estimated_s)}; a new estimate follows."
-    if elapsed_s + rest_s <= MOST_OVER * estimated_s:
+    if rest_s is None or (done_fraction < KNOWN_FRACTION and most_s > least_s):
+        takes = f"{roughly(least_s)} to {roughly(most_s)}: the less, the more idle the machine is"
+        return f"It takes {takes}." if elapsed_s < most_s else f"It takes longer than {roughly(most_s)}."
+    if elapsed_s + rest_s <= MOST_OVER * most_s:
         return f"{left}."
-    total = roughly(elapsed_s + rest_s)
-    return f"{left}: it takes {total} instead of the estimated {roughly(estimated_s)}."
+    total = f"{roughly(elapsed_s + rest_s)} instead of at most {roughly(most_s)}"
+    return f"{left}: other work uses the machine, so it takes {total}."
 
 
-MOST_OVER = 1.25  # times the estimated time; more is told
+MOST_OVER = 1.25  # times the longest estimated time; more is told
 KNOWN_FRACTION = 0.03  # from here on, only the progress counts
