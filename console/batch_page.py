@@ -78,6 +78,7 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
+RETRIED = "retried"  # query parameter: the number of failed jobs that the last form opened again
 AWAITED = 20  # instances in progress that an explanation lists
 
 
@@ -164,7 +165,7 @@ class BatchPages(Pages[PageServices]):
         self._explain = Explain(services.store, services.clock, attention=attention)
         self._priorities = Priorities(services.store, services.clock)
 
-    @get("/batches/{id}", "batch", asks=ASKS)
+    @get("/batches/{id}", "batch", asks=(*ASKS, RETRIED))
     async def show(self, request: web.Request) -> RenderedPage:
         batch_id = BatchId(id_of(request))
         store = self._services.store
@@ -268,6 +269,7 @@ class BatchPages(Pages[PageServices]):
             "may": may_change(request, batch),
             "queues": queue_choices(self._settings.ordering),
             "moved": "",
+            "retried": whole_number(request.query.get(RETRIED, "0"), RETRIED, 0, LARGEST_ID),
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
