@@ -241,10 +241,10 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
 def most_spent_of(snapshot: BatchSnapshot) -> int:
     """Return the maximum, over open jobs, of instances beyond the successes a job needs; 0 if no job is open.
 
-    Cancelled instances do not count, because the snapshot omits them.
+    Instances before a job's latest retry do not count, nor do cancelled ones, which the snapshot omits.
     """
     jobs = snapshot.jobs
-    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.needed
+    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.uncounted - jobs.needed
     return int(spent[jobs.is_open].max(initial=0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -60,13 +61,13 @@ from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.samples import Window
 from domain.settings import Settings
-from domain.units import BatchId, InstanceId, Instant, JobId, Seconds, later
+from domain.units import HOUR_S, BatchId, InstanceId, Instant, JobId, Seconds, later
 from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
 from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
-from web.moments import length, stamp
+from web.moments import length, number, stamp
 from web.rendering import Crumb, RenderedPage
 
 LIVE_S = 3
@@ -78,6 +79,7 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
+RETRIED = "retried"  # query parameter: the number of failed jobs that the last form opened again
 AWAITED = 20  # instances in progress that an explanation lists
 
 
@@ -89,19 +91,34 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
-def deadline_help(because: str, first_s: float, effect: FieldEffect, latest_at: float | None, now: float) -> str:
-    """Say what a new deadline of a batch changes, and when its present forecast ends.
+def suggested_deadline(deadline_at: Instant, latest_at: Instant | None, now: Instant) -> Instant | None:
+    """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline.
 
-    `because`: that the batch is sent first, and why; "" if it is not. `first_s`: how long before its deadline that
-    begins, 0 if never. `effect`: that of the deadline on the order.
+    >>> suggested_deadline(Instant(7200.0), Instant(7201.0), Instant(0.0))
+    10800.0
+    >>> suggested_deadline(Instant(7200.0), Instant(7200.0), Instant(0.0))
+    >>> suggested_deadline(Instant(7200.0), None, Instant(9000.0))
     """
-    said = []
+    if latest_at is None or latest_at <= max(deadline_at, now):
+        return None
+    return Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
+
+
+def deadline_help(
+    standing: PlaceShown, first_s: float, effect: FieldEffect, latest_at: float | None, now: float
+) -> str:
+    """Say what a new deadline of a batch changes, whichever it is, and when its present forecast ends.
+
+    `first_s`: how long before its deadline a batch begins to be sent first, 0 if never. `effect`: that of the deadline
+    on the order.
+    """
+    said, because, then = [], standing.because, standing.not_first
     if because:
         said.append(f"The batch is {because}")
     if because and first_s:
-        said.append(
-            f"A later deadline ends that until {length(first_s)} before the new one; until then it goes in the order"
-        )
+        place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
+        said.append(f"Until {length(first_s)} before a later deadline, it has {place}")
+        said.append("From then on, it is sent first again")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"
@@ -164,7 +181,7 @@ class BatchPages(Pages[PageServices]):
         self._explain = Explain(services.store, services.clock, attention=attention)
         self._priorities = Priorities(services.store, services.clock)
 
-    @get("/batches/{id}", "batch", asks=ASKS)
+    @get("/batches/{id}", "batch", asks=(*ASKS, RETRIED))
     async def show(self, request: web.Request) -> RenderedPage:
         batch_id = BatchId(id_of(request))
         store = self._services.store
@@ -268,6 +285,7 @@ class BatchPages(Pages[PageServices]):
             "may": may_change(request, batch),
             "queues": queue_choices(self._settings.ordering),
             "moved": "",
+            "retried": whole_number(request.query.get(RETRIED, "0"), RETRIED, 0, LARGEST_ID),
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
@@ -278,7 +296,9 @@ class BatchPages(Pages[PageServices]):
             )
             values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
             effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
-            values["deadline_help"] = deadline_help(standing.because, first_s, effect, latest_at, now)
+            values["deadline_help"] = deadline_help(standing, first_s, effect, latest_at, now)
+            if batch.deadline_at is not None:
+                values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
                 values["moved"] = await self._moved(batch, standing, said, goes_first_at)
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0

@@ -43,7 +43,8 @@ class PlaceShown:
     """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
 
     `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
-    importance on which the place rests. `first`: the number of batches that are sent first.
+    importance on which the place rests. `first`: the number of batches that are sent first. `not_first`: the place
+    it would have if it were not sent first, None if it is not.
     """
 
     at: PlaceInOrder | None = None
@@ -51,6 +52,7 @@ class PlaceShown:
     record: Mapping[str, object] = field(default_factory=dict)
     because: str = ""
     first: int = 0
+    not_first: PlaceInOrder | None = None
 
     def is_pending(self, batch: Batch) -> bool:
         """Return whether the batch's importance has changed since the place was computed."""
@@ -66,12 +68,14 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
     places, records, found = await rules.places(ids), await rules.breakdowns(ids), dict[BatchId, PlaceShown]()
     for batch in batches:
         one, at = batch.batch_id, places.get(batch.batch_id)
+        others = {batch_id: urgent for batch_id, urgent in first.items() if batch_id != one}
         found[one] = PlaceShown(
             None if at is None else position(batch, at, first),
             breakdown_of(records[one]) if one in records else None,
             records.get(one, {}),
             sent_first_because(first[one].because) if one in first else "",
             len(first),
+            position(batch, at, others) if at is not None and one in first else None,
         )
     return found
 

@@ -177,11 +177,12 @@ class RepeatingPages(Pages[PageServices]):
     @post("/batches/{id}/retry", "batch_retry", edits=True)
     async def retry(self, request: web.Request) -> web.Response:
         batch, _ = await self._own(request)
-        done = await self._batches.retry(batch.batch_id)
-        if retried := done["jobs_retried"]:
-            subject = f"batch {batch.batch_id}"
-            await self._services.authenticator.note(request, "retry_batch", subject, jobs_retried=retried)
-        return self._services.go(f"batches/{batch.batch_id}", "retried")
+        retried, address = (await self._batches.retry(batch.batch_id))["jobs_retried"], f"batches/{batch.batch_id}"
+        if not retried:
+            return self._services.go(address, "unchanged")
+        subject = f"batch {batch.batch_id}"
+        await self._services.authenticator.note(request, "retry_batch", subject, jobs_retried=retried)
+        return self._services.go(f"{address}?retried={retried}", "retried")
 
     async def _own(self, request: web.Request) -> tuple[Batch, Person]:
         """Return the batch named in the URL, if the user may run it again."""

@@ -372,12 +372,13 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 def flag_of(shown: Document) -> str:
     """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
-    sent for another reason, or if the batch was reopened or moved since.
+    sent for another reason, or if the batch was moved or failed jobs were retried since.
     """
     unused = {ForecastState.PAUSED, ForecastState.MOVED, *WITHOUT_FORECAST}
-    if shown["ended_at"] is not None or shown["forecast_state"] in unused:
+    if shown["ended_at"] is not None or shown["forecast_state"] in unused or not shown["forecasts"]:
         return ""
-    return shown["forecasts"][-1]["flag"] or "" if shown["forecasts"] else ""
+    last = shown["forecasts"][-1]
+    return "" if shown["jobs_failed"] < last["jobs_failed"] else last["flag"] or ""
 
 
 def _reasons(last: Document, flag: str) -> Iterator[str]:

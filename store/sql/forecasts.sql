@@ -310,7 +310,11 @@ WHERE job_id BETWEEN $2::bigint AND $3::bigint AND batch_id = $1::bigint AND sta
 -- Result: the fields of domain/forecasting.py JOB_FIELDS, none of them null.
 SELECT
     job.job_id, job_class.fpops_est_flop, job.state = 'open' AS is_open,
-    least(job_class.max_instances, greatest(job_class.quorum, job.copies)) AS needed
+    least(job_class.max_instances, greatest(job_class.quorum, job.copies)) AS needed,
+    CASE WHEN job.retried_after IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM instance
+        WHERE instance.job_id = job.job_id AND instance.instance_id <= job.retried_after AND instance.state <> 'cancelled'
+    ) END::integer AS uncounted
 FROM job
 JOIN job_class ON job_class.job_class_id = job.job_class_id
 WHERE job.batch_id = $1::bigint AND job.state <> 'cancelled'

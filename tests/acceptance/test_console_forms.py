@@ -7,6 +7,7 @@ import re
 import pytest
 
 from administration.thresholds.keys import TITLES
+from console.batch_page import suggested_deadline
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
@@ -18,7 +19,7 @@ from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person, until_over
 from tests.browser.scene import OPERATOR, add_operator, work_off
 from tests.facts import missing
-from web.moments import length, stamp
+from web.moments import iso, length, stamp
 
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
@@ -283,20 +284,44 @@ async def test_later_deadline_says_why_the_batch_moves(grace_server: LiveServer)
         assert run is not None
         cuts = CutPoints(app_id, CPU, now, 9, (), (), retry_turnaround_s=retry_s)
         await run.publish([cuts], HostStatisticsRun(1, full=False, started_at=now, seconds=Seconds(1.0)))
+    await grace_server.submit(name="before it in the order", level="expedite", jobs={"count": 2})
     await run_duty(grace_server, "ordering")
     await grace_server.feed()
     async with a_browser(grace_server, OPERATOR) as grace:
         _, page = await grace.get("/batches/1")
         form = page.partition("<h3>Deadline")[2]
         assert not missing(form, "is sent first", length(within_s)) and "not change the position" not in form
+        [then] = re.findall(r"position (\d+ of \d+)", form)
         new = {"deadline": "2099-01-01T00:00"}
         _, where, page = await grace.post("/batches/1/deadline", new, form="/batches/1")
         at = (await store.views.batch(BatchId(1))).deadline_at
         assert at is not None and "said=not_first" in where
         moved = page.partition('id="batch-moved"')[2].partition("</div>")[0]
-        assert not missing(moved, "no longer", stamp(at - within_s))
+        assert not missing(moved, "no longer", stamp(at - within_s), f"position {then}")
         _, where, page = await grace.post("/batches/1/deadline", {"deadline": "2098-01-01T00:00"}, form="/batches/1")
         assert "said=deadline" in where and "no longer sent first" not in page
+
+
+async def test_batch_that_will_be_late_suggests_a_deadline(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    hosts = [await server.add_host(f"host{number}") for number in range(8)]
+    await server.submit(name="due", qos="short_deadline", deadline_s=600.0, jobs={"count": 40})
+    for _ in range(2):
+        await work_off(server, hosts)
+    for name in ("ordering", "estimator"):
+        await run_duty(server, name)
+    shown = await server.store.views.batch(BatchId(1))
+    assert shown.completion_q90_at is not None and shown.deadline_at is not None
+    assert shown.completion_q90_at > shown.deadline_at
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/1")
+        suggested_at = suggested_deadline(shown.deadline_at, shown.completion_q90_at, server.clock.now())
+        assert suggested_at is not None
+        [value] = re.findall(r'name="deadline"[^>]*value="([^"]*)"', page)
+        assert value == iso(suggested_at)[:16]
+        hint = page.partition('id="suggested-deadline"')[2].partition("</small>")[0]
+        assert not missing(hint, stamp(suggested_at))
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

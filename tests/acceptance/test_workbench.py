@@ -324,7 +324,10 @@ async def test_failed_jobs_are_retried_by_a_form(server: LiveServer) -> None:
         assert "exit status 195" in page and "bad row #" in page and "/retry" not in page
         assert (await vera.get(f"/batches/{batch_id}/retry"))[0] == 403
         _, where, page = await ben.post(f"/batches/{batch_id}/retry", {})
-        assert where.endswith("said=retried"), page
+        assert where.endswith("?retried=1&said=retried"), page
+        assert f'/batches/{batch_id}/jobs?state=open"' in page and not missing(page, "1 failed job is open again")
+        _, where, _ = await ben.post(f"/batches/{batch_id}/retry", {})
+        assert where.endswith("?said=unchanged")
     await server.validate()
     batch = await server.batch(batch_id)
     assert (batch["state"], batch["jobs_failed"], batch["unsent"]) == ("active", 0, 1)

@@ -64,3 +64,22 @@ async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> Non
     await expect(effect).not_to_have_text(said)
     await expect(levels).to_have_value("expedite")
     assert tab.complaints == []
+
+
+async def test_refreshes_keep_the_saved_level_selected(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    levels = tab.page.locator("#batch-levels")
+
+    for _ in range(3):
+        await tab.page.evaluate(REFRESH)
+        await expect(levels).to_have_value("normal")
+    await levels.select_option("expedite")
+    await levels.blur()
+    for _ in range(3):
+        await tab.page.evaluate(REFRESH)
+        await expect(levels).to_have_value("expedite")
+    assert tab.complaints == []

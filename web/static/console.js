@@ -158,9 +158,10 @@ function take(fresh) {
     const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
     const picked = new Set([...part.querySelectorAll("td.pick input:checked")].map((box) => box.value));
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
-    const chosen = part.matches("select") && !part.selectedOptions[0]?.defaultSelected ? part.value : null; // not saved yet
+    const saved = other.matches("select") ? other.value : null; // moving options changes which one is selected
+    const chosen = saved !== null && !part.selectedOptions[0]?.defaultSelected ? part.value : saved; // not saved yet
     part.replaceChildren(...other.childNodes);
-    if (chosen !== null && [...part.options].some((one) => one.value === chosen)) part.value = chosen;
+    if (saved !== null) part.value = [...part.options].some((one) => one.value === chosen) ? chosen : saved;
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
     for (const box of part.querySelectorAll("td.pick input")) box.checked = picked.has(box.value);
     picking(part);

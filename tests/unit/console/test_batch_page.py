@@ -11,8 +11,10 @@ from console.batch_charts import forecasts_chart, progress_chart, until_forecast
 from console.batch_page import deadline_help, holds_left, quorums_of
 from console.charts import Chart
 from console.drawing import Line, Plot
+from console.places import PlaceShown
 from domain.batches import BatchCounts
 from domain.forecasts import ForecastPoint, Method
+from domain.ordering import PlaceInOrder
 from domain.units import Seconds, later
 from tests.builders import NOW, a_job_class
 from tests.facts import missing
@@ -196,15 +198,16 @@ def test_fresh_batch_has_an_age_in_whole_seconds() -> None:
 def test_deadline_that_decides_is_not_said_to_change_nothing() -> None:
     none, points, end_at = FieldEffect(False, "changes nothing"), FieldEffect(True, "changes the points"), NOW + 60.0
 
-    near, far = (deadline_help(because, 7200.0, none, end_at, NOW) for because in ("sent first, as it is due", ""))
+    first, other = PlaceShown(because="sent first, as it is due", not_first=PlaceInOrder(8, 12)), PlaceShown()
+    near, far = (deadline_help(one, 7200.0, none, end_at, NOW) for one in (first, other))
 
-    assert not missing(near, "is sent first, as it is due", "until 2 h before", f"first: {stamp(end_at)}")
+    assert not missing(near, "is sent first, as it is due", "2 h before", "8 of 12", f"first: {stamp(end_at)}")
     assert not missing(far, "less than 2 h remains", f"forecast: {stamp(end_at)}")
     assert "hanges nothing" not in near + far
-    assert not missing(deadline_help("", 7200.0, points, None, NOW), "2 h", "Changes the points")
+    assert not missing(deadline_help(other, 7200.0, points, None, NOW), "2 h", "Changes the points")
 
 
 def test_deadline_that_decides_nothing_says_so() -> None:
-    said = deadline_help("", 0.0, FieldEffect(False, "changes nothing"), NOW - 60.0, NOW)
+    said = deadline_help(PlaceShown(), 0.0, FieldEffect(False, "changes nothing"), NOW - 60.0, NOW)
 
     assert not missing(said, "Changes nothing") and "forecast" not in said

@@ -181,7 +181,7 @@ def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
     ends: dict[str, Any] = {"completion_q50_at": RECORD.q50_at, "completion_q90_at": RECORD.q90_at}
     ends |= {"completion_at": RECORD.completion_at}
     batch = a_batch(counts=counts, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, HOUR_S), **ends)
-    before = replace(RECORD, moved_at=RECORD.made_at, flag="11 delay bounds")
+    before = replace(RECORD, moved_at=RECORD.made_at, jobs_failed=0, flag="11 delay bounds")
     counted = replace(before, moved_at=later(RECORD.made_at, -MOVED_S))
 
     end, present = (end_of(batch, one, NOTHING_STOPPED, NOW) for one in (before, counted))
@@ -194,6 +194,17 @@ def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
     assert end.at_risk is not None
     shown = forecasts_as_json(batch, [before], before, None, app="pi", now=NOW, stopped=NOTHING_STOPPED)
     assert (flag_of(shown) == "", "done about" in forecasts_in_words(shown)) == (unsent > 0, unsent == 0)
+
+
+@pytest.mark.parametrize(("failed", "is_shown"), [(3, True), (2, False)])
+def test_flag_before_a_retry_is_not_shown(failed: int, is_shown: bool) -> None:
+    """A retry opens failed jobs again, so fewer have failed than at the forecast."""
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=failed, jobs_validated=9))
+    flagged = replace(RECORD, jobs_failed=3, flag="no retries left")
+
+    shown = forecasts_as_json(batch, [flagged], flagged, None, app="pi", now=NOW, stopped=NOTHING_STOPPED)
+
+    assert bool(flag_of(shown)) == is_shown
 
 
 @pytest.mark.parametrize("unsent", [0, 12])
