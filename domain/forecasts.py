@@ -278,7 +278,8 @@ class ForecastAge:
     """When an active batch was last forecast, if ever, and how many jobs have finished since.
 
     `completion_at` is the published C(B), `q50_at` the expected end, None if it is not shown. The batch got its place
-    at `moved_at`, None if it was never moved.
+    at `moved_at`, None if it was never moved. `is_sent`: the last forecast counted time for sending, and since
+    then every instance was sent.
     """
 
     batch_id: BatchId
@@ -289,6 +290,7 @@ class ForecastAge:
     jobs_total: int
     moved_at: Instant | None = None
     q50_at: Instant | None = None
+    is_sent: bool = False
 
     @property
     def is_superseded(self) -> bool:
@@ -327,8 +329,8 @@ class ForecastAge:
         """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
 
         After a move, the next one is due `MOVED_S` after it took effect, and none before. A batch that has not ended
-        when expected is due at once, but not within `pause_s`. No batch waits longer than `timer_s`, 15 minutes,
-        however often it is moved.
+        when expected, or whose last instance was sent, is due at once, but not within `pause_s`. No batch waits longer
+        than `timer_s`, 15 minutes, however often it is moved.
 
         >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), 4, jobs_over=5, jobs_total=150)
         >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
@@ -347,6 +349,8 @@ class ForecastAge:
             return min(by_at, later(self.moved_at, MOVED_S))
         if self.q50_at is not None:
             by_at = min(by_at, max(self.q50_at, later(self.made_at, settings.pause_s)))
+        if self.is_sent:
+            by_at = min(by_at, later(self.made_at, settings.pause_s))
         return min(by_at, later(self.made_at, self.wait_s(settings))) if self.dirty else by_at
 
 

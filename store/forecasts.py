@@ -189,6 +189,7 @@ def _standing(row: rows.Row) -> ForecastStanding:
         batch.counts.jobs_total,
         row["moved_at"],
         batch.completion_q50_at,
+        row["is_sent"],
     )
     spread = 1.0 if row["spread"] is None else row["spread"]
     return ForecastStanding(

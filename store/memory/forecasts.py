@@ -54,6 +54,9 @@ class MemoryForecasts(OnTables):
     def _age(self, batch: StoredBatch) -> ForecastAge:
         made_at, over_then = self._last.get(batch.batch_id, (None, 0))
         over = batch.counts.jobs_validated + batch.counts.jobs_failed
+        terms = next(
+            (one.terms for one in self._work.forecasts.get(batch.batch_id, ()) if one.made_at == made_at), None
+        )
         return ForecastAge(
             batch.batch_id,
             made_at,
@@ -63,6 +66,7 @@ class MemoryForecasts(OnTables):
             batch.counts.jobs_total,
             batch.moved_at,
             batch.completion_q50_at,
+            is_sent=batch.counts.unsent == 0 and terms is not None and terms.sending_s > 0.0,
         )
 
     @asynccontextmanager

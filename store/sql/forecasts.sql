@@ -54,23 +54,34 @@ ORDER BY batch_with_counts.batch_id;
 
 
 -- name: forecast_ages
--- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, or if they have
---   not ended when expected, oldest forecast first. A batch that moves waits until its move counts, at most timer_s.
+-- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, if they have
+--   not ended when expected, or if all their instances were sent since, oldest forecast first. A batch that moves waits until its move counts, at most timer_s.
 -- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time, or of the batch's jobs, for which
 --   validations are collected, $5 the number of ended jobs up to which each doubling is due at once, $6 the seconds after
 --   a move in which dispatches are counted.
 -- Result: batch_id, made_at (null when never), completion_at, jobs_over_then, jobs_over, jobs_total, moved_at (null when
---   never), q50_at (null when not shown).
+--   never), q50_at (null when not shown), is_sent (the last forecast counted time for sending, and no instance is unsent).
 SELECT
     batch.batch_id, last.made_at, batch.completion_at, coalesce(last.jobs_over, 0) AS jobs_over_then,
-    total.jobs_over, batch.jobs_total, batch.moved_at, batch.completion_q50_at AS q50_at
+    total.jobs_over, batch.jobs_total, batch.moved_at, batch.completion_q50_at AS q50_at,
+    sending.is_sent
 FROM batch
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch.batch_id
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(jobs_validated + jobs_failed), 0)::bigint AS jobs_over
+    SELECT coalesce(sum(jobs_validated + jobs_failed), 0)::bigint AS jobs_over, coalesce(sum(unsent), 0) AS unsent
     FROM batch_count
     WHERE batch_count.batch_id = batch.batch_id
 ) AS total
+CROSS JOIN LATERAL (
+    SELECT coalesce(
+        total.unsent = 0 AND (
+            SELECT (forecast.terms ->> 'sending_s')::double precision > 0
+            FROM forecast
+            WHERE forecast.batch_id = last.batch_id AND forecast.made_at = last.made_at
+        ),
+        false
+    ) AS is_sent
+) AS sending
 WHERE batch.state = 'active' AND (
     last.made_at IS NULL
     OR last.made_at <= $1::double precision - $3::double precision
@@ -86,7 +97,10 @@ WHERE batch.state = 'active' AND (
                 AND total.jobs_over - last.jobs_over >= $4::double precision * batch.jobs_total
             )
             OR last.made_at < batch.moved_at + $6::double precision
-            OR (batch.completion_q50_at <= $1 AND last.made_at <= $1::double precision - $2::double precision)
+            OR (
+                last.made_at <= $1::double precision - $2::double precision
+                AND (batch.completion_q50_at <= $1 OR sending.is_sent)
+            )
         )
     )
 )
@@ -399,14 +413,16 @@ JOIN job_class ON job_class.job_class_id = sent.job_class_id
 -- Purpose: return the state of an active batch at the start of a forecast.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts with made_at and jobs_over_then of its last forecast (nulls when there is none),
---   moved_at, delay_bound_s, least_spare_instances, spread (null while its app has none) and
+--   moved_at, is_sent (as in forecast_ages), delay_bound_s, least_spare_instances, spread (null while its app has none) and
 --   checkpoint_fraction (the last one of a forecast that is scored, null when there is none). No row unless the batch is active.
 SELECT
-    batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, batch.moved_at, class.delay_bound_s,
-    class.least_spare_instances, app_forecast.spread, checkpoint.checkpoint_fraction
+    batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, batch.moved_at,
+    coalesce(batch_with_counts.unsent = 0 AND (made.terms ->> 'sending_s')::double precision > 0, false) AS is_sent,
+    class.delay_bound_s, class.least_spare_instances, app_forecast.spread, checkpoint.checkpoint_fraction
 FROM batch_with_counts
 JOIN batch ON batch.batch_id = batch_with_counts.batch_id
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch_with_counts.batch_id
+LEFT JOIN forecast AS made ON made.batch_id = last.batch_id AND made.made_at = last.made_at
 LEFT JOIN app_forecast ON app_forecast.app_id = batch_with_counts.app_id
 CROSS JOIN LATERAL (
     SELECT max(job_class.delay_bound_s) AS delay_bound_s, min(job_class.max_instances - job_class.quorum) AS least_spare_instances

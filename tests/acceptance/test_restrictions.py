@@ -516,6 +516,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         _, where, page = await grace.post(path, {**abort, "sure": "yes"})
         assert f"{path}?said=version_aborted" in where and VersionState.ABORTED.words in page
         form = page.partition('id="h-state"')[2].partition("</section>")[0]
+        assert "4 unsent" not in form
         assert "<button>Offer again" in form and 'class="danger"' not in form and 'type="radio"' not in form
         await server.feed()
         assert await host.ask(1) == []

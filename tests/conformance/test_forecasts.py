@@ -254,6 +254,23 @@ async def test_batch_is_due_when_its_expected_end_passes(store: Store) -> None:
     assert standing is not None and standing.age.q50_at == NOW + 200.0
 
 
+async def test_batch_is_due_once_when_its_last_instance_was_sent(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2)
+    await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S)))
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+    assert await due_after(store, 899.0) == []
+
+    await a_sent_instance(store, batch.batch_id, await a_registered_host(store))
+
+    assert (await due_after(store, 59.0), await due_after(store, 60.0)) == ([], [batch.batch_id])
+    standing = await store.forecasts.standing(batch.batch_id)
+    assert standing is not None and standing.age.is_sent
+    sent = replace(TERMS, sending_s=Seconds(0.0))
+    for terms in (sent, None):  # of the model, and without it
+        await store.forecasts.publish(a_record(batch, completion_at=later(NOW, DAY_S), terms=terms))
+        assert await due_after(store, 899.0) == []
+
+
 async def test_latest_forecast_tells_the_last_move(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     made = a_record(batch)

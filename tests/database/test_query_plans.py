@@ -344,7 +344,7 @@ BY_KEY = {  # query -> the indexes it must use
     "set_user_priority": {"batch_pkey"},
     # stored forecasts
     "forecast_health": {"batch_in_order", "batch_forecast_pkey"},
-    "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey"},
+    "forecast_ages": {"batch_in_order", "batch_forecast_pkey", "batch_count_pkey", "forecast_pkey"},
     "forecast_standing": {
         "batch_pkey",
         "batch_count_pkey",

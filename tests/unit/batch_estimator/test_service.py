@@ -538,6 +538,13 @@ def test_batch_that_has_not_ended_as_expected_is_due() -> None:
     assert replace(expected, q50_at=later(NOW, HOUR_S)).due_at(NOW, SETTINGS) == NOW + 15 * MINUTE_S
 
 
+def test_batch_whose_last_instance_was_sent_is_due() -> None:
+    sent = replace(an_age(dirty=False), is_sent=True)
+
+    assert sent.due_at(NOW, SETTINGS) == NOW + MINUTE_S
+    assert replace(sent, moved_at=later(NOW, 600.0)).due_at(NOW, SETTINGS) == NOW + 600.0 + MOVED_S
+
+
 def test_no_batch_waits_longer_than_a_quarter_of_an_hour() -> None:
     assert due_s(left_s=30 * DAY_S, dirty=True) == 15 * MINUTE_S
     assert due_s(left_s=HOUR_S, dirty=False) == 15 * MINUTE_S
