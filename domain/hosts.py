@@ -53,6 +53,20 @@ class Host:
     software: str = ""  # NAME/VERSION separated by blanks: docker, podman, virtualbox
 
     @property
+    def system(self) -> str:
+        """Return the name and version of the operating system. A word in both is said once.
+
+        >>> known = ("Linux Fedora", "Fedora Linux 41"), ("Linux Ubuntu", "Ubuntu 24.04"), ("Darwin", "24.1")
+        >>> for name, version in known:
+        ...     Host(HostId(1), VolunteerId(1), os_name=name, os_version=version).system
+        'Fedora Linux 41'
+        'Linux Ubuntu 24.04'
+        'Darwin 24.1'
+        """
+        version = self.os_version.split()
+        return " ".join([*(word for word in self.os_name.split() if word not in version), *version])
+
+    @property
     def cpu_availability_fraction(self) -> float:
         """Return the fraction of wall-clock time in which a CPU job makes progress."""
         return self.on_fraction * self.active_fraction

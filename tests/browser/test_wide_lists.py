@@ -14,6 +14,8 @@ from tests.browser.test_looks import CUT_LISTS, fail_some
 
 CUT_HOSTS = """[...document.querySelectorAll('#t-hosts th[scope=row]')]
     .filter(one => one.scrollWidth > one.clientWidth).map(one => one.textContent)"""
+BROKEN_TIMES = """[...document.querySelectorAll('.dense time')]
+    .filter(one => one.getClientRects().length > 1).map(one => one.textContent)"""
 LONG = "calibration of the northern detector array, season"
 
 
@@ -36,6 +38,7 @@ async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chr
         "wide-batches": "/batches",
         "wide-attention": "/batches?state=attention",
         "wide-without-work": "/hosts?show=without_work",
+        "wide-slow": "/hosts?show=slow",
         "wide-failing": "/hosts?show=failing",
         "wide-overview": "/",
         "wide-paused": "/batches/3",
@@ -50,4 +53,5 @@ async def test_lists_with_long_names_fit_beside_the_menu(server: LiveServer, chr
         await tab.picture(name)
         assert await tab.page.evaluate(CUT_LISTS) == [], path
         assert await tab.page.evaluate(CUT_HOSTS) == [], path
+        assert await tab.page.evaluate(BROKEN_TIMES) == [], path
     await context.close()
