@@ -332,7 +332,7 @@ def _masked(text: str) -> str:
         r"\bmuster_[\w-]+",  # a token
         r"\b[0-9a-f]{32}\b",  # an account key, or a file name made from a digest
         r'(?<="password":")[^"]+|(?<=one-time password ).+',
-        r'(?<="silent_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
+        r'(?<="silent_s":)[\d.e-]+|(?<="known_s":)[\d.e-]+|(?<=last )[\d.]+ m?s ago',
         r'(?<="array":)"\w+"|(?<="would_search":)\w+|\bevaluated on .+',  # a worker's, or one filled now
         r"\d+\.\d+(e-?\d+)? (s|d|h|min)\b|\bin \d+\.\d+ d\b",
     ):
