@@ -385,6 +385,7 @@ BUSY_BELOW_GATE = (
     "less work on these hosts: then they need no gate. A lower p_afap gives them jobs now, but behind their other "
     "work, so the batch seldom ends earlier"
 )
+WITHOUT_RANK = "less work on these hosts: then they need no gate; or more results, for a rank"
 
 
 def ungated(sample: CallingHosts) -> CallingHosts:
@@ -393,7 +394,9 @@ def ungated(sample: CallingHosts) -> CallingHosts:
     A lower gate would give them to hosts that are busy, as tight jobs, which no longer helps the batch (decision 84).
     """
     held_back = tuple(
-        replace(one, suggestion=None, help=BUSY_BELOW_GATE) if one.code in BEHIND_GATE else one
+        replace(one, suggestion=None, help=WITHOUT_RANK if one.code is RefusalCode.NO_RANK else BUSY_BELOW_GATE)
+        if one.code in BEHIND_GATE
+        else one
         for one in sample.held_back
     )
     return replace(sample, gated_share=1.0, held_back=held_back)

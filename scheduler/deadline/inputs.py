@@ -105,7 +105,7 @@ BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
 TOO_BUSY = "; without a gate it gets the job with at most {6:length} of queued work, but has {5:length}"
 GATED = {
-    Gate.AFAP: "batches to be done as fast as possible, and of late batches for busy hosts",
+    Gate.AFAP: "AFAP and late batches for busy hosts",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
     Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
     Gate.RETRY: "retries and copies",
