@@ -68,7 +68,7 @@ class _Document(msgspec.Struct):
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
     both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
-    was unfinished in half of the runs. Their `runs` are the ends of each run in which they ended on both sides.
+    was unfinished in half of the runs. Their `runs` are the ends of each run, None if unfinished.
     """
 
     sample: RecentSample
@@ -174,9 +174,8 @@ class ThresholdReplay:
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
                 "runs": [
-                    [round(now.spans_s[one.name], 1), round(changed.spans_s[one.name], 1)]
+                    [_usual_span_s(one.name, [now]), _usual_span_s(one.name, [changed])]
                     for now, changed in zip(ran[:half], ran[half:], strict=True)
-                    if one.name in now.spans_s and one.name in changed.spans_s
                 ],
             }
             for one in _urgent(self.now[0].scenario)
