@@ -193,12 +193,15 @@ def _urgent(scenario: FileScenario) -> Sequence[BatchPlan]:
     return [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
 
 
-def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> list[dict[str, object]]:
-    """Return the urgent batches whose ends are not shown, with the reason. `simulated` and `shown` are ids."""
+def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> dict[str, object]:
+    """Return the first urgent batches whose ends are not shown, with the reason, and the number of the others.
+    `simulated` and `shown` are ids.
+    """
     found = [
         one for one in active if (one.qos is QoS.AFAP or one.deadline_at is not None) and one.batch_id not in shown
     ]
-    return [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+    first = [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+    return {"left_out": first, "more_left_out": len(found) - len(first)}
 
 
 def _why_left_out(batch: Batch, simulated: Ids) -> LeftOut:
@@ -241,7 +244,7 @@ async def replay(
             "hosts_active": recent.sample.hosts_active,
             "days": days,
             "known_s": recent.sample.known_s,
-            "left_out": left_out([one.batch for one in active], simulated, shown),
+            **left_out([one.batch for one in active], simulated, shown),
             "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,
