@@ -128,6 +128,8 @@ def until_forecast(shown: Document, now: float, *, look_s: Seconds, timer_s: Sec
     looks, most_s = f"The estimator checks for new batches every {length(look_s)}", patience_s(look_s)
     if made and state is ForecastState.NOT_YET:
         return f"No forecast since the batch was reopened. {looks}: expect one within {length(most_s)}."
+    if state is ForecastState.MOVED:
+        return f"{not_shown(state).capitalize()}. Expect it within {length(most_s)} after the change takes effect."
     if made:
         return (
             f"No end is shown: {not_shown(state)} ({made[-1]['method_because']}). Expect the next forecast when "

@@ -22,10 +22,10 @@ REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in ev
     RefusalCode.NO_APP_VERSION: "c1",
     RefusalCode.BELOW_GATE: "c2",
     RefusalCode.PLATFORM: "c3",
-    RefusalCode.MEMORY: "c4",
+    RefusalCode.NO_RANK: "c4",
     RefusalCode.NOT_YET: "c5",
     RefusalCode.NO_SLOTS: "c6",
-    RefusalCode.DAILY_QUOTA: "c7",
+    RefusalCode.BUSY_BELOW_GATE: "c7",
 }
 OTHERS_HUE = "c8"
 

@@ -68,14 +68,16 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
     places, records, found = await rules.places(ids), await rules.breakdowns(ids), dict[BatchId, PlaceShown]()
     for batch in batches:
         one, at = batch.batch_id, places.get(batch.batch_id)
-        others = {batch_id: urgent for batch_id, urgent in first.items() if batch_id != one}
+        not_first = None
+        if at is not None and one in first:
+            not_first = position(batch, at, {other: urgent for other, urgent in first.items() if other != one})
         found[one] = PlaceShown(
             None if at is None else position(batch, at, first),
             breakdown_of(records[one]) if one in records else None,
             records.get(one, {}),
             sent_first_because(first[one].because) if one in first else "",
             len(first),
-            position(batch, at, others) if at is not None and one in first else None,
+            not_first,
         )
     return found
 

@@ -17,6 +17,7 @@ from administration.simulations.runs import SimulationRuns
 from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
+from administration.thresholds.replay import MOST_ACTIVE
 from administration.thresholds.shown import COMPARED, Conclusion, conclusion_of
 from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
@@ -371,6 +372,8 @@ class SimulatePages(Pages[PageServices]):
             "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
             "batches": await self._urgent(found.asked_at, ends, said),
             "left_out": await self._left_out(asked.get("left_out", ())),
+            "most_active": MOST_ACTIVE,
+            "more_left_out": asked.get("more_left_out", 0),
         }
 
     async def _left_out(self, found: Sequence[Document]) -> Sequence[tuple[Batch, str]]:

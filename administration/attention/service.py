@@ -82,19 +82,23 @@ class _Slow:
 
 
 class _Kept(Generic[Value]):
-    """Facts that are read again after `age_s`, or when `rules` change. Concurrent callers wait for one reading."""
+    """Facts that are read again after `age_s`, or when `rules` change. Concurrent callers share one reading, and its
+    failure; the next caller after a failure reads again.
+    """
 
     def __init__(self, age_s: Seconds) -> None:
         self._age_s = age_s
-        self._reading = asyncio.Lock()
-        self._last: tuple[Instant, object, Value] | None = None
+        self._last: tuple[Instant, object, asyncio.Future[Value]] | None = None
 
     async def value(self, now: Instant, read: Callable[[], Awaitable[Value]], rules: object = None) -> Value:
-        async with self._reading:
-            last = self._last
-            if last is None or abs(now - last[0]) >= self._age_s or last[1] != rules:
-                last = self._last = now, rules, await read()
-            return last[2]
+        last = self._last
+        if last is None or abs(now - last[0]) >= self._age_s or last[1] != rules or _has_failed(last[2]):
+            last = self._last = now, rules, asyncio.ensure_future(read())
+        return await asyncio.shield(last[2])  # a caller that is cancelled does not end the reading for others
+
+
+def _has_failed(reading: asyncio.Future[Value]) -> bool:
+    return reading.done() and (reading.cancelled() or reading.exception() is not None)
 
 
 async def failing_hosts(store: PostgresStore, now: Instant) -> Sequence[FailingHost]:

@@ -48,6 +48,7 @@ from domain.batches import Batch, BatchCounts, BatchState, complete_at, is_late
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.deadline_rules import traits_of
+from domain.forecasts import ForecastState
 from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
@@ -170,7 +171,8 @@ async def explain_batch(
         if lost is not None and not hold:
             said = [f"None of its jobs is sent, because {lost.words}."]
         elif risk is not None and sample.takers and not hold:
-            left_s, record = risk["deadline_at"] - now, None if last is None else forecast_as_json(last)
+            left_s = risk["deadline_at"] - now
+            record = None if last is None or state is ForecastState.MOVED else forecast_as_json(last)
             time = await _sending_time(store, standings, catalogue, batch, sample, record, now)
             held = record["holds"][0]["host_ids"] if record and record["holds"] else []
             names = await store.host_lists.names([HostId(one) for one in held])

@@ -168,7 +168,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.PAUSED: "no end while paused",
     ForecastState.BLOCKED: "no end while blocked by a limit",
     ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
-    ForecastState.MOVED: "moved or resumed: a new forecast follows",
+    ForecastState.MOVED: "after a move, pause or outage: a new forecast follows",
 }
 
 
@@ -208,7 +208,7 @@ def risk_parts(risk: Document, state: str) -> Sequence[str]:
     if state == ForecastState.PAUSED:
         return (f"{likely} even without the pause",)
     if state == ForecastState.MOVED:
-        return (f"{likely} by the forecast before its move",)
+        return (f"{likely} by the forecast before the change",)
     return likely, f"ends at the latest {late} after it"
 
 

@@ -68,7 +68,7 @@ class _Document(msgspec.Struct):
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
     both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
-    was unfinished in half of the runs. Their `runs` are the ends of each run in which they ended on both sides.
+    was unfinished in half of the runs. Their `runs` are the ends of each run, None if unfinished.
     """
 
     sample: RecentSample
@@ -174,9 +174,8 @@ class ThresholdReplay:
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
                 "runs": [
-                    [round(now.spans_s[one.name], 1), round(changed.spans_s[one.name], 1)]
+                    [_usual_span_s(one.name, [now]), _usual_span_s(one.name, [changed])]
                     for now, changed in zip(ran[:half], ran[half:], strict=True)
-                    if one.name in now.spans_s and one.name in changed.spans_s
                 ],
             }
             for one in _urgent(self.now[0].scenario)
@@ -194,12 +193,15 @@ def _urgent(scenario: FileScenario) -> Sequence[BatchPlan]:
     return [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
 
 
-def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> list[dict[str, object]]:
-    """Return the urgent batches whose ends are not shown, with the reason. `simulated` and `shown` are ids."""
+def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> dict[str, object]:
+    """Return the first urgent batches whose ends are not shown, with the reason, and the number of the others.
+    `simulated` and `shown` are ids.
+    """
     found = [
         one for one in active if (one.qos is QoS.AFAP or one.deadline_at is not None) and one.batch_id not in shown
     ]
-    return [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+    first = [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+    return {"left_out": first, "more_left_out": len(found) - len(first)}
 
 
 def _why_left_out(batch: Batch, simulated: Ids) -> LeftOut:
@@ -242,7 +244,7 @@ async def replay(
             "hosts_active": recent.sample.hosts_active,
             "days": days,
             "known_s": recent.sample.known_s,
-            "left_out": left_out([one.batch for one in active], simulated, shown),
+            **left_out([one.batch for one in active], simulated, shown),
             "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,

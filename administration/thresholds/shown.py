@@ -214,6 +214,7 @@ def _counted(findings: Sequence[Finding], better: str, worse: str) -> str:
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
 MOST_CHANCE = 0.1  # probability that a difference is called better or worse although it is chance
 CHANCE = "no difference beyond chance"
+SURE_RUNS = 3  # from which a batch is judged that ends in all of them on one side and in none on the other
 
 
 def conclusion_of(
@@ -223,8 +224,9 @@ def conclusion_of(
 
     `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
     difference counts if it is large enough and, with 90 % confidence, not due to the spread of the runs; no difference
-    of a single run counts. Old results have no runs. Single batches (`batches` of a replay) are judged together: with
-    90 % confidence, none of them is called earlier or later by chance.
+    of a single run counts. Old results have no runs. Single batches (`batches` of a replay) that end in every run are
+    judged together: with 90 % confidence, none of them is called earlier or later by chance. A batch that ends in every
+    run on one side and in none on the other is judged by that from SURE_RUNS runs on.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
@@ -237,10 +239,7 @@ def conclusion_of(
     findings = [
         _judged(one, [run[one.key] for run in every if one.key in run], len(runs)) for one in _findings(before, after)
     ]
-    ends = [
-        _judged(_end(one), [new / old - 1.0 for old, new in one["runs"] if old > 0.0], len(runs), len(batches))
-        for one in batches
-    ]
+    ends = _judged_ends(batches, len(runs))
     verdict, words = _verdict((*findings, *ends), len(runs))
     return Conclusion(verdict, words, findings, ends)
 
@@ -261,7 +260,9 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "unclear",
             "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
         )
-    return "same", f"{CHANCE.capitalize()} between the present and the changed values."
+    unsure = [one for one in findings if abs(one.change) >= one.least]
+    more = f" Of {len(findings)} figures and batches, {len(unsure)} may differ: more runs are needed to tell."
+    return "same", f"{CHANCE.capitalize()} between the present and the changed values.{more if unsure else ''}"
 
 
 def _judged(found: Finding, changes: Sequence[float], runs: int, compared: int = 1) -> Finding:
@@ -271,6 +272,20 @@ def _judged(found: Finding, changes: Sequence[float], runs: int, compared: int =
     is_sure = not runs or (len(changes) == runs > 1 and chance_of(changes) < MOST_CHANCE / compared)
     if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
         return replace(found, gain=-1 if found.change > 0.0 else 1)
+    return found
+
+
+def _judged_ends(batches: Sequence[Numbers], runs: int) -> list[Finding]:
+    """Return the changes of the batches' ends. Only those that end in every run on both sides share MOST_CHANCE."""
+    changes = [[new / old - 1.0 for old, new in one["runs"] if old and new is not None] for one in batches]
+    compared = max(1, sum(len(one) == runs for one in changes))
+    found = []
+    for batch, of_runs in zip(batches, changes, strict=True):
+        end, unfinished = _end(batch), {(old is None, new is None) for old, new in batch["runs"]}
+        if runs >= SURE_RUNS and unfinished in ({(True, False)}, {(False, True)}):
+            found.append(replace(end, gain=-1 if end.change > 0.0 else 1))
+        else:
+            found.append(_judged(end, of_runs, runs, compared))
     return found
 
 

@@ -508,6 +508,22 @@ async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
     assert [one["link"].partition("/")[0] for one in shown["remedies"]] == ["settings"]
 
 
+@pytest.mark.parametrize("moved", [False, True])
+async def test_forecast_before_a_move_gives_no_cause(store: Store, moved: bool) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=2, qos=QoS.SHORT_DEADLINE, deadline_at=later(NOW, 3600.0))
+    await a_calling_host(store, ncpus=2)
+    slow = ForecastHold(HoldKind.OVERDUE, 2, 1.0, (), "2 jobs are slow")
+    at = {"q10_at": later(NOW, 7e3), "q50_at": later(NOW, 5e4), "q90_at": later(NOW, 9e4)}
+    await store.forecasts.publish(a_record(batch, terms=replace(TERMS, sending_s=Seconds(60.0)), holds=(slow,), **at))
+    if moved:
+        await store.ordering_rules.set_moved(batch.batch_id, NOW)
+
+    shown = await explain(store).batch(batch.batch_id)
+
+    assert (shown["forecast_state"], slow.because in shown["verdict"]) == ("moved" if moved else "shown", not moved)
+
+
 async def test_a_deadline_out_of_reach_is_told(store: Store) -> None:
     """One request per hour takes two jobs at once: 90 of them take more than the hour left."""
     await a_registered_version(store)

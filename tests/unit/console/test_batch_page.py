@@ -179,6 +179,9 @@ def test_it_is_said_when_the_next_forecast_can_be_expected() -> None:
     assert not missing(said(NOW, ended_at=NOW, forecasts=[]), "ended", "first forecast")
     assert "first" not in said(NOW, ended_at=NOW)
     assert not missing(said(NOW, forecast_state="far"), "from the record", "within 15 min")
+    moved = said(NOW, forecast_state="moved")
+    assert not missing(moved, f"within {length(60.0)}")
+    assert "from the record" not in moved
 
 
 def test_reopened_batch_waits_for_a_forecast_of_its_own() -> None:

@@ -30,6 +30,26 @@ class Gate:
         return await self._query(**asked)
 
 
+async def test_concurrent_callers_share_one_failure() -> None:
+    async def fails(**asked: Any) -> object:
+        raise ConnectionError
+
+    alike = Gate(fails)
+    known = SimpleNamespace(reserving=SimpleNamespace(alike_hosts=alike))
+    views = AttentionViews(cast(PostgresStore, known), Settings, StillClock())
+    callers = [asyncio.ensure_future(views.platforms()) for _ in range(3)]
+    await alike.begun.wait()
+    callers[0].cancel()
+    alike.may_end.set()
+
+    found = await asyncio.gather(*callers, return_exceptions=True)
+    assert [type(one) for one in found] == [asyncio.CancelledError, ConnectionError, ConnectionError]
+    assert alike.calls == 1
+    with pytest.raises(ConnectionError):
+        await views.platforms()
+    assert alike.calls == 2
+
+
 @pytest.mark.parametrize("of", ["platforms", "failing_versions"])
 async def test_concurrent_callers_share_one_reading(of: str) -> None:
     store = MemoryStore()

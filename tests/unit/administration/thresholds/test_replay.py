@@ -19,7 +19,7 @@ from administration.changes import Changes
 from administration.simulations.process import main, simulated_tasks
 from administration.thresholds.keys import changes_of
 from administration.thresholds.recent import recent_project
-from administration.thresholds.replay import LeftOut, Replayed, ThresholdReplay, left_out, replay
+from administration.thresholds.replay import MOST_LEFT_OUT, LeftOut, Replayed, ThresholdReplay, left_out, replay
 from administration.thresholds.shown import replayed_in_words
 from domain.batches import BatchCounts, QoS
 from domain.errors import InvalidInputError
@@ -228,8 +228,8 @@ def test_urgent_batches_end_on_both_sides() -> None:
 
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
     assert ends([now, changed]) == [
-        {"batch_id": rush, "now_s": 60.0, "changed_s": None, "runs": []},
-        {"batch_id": soon, "now_s": 9.0, "changed_s": None, "runs": []},
+        {"batch_id": rush, "now_s": 60.0, "changed_s": None, "runs": [[60.0, None]]},
+        {"batch_id": soon, "now_s": 9.0, "changed_s": None, "runs": [[9.0, None]]},
     ]
     assert ends([now, now])[0]["runs"] == [[60.0, 60.0]]
 
@@ -249,8 +249,13 @@ def test_urgent_batches_not_compared_are_named_with_the_reason() -> None:
     ]
     found = [{"batch_id": 2, "why": LeftOut.SENT}, {"batch_id": 3, "why": LeftOut.BEYOND}]
 
-    assert left_out(active, {1, 3}, {1}) == [*found, {"batch_id": 4, "why": LeftOut.STOPPED}]
-    assert prepared(("p_afap", 0.6)).asked["left_out"] == []
+    found.append({"batch_id": 4, "why": LeftOut.STOPPED})
+
+    assert left_out(active, {1, 3}, {1}) == {"left_out": found, "more_left_out": 0}
+    many = left_out([a_batch(batch_id=number, qos=QoS.AFAP) for number in range(25)], (), ())
+    assert many["more_left_out"] == 25 - MOST_LEFT_OUT
+    asked = prepared(("p_afap", 0.6)).asked
+    assert (asked["left_out"], asked["more_left_out"]) == ([], 0)
 
 
 def test_separate_process_gives_the_same_result() -> None:

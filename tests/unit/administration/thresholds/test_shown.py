@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import ttest_1samp
 
 from administration.thresholds.shown import chance_of, conclusion_of
+from tests.facts import missing
 
 NOW: dict[str, Any] = {
     "makespan_s": {"afap": 7200.0, "throughput": 36_000.0},
@@ -98,7 +99,7 @@ def test_chance_is_that_of_a_t_test(changes: tuple[float, ...]) -> None:
     assert chance_of(changes) == pytest.approx(ttest_1samp(changes, 0.0).pvalue)
 
 
-def batch(batch_id: int, *ends: tuple[float, float]) -> dict[str, Any]:
+def batch(batch_id: int, *ends: tuple[float | None, float | None]) -> dict[str, Any]:
     (now, changed), *_ = ends
     return {"batch_id": batch_id, "now_s": now, "changed_s": changed, "runs": [list(pair) for pair in ends]}
 
@@ -122,3 +123,30 @@ def test_batch_that_ends_in_some_runs_only_is_not_judged() -> None:
     found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 3, [some, batch(3, *LATER["runs"][:2])])
 
     assert found.judged == []
+
+
+@pytest.mark.parametrize(
+    ("ends", "gain"),
+    [
+        ([(10_000.0, None)] * 3, -1),
+        ([(None, 10_000.0)] * 3, 1),
+        ([(10_000.0, None)] * 2, 0),  # too few runs
+        ([(10_000.0, None), (10_000.0, None), (10_000.0, 11_000.0)], 0),
+        ([(10_000.0, None), (10_000.0, None), (None, None)], 0),
+        ([(None, None)] * 3, 0),
+    ],
+)
+def test_batch_unfinished_on_one_side_only_is_judged(ends: list[tuple[float | None, float | None]], gain: int) -> None:
+    """Such a batch takes nothing from the confidence in others: batch 14 is judged as if alone."""
+    found = conclusion_of(NOW, NOW, [(NOW, NOW)] * len(ends), [batch(3, *ends), batch(14, *LATER["runs"][: len(ends)])])
+
+    assert found.batches[0].gain == gain
+    assert found.batches[1].gain == -1
+
+
+def test_difference_that_more_runs_may_show_is_counted() -> None:
+    few = batch(14, (10_000.0, 11_000.0), (10_000.0, 14_000.0))
+
+    found = conclusion_of(NOW, NOW, [(NOW, NOW)] * 2, [few])
+
+    assert found.verdict == "same" and not missing(found.words, f"Of {len(found.findings) + 1}", "1 may")
