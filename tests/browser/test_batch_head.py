@@ -14,6 +14,13 @@ BOXES = """() => ["h1", ".top", ".top > .buttons", "details.menu > summary", "de
     (one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
 TOPS = """() => new Set([...document.querySelectorAll(".top > .buttons a.button, .top details.menu > summary")].filter(
     (one) => !one.closest("ul")).map((one) => Math.round(one.getBoundingClientRect().top))).size"""
+ON_TOP = """() => {
+    document.querySelector("details.menu > ul").style.height = "150vh"; // with all entries on a low screen
+    const bar = document.querySelector(".ranges").getBoundingClientRect();
+    const menu = document.querySelector("details.menu > ul").getBoundingClientRect();
+    const at = document.elementFromPoint(menu.right - 5, (Math.max(bar.top, menu.top) + bar.bottom) / 2);
+    return Boolean(at?.closest("details.menu"));
+}"""
 REFRESH = "fetchPage(location.href).then(take)"
 
 
@@ -41,6 +48,20 @@ async def test_menu_of_a_batch_opens_over_the_page(server: LiveServer, chromium:
     await tab.page.wait_for_url("**/clone")
     assert tab.complaints == []
     await context.close()
+
+
+async def test_menu_of_a_batch_covers_the_range_buttons(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    await tab.page.locator("details.menu > summary").click()
+
+    await tab.page.evaluate("document.querySelector('.ranges').scrollIntoView({ block: 'end' })")
+
+    assert await tab.page.evaluate(ON_TOP)
+    assert tab.complaints == []
 
 
 async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> None:
