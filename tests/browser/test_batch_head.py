@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.async_api import Browser, expect
 
+from domain.restrictions import Restricted, Restriction
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.scene import add_hosts, add_operator, work_off
@@ -84,6 +87,28 @@ async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> Non
 
     await expect(effect).not_to_have_text(said)
     await expect(levels).to_have_value("expedite")
+    assert tab.complaints == []
+
+
+async def test_refresh_keeps_a_typed_reason(server: LiveServer, tab: Tab) -> None:
+    """The reason for resuming the batch stays, also without the focus, while the rest of its part is updated."""
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    pause = Restriction(Restricted.BATCH, "1", 0, "wrong input", "bob", server.clock.now())
+    await server.store.restrictions.put(pause)
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    note = tab.page.locator("#batch .restricted")
+    await note.locator("[name=why]").fill("the input is right")
+    await note.locator("[name=why]").press("Tab")
+    await server.store.restrictions.put(replace(pause, why="wrong table"))
+
+    await tab.page.evaluate(REFRESH)
+
+    await expect(note).to_contain_text("wrong table")
+    await expect(note.locator("button")).to_be_focused()
+    await expect(note.locator("[name=why]")).to_have_value("the input is right")
     assert tab.complaints == []
 
 
