@@ -38,7 +38,7 @@ from administration.thresholds.keys import gate_meanings
 from console.batch_charts import Document, forecasts_chart, progress_chart, until_forecast
 from console.charts import bar_of_batch
 from console.drawing import TIME, Axis
-from console.over_time import ASKS, asks_a_part, range_links, window_asked
+from console.over_time import ASKS, RETRIED, asks_a_part, range_links, window_asked
 from console.places import (
     PlaceShown,
     beside,
@@ -79,7 +79,6 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
-RETRIED = "retried"  # query parameter: the number of failed jobs that the last form opened again
 AWAITED = 20  # instances in progress that an explanation lists
 
 

@@ -28,6 +28,7 @@ REFUSAL_HUES = {  # of the usual reasons, so that a colour has one meaning in ev
     RefusalCode.BUSY_BELOW_GATE: "c7",
 }
 OTHERS_HUE = "c8"
+RETRIED = "retried"  # query parameter: the number of failed jobs that the last form opened again
 
 
 def window_asked(query: Mapping[str, str], now: Instant, *, usual: str = "hour") -> Window:
@@ -41,14 +42,15 @@ def range_links(
 ) -> list[tuple[str, str, bool]]:
     """Return a link per range, and to the parts before and after: address, name, whether it is shown now.
 
-    The addresses keep the other parameters of the page. `whole` names the page without a range. A part that is no range
-    comes last, without an address.
+    The addresses keep the other parameters of the page, except the result of its last form. `whole` names the page
+    without a range. A part that is no range comes last, without an address.
 
-    >>> links = range_links({"q": "pi", "from_at": "1"}, Window(Instant(50.0), Instant(60.0)), Instant(65.0))
+    >>> query = {"q": "pi", "from_at": "1", "retried": "5", "said": "retried"}
+    >>> links = range_links(query, Window(Instant(50.0), Instant(60.0)), Instant(65.0))
     >>> [link for link, *_ in links][-3:]
     ['?q=pi&from_at=40&to_at=50', '?q=pi&from_at=60&to_at=70', '']
     """
-    kept = {key: value for key, value in query.items() if key not in ASKS and key != "said"}
+    kept = {key: value for key, value in query.items() if key not in ASKS and key not in ("said", RETRIED)}
     links = [(f"?{urlencode(kept)}", whole, not asks_a_part(query))] if whole else []
     links += [(f"?{urlencode({**kept, 'range': name})}", name, name == window.name) for name in RANGES_S]
     for name, by_s in (("earlier", -window.length_s), ("later", window.length_s)):

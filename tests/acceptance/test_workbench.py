@@ -326,6 +326,9 @@ async def test_failed_jobs_are_retried_by_a_form(server: LiveServer) -> None:
         _, where, page = await ben.post(f"/batches/{batch_id}/retry", {})
         assert where.endswith("?retried=1&said=retried"), page
         assert f'/batches/{batch_id}/jobs?state=open"' in page and not missing(page, "1 failed job is open again")
+        assert 'href="?range=' in page and 'href="?retried' not in page, "links to ranges drop the form's result"
+        _, other = await ben.get(f"/batches/{batch_id}?retried=1")
+        assert 'id="batch-retried"' in page and 'id="batch-retried"' not in other
         _, where, _ = await ben.post(f"/batches/{batch_id}/retry", {})
         assert where.endswith("?said=unchanged")
     await server.validate()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from playwright.async_api import Browser, expect
 
+from domain.restrictions import Restricted, Restriction
 from tests.acceptance.server import LiveServer
 from tests.browser.conftest import Tab, new_tab
 from tests.browser.scene import add_hosts, add_operator, work_off
@@ -14,6 +17,13 @@ BOXES = """() => ["h1", ".top", ".top > .buttons", "details.menu > summary", "de
     (one) => document.querySelector(one).getBoundingClientRect().toJSON())"""
 TOPS = """() => new Set([...document.querySelectorAll(".top > .buttons a.button, .top details.menu > summary")].filter(
     (one) => !one.closest("ul")).map((one) => Math.round(one.getBoundingClientRect().top))).size"""
+ON_TOP = """() => {
+    document.querySelector("details.menu > ul").style.height = "150vh"; // with all entries on a low screen
+    const bar = document.querySelector(".ranges").getBoundingClientRect();
+    const menu = document.querySelector("details.menu > ul").getBoundingClientRect();
+    const at = document.elementFromPoint(menu.right - 5, (Math.max(bar.top, menu.top) + bar.bottom) / 2);
+    return Boolean(at?.closest("details.menu"));
+}"""
 REFRESH = "fetchPage(location.href).then(take)"
 
 
@@ -43,6 +53,20 @@ async def test_menu_of_a_batch_opens_over_the_page(server: LiveServer, chromium:
     await context.close()
 
 
+async def test_menu_of_a_batch_covers_the_range_buttons(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    await tab.page.locator("details.menu > summary").click()
+
+    await tab.page.evaluate("document.querySelector('.ranges').scrollIntoView({ block: 'end' })")
+
+    assert await tab.page.evaluate(ON_TOP)
+    assert tab.complaints == []
+
+
 async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()
@@ -63,6 +87,28 @@ async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> Non
 
     await expect(effect).not_to_have_text(said)
     await expect(levels).to_have_value("expedite")
+    assert tab.complaints == []
+
+
+async def test_refresh_keeps_a_typed_reason(server: LiveServer, tab: Tab) -> None:
+    """The reason for resuming the batch stays, also without the focus, while the rest of its part is updated."""
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    pause = Restriction(Restricted.BATCH, "1", 0, "wrong input", "bob", server.clock.now())
+    await server.store.restrictions.put(pause)
+    await tab.sign_in()
+    await tab.open("/batches/1")
+    note = tab.page.locator("#batch .restricted")
+    await note.locator("[name=why]").fill("the input is right")
+    await note.locator("[name=why]").press("Tab")
+    await server.store.restrictions.put(replace(pause, why="wrong table"))
+
+    await tab.page.evaluate(REFRESH)
+
+    await expect(note).to_contain_text("wrong table")
+    await expect(note.locator("button")).to_be_focused()
+    await expect(note.locator("[name=why]")).to_have_value("the input is right")
     assert tab.complaints == []
 
 

@@ -14,6 +14,13 @@ from web.rendering import SECTIONS
 
 HOSTS = 22  # more than fit in a table without a filter
 STOPS = 150  # more than any page has
+SUBMITTED = """() => {
+  window.submitted = [];
+  document.addEventListener("submit", (event) => {
+    event.preventDefault();
+    window.submitted.push(event.submitter.value);
+  });
+}"""
 FOCUSED = """() => {
   const one = document.activeElement;
   if (!one || one === document.body) return null;
@@ -144,4 +151,28 @@ async def test_thresholds_and_hosts_work_without_a_mouse(server: LiveServer, tab
     await keys.press("Enter")
     await expect(page.get_by_role("status")).to_contain_text("Saved")
     assert (await server.store.settings.settings())["deadline.p_tight"] == pytest.approx(0.6)
+    assert tab.complaints == []
+
+
+@pytest.mark.parametrize("path", ["/hosts/1", "/restrictions"])
+async def test_enter_neither_bans_nor_limits(server: LiveServer, tab: Tab, path: str) -> None:
+    await add_operator(server)
+    [host] = await add_hosts(server, 1)
+    await host.call()
+    await tab.sign_in()
+    await tab.open(path)
+    form = tab.page.locator("form:has([name=max_jobs])")
+    if path == "/hosts/1":
+        await tab.page.locator("summary", has_text="Ban or limit").press("Enter")
+    else:
+        await form.locator("input[name=name]").fill("1")
+    await form.locator("[name=why]").fill("too slow")
+    await tab.page.evaluate(SUBMITTED)
+
+    await form.locator("[name=why]").press("Enter")
+    await form.locator("[name=max_jobs]").press("Enter")
+
+    assert await tab.page.evaluate("window.submitted") == []
+    await form.get_by_role("button", name="Limit").press("Enter")
+    assert await tab.page.evaluate("window.submitted") == ["limit"]
     assert tab.complaints == []

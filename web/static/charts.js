@@ -53,8 +53,7 @@ function zoom(plot, ends) {
   const { from_at: from, to_at: to } = JSON.parse(plot.dataset.points);
   const [first, last] = ends.sort((a, b) => a - b).map((fraction) => Math.round(from + fraction * (to - from)));
   const query = new URLSearchParams(location.search);
-  query.delete("range");
-  query.delete("said");
+  for (const name of ["range", "said", "retried"]) query.delete(name);
   query.set("from_at", first);
   query.set("to_at", Math.max(last, first + 1));
   location.assign(`?${query}#${plot.closest("figure").id}`);

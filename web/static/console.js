@@ -156,14 +156,13 @@ function take(fresh) {
     if (!other || part.contains(document.activeElement) && document.activeElement.matches("input:not([type=checkbox]), select, textarea")) continue;
     const open = new Set([...part.querySelectorAll("details[open]")].map(nameOf));
     const kept = [...part.querySelectorAll("table[id]")].map((t) => [t.id, [...t.tHead.rows[0].cells].map((c) => c.getAttribute("aria-sort")), t.filter?.field.value]);
-    const picked = new Set([...part.querySelectorAll("td.pick input:checked")].map((box) => box.value));
+    const edited = new Map(fieldsOf(part).filter(isEdited).map((field) => [fieldKey(field), [field.value, field.checked]]));
     const focus = document.activeElement && part.contains(document.activeElement) ? pathTo(part, document.activeElement) : null;
     const saved = other.matches("select") ? other.value : null; // moving options changes which one is selected
-    const chosen = saved !== null && !part.selectedOptions[0]?.defaultSelected ? part.value : saved; // not saved yet
     part.replaceChildren(...other.childNodes);
-    if (saved !== null) part.value = [...part.options].some((one) => one.value === chosen) ? chosen : saved;
+    if (saved !== null) part.value = saved;
+    for (const field of fieldsOf(part)) if (edited.has(fieldKey(field))) edit(field, ...edited.get(fieldKey(field)));
     for (const one of part.querySelectorAll("details")) if (open.has(nameOf(one))) one.open = true;
-    for (const box of part.querySelectorAll("td.pick input")) box.checked = picked.has(box.value);
     picking(part);
     sortable(part);
     filterable(part);
@@ -182,6 +181,29 @@ function take(fresh) {
     if (focus) follow(part, focus)?.focus();
   }
   refreshTimes(document);
+}
+
+// A refresh keeps what a person has entered. Filters of rows have no name.
+function fieldsOf(part) {
+  return [part, ...part.querySelectorAll("*")].filter((one) => one.matches("input[name]:not([type=hidden], [type=file]), select[name], textarea[name]"));
+}
+
+function isEdited(field) {
+  if (field.matches("select")) return !field.selectedOptions[0]?.defaultSelected;
+  return isBox(field) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+}
+
+function isBox(field) {
+  return field.matches("[type=checkbox], [type=radio]");
+}
+
+function fieldKey(field) {
+  return JSON.stringify([field.form?.getAttribute("action"), field.name, field.getAttribute("aria-label"), isBox(field) && field.value]);
+}
+
+function edit(field, value, checked) {
+  if (isBox(field)) field.checked = checked;
+  else if (!field.options || [...field.options].some((one) => one.value === value)) field.value = value;
 }
 
 function nameOf(details) {
