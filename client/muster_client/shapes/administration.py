@@ -284,6 +284,7 @@ class RestrictionShown(TypedDict):
     """A ban or limit of a volunteer or host, or a pause of an app, a queue or a batch. `max_jobs` 0: a ban, or paused.
 
     `name`: the id, or the name of an app or queue. `abort`: the ban also ended the jobs in progress.
+    `set_at`: since when this maximum applies. `why` and `set_by`: the latest reason and its author, which may be newer.
     """
 
     kind: str
