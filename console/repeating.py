@@ -135,6 +135,7 @@ class RepeatingPages(Pages[PageServices]):
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
             **await importance_shown(self._services, present(request)),
+            **await retry_facts(self._services, self._attention, [batch]),
             "choices": choices,
         }
         status = 422 if wrong is not None else 200
