@@ -216,7 +216,7 @@ async def importance_shown(services: PageServices, person: Person) -> dict[str, 
 
 
 async def retry_facts(services: PageServices, attention: AttentionViews, batches: Sequence[Batch]) -> dict[str, object]:
-    """Return by app why retried jobs would not be sent (`lost`), and which of its versions fail (`fails`)."""
+    """Return by app why retried or cloned jobs would not be sent (`lost`), and which of its versions fail (`fails`)."""
     catalogue, failing = services.catalogue, await attention.failing_apps()
     return {
         "lost": await lost_versions(services.store.access, catalogue, {one.app_id for one in batches}),

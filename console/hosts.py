@@ -206,7 +206,10 @@ TABS = {
     HostKind.ALL: ("all", "Volunteers' computers."),
     HostKind.WITHOUT_WORK: (
         "without work",
-        "Hosts with no job in progress, whose last request asked for work and got none.",
+        (
+            "Hosts with no job in progress, whose last request asked for work and got none. To find hosts that stopped "
+            "asking, sort all hosts by last contact."
+        ),
     ),
     HostKind.SLOW: (
         "slow",

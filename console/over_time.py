@@ -125,23 +125,26 @@ def _chart(
     unit: str,
     hues: Sequence[str] = tuple(map(hue, range(CODES))),
 ) -> Chart | None:
-    """Return the chart of figures over the window, None without values. The table has every nth sample."""
+    """Return the chart of figures over the window, None without values. The table has every nth sample, and says so."""
     known = [value for values in series.values() for value in values if value is not None]
     if not known:
         return None
     key, title, about = said
     at = [one.at for one in found.samples]
-    shown = [place for place in range(len(at)) if found.samples[place].figures][:: -max(1, len(at) // ROWS)]
+    nth = max(1, len(at) // ROWS)
+    shown = [place for place in range(len(at)) if found.samples[place].figures][::-nth]
     form = number if unit in ("", "hosts") else rate
     peaks = ", ".join(
-        f"{name} {form(max(values))}"
+        (f"{name} " if len(series) > 1 else "") + form(max(values))
         for name, row in series.items()
         if (values := [one for one in row if one is not None])
     )
+    peak = f"{'Peaks' if len(series) > 1 else 'Peak'}: {peaks}." if len(series) <= PEAKS else ""
+    listed = f"The table lists 1 value in {nth}." if nth > 1 else ""
     return Chart(
         key,
         title,
-        f"{about} Peaks: {peaks}." if len(series) <= PEAKS else about,
+        " ".join(filter(None, (about, peak, listed))),
         ("when", *series),
         [(stamp(at[place]), *(form(values[place]) for values in series.values())) for place in shown],
         Plot(

@@ -30,7 +30,6 @@ from console.batch_forms import (
 from console.batch_page import quorums_of
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.attention import FailingApp
 from domain.batches import Batch
 from domain.errors import MusterError
 from domain.ordered_work import Permission
@@ -136,6 +135,7 @@ class RepeatingPages(Pages[PageServices]):
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
             **await importance_shown(self._services, present(request)),
+            **await retry_facts(self._services, self._attention, [batch]),
             "choices": choices,
         }
         status = 422 if wrong is not None else 200
@@ -164,7 +164,7 @@ class RepeatingPages(Pages[PageServices]):
         pause = pause_of(await restrictions_of(self._services.store), batch)
         of_app = failing.get(app.name) if app else None
         versions = with_error(of_app.versions if of_app else (), group)
-        return failing_alike(batch, is_paused=pause is not None, failing=FailingApp(versions) if versions else None)
+        return failing_alike(batch, is_paused=pause is not None, failing=versions)
 
     @get("/batches/{id}/retry", "batch_ask_retry")
     async def ask_retry(self, request: web.Request) -> RenderedPage:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from domain.batches import Batch
 from domain.dispatch import RequestKey
 from domain.hosts import Host, HostAppVersion
-from domain.units import HOUR_S, AppVersionId, BatchId, Flop, HostId, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, Flop, HostId, Instant, Seconds
 
 MOST_SHORT_HOSTS = 10_000  # an app with at least this many suitable hosts is not short of hosts
 MOST_SHORT_JOBS = 100  # number of jobs checked per batch, retries first
@@ -62,6 +62,16 @@ class Caller:
 
     def calls_per_hour(self, now: Instant) -> float:
         return calls_per_hour(self.rpc_interval_s, self.last_rpc_at, now)
+
+    def is_silent(self, now: Instant) -> bool:
+        """Return whether its last request is more than an hour and three of its intervals ago; a day if it made one.
+
+        >>> host = Caller(HostId(7), RequestKey(b"", HostId(7)), Instant(0.0), Seconds(1800.0))
+        >>> [host.is_silent(Instant(hours * HOUR_S)) for hours in (1.5, 1.6)]
+        [False, True]
+        """
+        interval_s = DAY_S / SILENT_INTERVALS if self.rpc_interval_s is None else self.rpc_interval_s
+        return now - self.last_rpc_at > max(HOUR_S, SILENT_INTERVALS * interval_s)
 
 
 @dataclass(frozen=True, slots=True)

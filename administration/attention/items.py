@@ -20,7 +20,6 @@ from domain.attention import (
     FAILED_FRACTION,
     FAILED_JOBS,
     LOOKED_AT,
-    FailingApp,
     FailingHost,
     FailingVersion,
     HostContacts,
@@ -242,20 +241,19 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
             )
 
 
-def _for_failing(batch: Batch, *, is_paused: bool, failing: FailingApp | None = None) -> list[Remedy]:
-    """Return the remedies for a batch whose jobs fail. `failing`: the failing versions of its app."""
+def _for_failing(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVersion] = ()) -> list[Remedy]:
+    """Return the remedies for a batch whose jobs fail. `failing`: the failing versions that its jobs used."""
     link, found = f"batches/{batch.batch_id}", list[Remedy]()
     if batch.state is BatchState.ACTIVE:
         found += [] if is_paused else [Remedy("pause it", f"{link}#restrict", Right.SUBMIT)]
         found.append(Remedy("end it if its input or command line is wrong", f"{link}/abort", Right.SUBMIT))
-    if failing is not None:
-        worst = failing.worst
-        page = f"apps/{worst.app}/versions/{worst.app_version_id}?state=withdrawn"
-        found.append(Remedy(f"withdraw {worst.title} if the version is wrong", page, Right.OPERATE))
+    for one in failing:
+        page = f"apps/{one.app}/versions/{one.app_version_id}?state=withdrawn"
+        found.append(Remedy(f"withdraw {one.title} if the version is wrong", page, Right.OPERATE))
     return found or [Remedy("clone it with another input or command line", f"{link}/clone", Right.SUBMIT)]
 
 
-def failing_alike(batch: Batch, *, is_paused: bool, failing: FailingApp | None) -> Item:
+def failing_alike(batch: Batch, *, is_paused: bool, failing: Sequence[FailingVersion]) -> Item:
     """Return the item about a batch nearly all of whose jobs fail with one error."""
     words, is_severe = failing_of(batch.counts)
     return Item(

@@ -11,7 +11,14 @@ import feeder.array
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of, lease_as_json
 from administration.explain.dry_run import Untouched, assumed_context, free_s, private_feeder, refusal_of_all
-from administration.explain.verdict import ClassCondition, HostAnswer, class_conditions, counted, host_conclusion
+from administration.explain.verdict import (
+    ClassCondition,
+    HostAnswer,
+    class_conditions,
+    counted,
+    host_conclusion,
+    silence_in_words,
+)
 from administration.show import shown
 from administration.stopped import stopped_of
 from domain.apps import ProcessorType
@@ -21,6 +28,7 @@ from domain.clock import Clock
 from domain.dispatch import RequestView
 from domain.formatting import in_words
 from domain.hosts import host_in_words
+from domain.insight import Caller
 from domain.refusals import BEHIND_GATE, Refusal, RefusalCode
 from domain.reservations import Lease
 from domain.settings import RankingSettings, SchedulerSettings
@@ -75,8 +83,9 @@ async def explain_host(
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
+    said = host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups))
     return {
-        "verdict": host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups)),
+        "verdict": f"{silence_in_words(title, caller, now)} {said}".lstrip(),
         "conditions": [
             shown(
                 shapes.HostCondition,
@@ -88,7 +97,7 @@ async def explain_host(
             for one in conditions
         ],
         "computed_at": now,
-        "host": _host(view, caller.calls_per_hour(now), now),
+        "host": _host(view, caller, now),
         "array": "worker" if live else "filled",
         "would_search": live and is_to_search(found.choice),
         "refused": None if refused is None else {"code": refused.code.value, "why": refused.detail},
@@ -242,7 +251,7 @@ def _lease(known: Lease | None, made: Lease | None, now: Instant) -> shapes.Leas
     return lease_as_json(made, now, supposed=True) if known is None else lease_as_json(known, now)
 
 
-def _host(view: RequestView, calls_per_hour: float, now: Instant) -> shapes.ExplainedHost:
+def _host(view: RequestView, caller: Caller, now: Instant) -> shapes.ExplainedHost:
     host = view.host
     assert host is not None
     return shown(
@@ -250,7 +259,8 @@ def _host(view: RequestView, calls_per_hour: float, now: Instant) -> shapes.Expl
         host,
         availability_fraction=host.cpu_availability_fraction,
         silent_s=now - host.last_rpc_at,
-        calls_per_hour=round(calls_per_hour, 3),
+        calls_per_hour=round(caller.calls_per_hour(now), 3),
+        silent=caller.is_silent(now),
         in_progress=[shown(shapes.ExplainedInstance, one) for one in view.held],
     )
 

@@ -15,10 +15,10 @@ from typing import Any
 from administration.show import shown
 from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
-from domain.insight import WorkAhead
+from domain.insight import Caller, WorkAhead
 from domain.ranking import Gate
 from domain.refusals import BEHIND_GATE, About, Refusal, RefusalCode, spanned
-from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
+from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId, Instant
 from muster_client import shapes
 
 SHARES = (0.1, 0.5, 0.9)  # of the refused hosts that a suggested value lets pass, the least change first
@@ -288,6 +288,14 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     options, bound = options_of(code, [one.asked for one in found], falls=False), OF_HOST[code]
     words = _in_words(bound, bound.says.format(bound.words(has)), options, "group") if options else ""
     return Suggestion(found[0].key, has, options, words, has) if options else None
+
+
+def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
+    """Return how long a silent host has not contacted the server, as a sentence; "" for another host."""
+    if not caller.is_silent(now):
+        return ""
+    usual = f"; its usual interval is {in_words(caller.rpc_interval_s)}" if caller.rpc_interval_s is not None else ""
+    return f"Host {host} last contacted the server {in_words(now - caller.last_rpc_at)} ago{usual}."
 
 
 def host_conclusion(

@@ -520,7 +520,7 @@ async def test_a_version_is_withdrawn_and_offered_in_the_console(server: LiveSer
         assert "<button>Offer again" in form and 'class="danger"' not in form and 'type="radio"' not in form
         await server.feed()
         assert await host.ask(1) == []
-        for place in ("/batches/1", "/batches/1/why", "/batches/1/retry"):
+        for place in ("/batches/1", "/batches/1/why", "/batches/1/retry", "/batches/1/clone"):
             _, page = await grace.get(place)
             assert missing(page, "it crashes") == [] and f'href="/console{path}"' in page, place
         assert (await grace.post(path, {"state": VersionState.OFFERED.value}))[0] == 422

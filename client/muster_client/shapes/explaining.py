@@ -60,6 +60,7 @@ class ExplainedHost(TypedDict):
     last_rpc_at: float
     silent_s: float
     calls_per_hour: float
+    silent: bool
     in_progress: list[ExplainedInstance]
 
 

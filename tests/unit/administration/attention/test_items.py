@@ -22,7 +22,7 @@ from administration.stopped import Stopped
 from administration.unschedulable import RefusedByAll, by_batch
 from domain.access import Act, Role
 from domain.apps import VersionState
-from domain.attention import LOOKED_AT, FailingApp, FailingHost, FailingVersion, HostContacts, Upkeep
+from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.forecasts import Method, Terms
 from domain.insight import Short
@@ -361,12 +361,13 @@ def test_severe_and_later_items_come_first() -> None:
 def test_batch_that_fails_alike_is_paused_ended_or_cloned() -> None:
     worst = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
     batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=28))
-    withdraw = "apps/pi/versions/3?state=withdrawn"
+    other = replace(worst, app_version_id=AppVersionId(4), platform="windows_x86_64")
+    withdraw = [f"apps/pi/versions/{version}?state=withdrawn" for version in (3, 4)]
 
-    found = failing_alike(batch, is_paused=False, failing=FailingApp([worst]))
-    paused = failing_alike(batch, is_paused=True, failing=None)
-    ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=None)
+    found = failing_alike(batch, is_paused=False, failing=[worst, other])
+    paused = failing_alike(batch, is_paused=True, failing=[])
+    ended = failing_alike(replace(batch, state=BatchState.COMPLETE), is_paused=False, failing=[])
 
-    assert links(found, OLGA) == ["batches/1#restrict", "batches/1/abort", withdraw]
+    assert links(found, OLGA) == ["batches/1#restrict", "batches/1/abort", *withdraw]
     assert (links(paused, OLGA), links(ended, OLGA)) == (["batches/1/abort"], ["batches/1/clone"])
     assert found.severe and not missing(found.sentence, "28 of 28")

@@ -11,12 +11,15 @@ from administration.explain.verdict import (
     class_conditions,
     conclusion,
     host_conclusion,
+    silence_in_words,
     suggestion_of,
 )
-from domain.insight import WorkAhead
+from domain.dispatch import RequestKey
+from domain.insight import Caller, WorkAhead
 from domain.ranking import Gate, Percentile
 from domain.refusals import Need, Refusal, RefusalCode
 from domain.settings import Settings
+from domain.units import HostId, Instant, Seconds
 from scheduler.deadline.inputs import below_gate, busy_below_gate, too_slow
 from tests.facts import missing
 
@@ -182,6 +185,19 @@ def test_change_that_adds_few_requests_is_not_offered() -> None:
     assert little.suggestion is not None and little.suggestion.options == ()
     assert not missing(little.suggestion.words, 3.6, 65.3)
     assert much.suggestion is not None and [one.value for one in much.suggestion.options] == [0.2]
+
+
+def test_silence_of_a_host_is_told_with_its_usual_interval() -> None:
+    """A host with a single request has no interval, and is silent after a day."""
+    host = Caller(HostId(7), RequestKey(b"", HostId(7)), Instant(0.0), Seconds(HOUR_S))
+    single = replace(host, rpc_interval_s=None)
+
+    said, soon, alone = (
+        silence_in_words("swan (7)", *one)
+        for one in ((host, Instant(14.5 * HOUR_S)), (host, Instant(2.0 * HOUR_S)), (single, Instant(25.0 * HOUR_S)))
+    )
+
+    assert not missing(said, "swan (7)", "14 h 30 min", "1 h") and not missing(alone, "1 d 1 h") and soon == ""
 
 
 def test_host_headline_has_the_reason_of_most_groups() -> None:

@@ -1,0 +1,20 @@
+"""Tests of the charts of the project over time."""
+
+from __future__ import annotations
+
+from administration.samples import Sampled
+from console.over_time import ROWS, charts_of
+from domain.samples import Sample, Window
+from domain.units import Instant
+
+
+def test_table_of_a_chart_says_that_it_lists_every_nth_value() -> None:
+    """Three times as many samples as rows: one value in three."""
+    window = Window(Instant(0.0), Instant(20.0 * 3 * ROWS))
+    many = [Sample(Instant(20.0 * place), {"requests": 1.0, "busy": 0.208}) for place in range(3 * ROWS)]
+
+    thin, whole = ({one.key: one for one in charts_of(Sampled(20, samples), window)} for samples in (many, many[:ROWS]))
+
+    assert (len(thin["rates"].rows), len(whole["rates"].rows)) == (ROWS, ROWS)
+    assert "1 value in 3" in thin["rates"].summary and "1 value in" not in whole["rates"].summary
+    assert "Peak: 208." in whole["took"].summary
