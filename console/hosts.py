@@ -213,7 +213,10 @@ TABS = {
     ),
     HostKind.SLOW: (
         "slow",
-        "The slowest tenth for their app and processor in the last full ranking, slowest first.",
+        (
+            "The slowest tenth by turnaround score for their app and processor in the last full ranking, "
+            "slowest first. Missed due dates worsen the score; the column Turnaround does not include them."
+        ),
     ),
     HostKind.FAILING: (
         "failing",
