@@ -214,8 +214,8 @@ TABS = {
     HostKind.SLOW: (
         "slow",
         (
-            "The slowest tenth by turnaround score for their app and processor in the last full ranking, worst first. "
-            "Missed due dates worsen the score; the column Turnaround does not include them."
+            "The slowest tenth by turnaround score for their app and processor in the last full ranking, "
+            "slowest first. Missed due dates worsen the score; the column Turnaround does not include them."
         ),
     ),
     HostKind.FAILING: (

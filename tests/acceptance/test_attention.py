@@ -100,6 +100,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
         server.clock.forward(KEPT_S)
         _, after = await grace.get("/apps")
         _, app_after = await grace.get("/apps/pi")
+        _, clone = await grace.get(f"/batches/{batch_id}/clone")
         await server.add_app("tau")
         await tell(server)
         forms += [await grace.get(path) for path in ("/batches/new", "/batches/upload")]
@@ -109,6 +110,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
     assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
     assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]
+    assert 'href="/console/apps/pi"' in clone.partition('role="alert"')[2].partition("</div>")[0]
     assert f"x86_64-pc-linux-gnu, on {FAILING_HOSTS} of {FAILING_HOSTS} hosts<" in after
 
 
