@@ -295,16 +295,12 @@ def chance_of(changes: Sequence[float]) -> float:
     >>> round(chance_of([0.02, 0.05, 0.08]), 4), chance_of([0.1, 0.1]), chance_of([0.0, 0.0])
     (0.102, 0.0, 1.0)
     """
-    freedom, middle, spread = len(changes) - 1, abs(mean(changes)), stdev(changes) / math.sqrt(len(changes))
-    angle = math.atan2(middle, spread * math.sqrt(freedom))
-    if freedom % 2:
-        term, inside = math.cos(angle), 2.0 * angle / math.pi
-    else:
-        term, inside = math.pi / 2.0, 0.0
-    for one in range(2 + freedom % 2, freedom + 2, 2):  # Abramowitz and Stegun, 26.7.3 and 26.7.4
-        inside += 2.0 / math.pi * math.sin(angle) * term
-        term *= math.cos(angle) ** 2 * (one - 1) / one
-    return 1.0 - inside
+    from scipy.special import stdtr  # noqa: PLC0415  slow to import: only for results of several runs
+
+    middle, spread = abs(mean(changes)), stdev(changes) / math.sqrt(len(changes))
+    if spread == 0.0:
+        return 0.0 if middle else 1.0
+    return 2.0 * float(stdtr(len(changes) - 1, -middle / spread))
 
 
 def _end(batch: Numbers) -> Finding:
