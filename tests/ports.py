@@ -11,7 +11,7 @@ import random
 import socket
 from pathlib import Path
 
-FIRST = 10_000
+FIRST = 10_100  # above 10080, the last port that browsers refuse (ERR_UNSAFE_PORT)
 OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 _reserved: dict[int, socket.socket] = {}  # port -> the socket that reserves it, open until the process ends
