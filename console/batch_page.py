@@ -90,44 +90,38 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
     return at if at > now else None
 
 
-def suggested_deadline(deadline_at: Instant, latest_at: Instant | None, now: Instant) -> Instant | None:
-    """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline.
+def suggested_deadline(deadline_at: Instant | None, latest_at: Instant | None, now: Instant) -> Instant | None:
+    """Return the latest end by the present forecast of a batch that is not sent first, rounded up to the hour; None if
+    unknown or before the deadline.
 
     >>> suggested_deadline(Instant(7200.0), Instant(7201.0), Instant(0.0))
     10800.0
     >>> suggested_deadline(Instant(7200.0), Instant(7200.0), Instant(0.0))
     >>> suggested_deadline(Instant(7200.0), None, Instant(9000.0))
     """
-    if latest_at is None or latest_at <= max(deadline_at, now):
+    if deadline_at is None or latest_at is None or latest_at <= max(deadline_at, now):
         return None
     return Instant(math.ceil(latest_at / HOUR_S) * HOUR_S)
 
 
-def deadline_help(
-    standing: PlaceShown, first_s: float, effect: FieldEffect, latest_at: float | None, now: float
-) -> str:
-    """Say what a new deadline of a batch changes, whichever it is, and when its present forecast ends.
+def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect) -> str:
+    """Say what a new deadline of a batch changes, whichever it is.
 
     `first_s`: how long before its deadline a batch begins to be sent first, 0 if never. `effect`: that of the deadline
     on the order.
     """
     said, because, then = [], standing.because, standing.not_first
-    if because:
-        said.append(f"The batch is {because}")
     if because and first_s:
         place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
-        said.append(f"Until {length(first_s)} before a later deadline, it has {place}")
-        said.append("From then on, it is sent first again")
+        said.append(f"The batch is {because}. A later deadline ends that until {length(first_s)} before it: {place}")
+    elif because:
+        said.append(f"The batch is {because}")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"
         )
     if effect.acts or not said:
         said.append(f"{effect.words[:1].upper()}{effect.words[1:]}")
-    if latest_at is not None and latest_at > now:
-        said.append(
-            f"Latest end by the present forecast{', while it is sent first' * bool(because)}: {stamp(latest_at)}"
-        )
     return ". ".join([*said, "Instances in progress keep their due dates."])
 
 
@@ -295,9 +289,10 @@ class BatchPages(Pages[PageServices]):
             )
             values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
             effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
-            values["deadline_help"] = deadline_help(standing, first_s, effect, latest_at, now)
-            if batch.deadline_at is not None:
-                values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
+            values["deadline_help"] = deadline_help(standing, first_s, effect)
+            if standing.because:
+                latest_at = None  # the deadline gives the batch its place
+            values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
                 values["moved"] = await self._moved(batch, standing, said, goes_first_at)
         every_s = LIVE_S if batch.state is BatchState.ACTIVE else 0

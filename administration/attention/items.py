@@ -298,14 +298,16 @@ def _for_late(batch: Batch, pause: Restriction | None, *, helps_first: bool | No
         found.append(Remedy("resume it", link if pause.kind is Restricted.BATCH else "restrictions", Right.OPERATE))
     if not useless:
         found.append(Remedy("set its level to expedite", f"{link}#h-act", Right.OPERATE))
-    return [*found, *later_or_end(batch)]
+    return [*found, *later_or_end(batch, is_first=helps_first is not None)]
 
 
-def later_or_end(batch: Batch) -> list[Remedy]:
-    """Return the remedies for a batch that cannot meet its deadline."""
+def later_or_end(batch: Batch, *, is_first: bool) -> list[Remedy]:
+    """Return the remedies for a batch that cannot meet its deadline. `is_first`: it is sent first because of its
+    deadline; a later one would end that, and is no remedy.
+    """
     link = f"batches/{batch.batch_id}"
-    later = Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)
-    return [later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
+    later = [] if is_first else [Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)]
+    return [*later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:

@@ -159,7 +159,9 @@ async def explain_batch(
     risk, state = end.at_risk, end.forecast_state
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     late = late_in_words(risk, "", state)
-    remedies: Sequence[Remedy] = later_or_end(batch) if risk is not None and not hold else ()
+    remedies: Sequence[Remedy] = (
+        later_or_end(batch, is_first=because is not None) if risk is not None and not hold else ()
+    )
     if sample is None:
         said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
     else:
