@@ -90,9 +90,8 @@ def charts_of(found: Sampled, window: Window) -> list[Chart]:
     hues = [*refusal_hues(shown), OTHERS_HUE]
     refusals = {code_in_words(code): found.values(f"{REFUSED}{code}") for code in shown}
     if codes[CODES:]:
-        refusals["others"] = [
-            sum(one or 0.0 for one in row) for row in zip(*map(found.values, codes[CODES:]), strict=True)
-        ]
+        rest = zip(*map(found.values, codes[CODES:]), strict=True)
+        refusals["others"] = [None if None in row else sum(one or 0.0 for one in row) for row in rest]
     per_minute = {name: [None if one is None else 60.0 * one for one in row] for name, row in refusals.items()}
     rates = {"requests": requests, "dispatches": found.values("sent"), "reports": found.values("reports")}
     work = {name: found.values(key) for name, key in WORK.items()}

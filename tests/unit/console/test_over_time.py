@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from administration.samples import Sampled
-from console.over_time import ROWS, charts_of
+from console.drawing import Plot
+from console.over_time import CODES, ROWS, charts_of
+from domain.refusals import RefusalCode
 from domain.samples import Sample, Window
 from domain.units import Instant
 
@@ -18,3 +20,15 @@ def test_table_of_a_chart_says_that_it_lists_every_nth_value() -> None:
     assert (len(thin["rates"].rows), len(whole["rates"].rows)) == (ROWS, ROWS)
     assert "1 value in 3" in thin["rates"].summary and "1 value in" not in whole["rates"].summary
     assert "Peak: 208." in whole["took"].summary
+
+
+def test_other_refusals_have_the_gap_of_an_outage() -> None:
+    window = Window(Instant(0.0), Instant(60.0))
+    codes = [f"refused.{one.value}" for one in list(RefusalCode)[: CODES + 2]]
+    busy = {"requests": 1.0, "busy": 0.2} | dict.fromkeys(codes, 1.0)
+    samples = [Sample(Instant(0.0), busy), Sample(Instant(20.0), {}), Sample(Instant(40.0), busy)]
+
+    [chart] = [one for one in charts_of(Sampled(20, samples), window) if one.key == "refusals"]
+
+    assert isinstance(chart.drawing, Plot)
+    assert {line.name: line.y[1] for line in chart.drawing.lines} == dict.fromkeys(chart.columns[1:])
