@@ -109,6 +109,7 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
 PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
+MOST_LISTED = 20  # maximum number of these in the explanation
 
 
 async def explain_batch(
@@ -283,13 +284,13 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
     now = clock.now()
-    found = awaited_of(*await in_progress(store, batch.batch_id, now), batch.counts, now)
+    found = awaited_of(*await _in_progress(store, batch.batch_id, now), batch.counts, now)
     if found is None or found.hosts > NAMED_HOSTS:
         return found
     return replace(found, names=await store.host_lists.names(found.host_ids))
 
 
-async def in_progress(store: PostgresStore, batch_id: BatchId, now: Instant) -> tuple[Sequence[ListedInstance], int]:
+async def _in_progress(store: PostgresStore, batch_id: BatchId, now: Instant) -> tuple[Sequence[ListedInstance], int]:
     """Return a batch's instances in progress of open jobs, sent longest ago first, and the number of jobs' that have
     ended. Of very many, the oldest first instances and the most retried ones, of all jobs.
     """
@@ -377,8 +378,8 @@ class Awaited:
     """The instances in progress of the open jobs of a batch whose instances have all been sent, and their hosts.
 
     `jobs_open` of the batch's `jobs` have no valid result yet. `copies` of the instances are copies; `copied_because`
-    is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `is_part`: more
-    exist than were read.
+    is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `oldest` lists those
+    sent longest ago. `is_part`: more exist than were read.
     """
 
     jobs: int
@@ -391,6 +392,7 @@ class Awaited:
     first_due_at: Instant
     last_due_at: Instant
     overdue: int
+    oldest: Sequence[ListedInstance]
     is_part: bool
     names: Mapping[HostId, str] = field(default_factory=dict)
 
@@ -420,6 +422,7 @@ def awaited_of(read: Sequence[ListedInstance], others: int, counts: BatchCounts,
         min(due),
         max(due),
         sum(at < now for at in due),
+        read[:MOST_LISTED],
         is_part=len(read) + others < counts.in_progress,
     )
 
@@ -428,7 +431,7 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     """Return what a batch waits for: how many jobs, their instances on which hosts, the oldest since when, when due.
 
     >>> at = Instant(0.0), Instant(3000.0), Instant(3000.0)
-    >>> one = Awaited(20, 1, 1, 0, "", (7,), *at, 1, False, {7: "basil"})
+    >>> one = Awaited(20, 1, 1, 0, "", (7,), *at, 1, (), False, {7: "basil"})
     >>> awaited_in_words(one, Instant(3600.0)).partition(": ")[2]
     '1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
     """

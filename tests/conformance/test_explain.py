@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from administration.attention.service import AttentionViews
-from administration.explain.batch import in_progress
 from administration.explain.dry_run import private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
@@ -464,11 +463,11 @@ async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> Non
     [waiting] = await store.waiting.urgent([batch.batch_id], 9)
     await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
 
-    found, _ = await in_progress(as_postgres(store), batch.batch_id, NOW)
-
-    assert [one.copied_because for one in found] == [None, None, copy.because]
     shown = (await explain(store).batch(batch.batch_id))["awaited"]
-    assert shown is not None and (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
+
+    assert shown is not None
+    assert [one["copied_because"] for one in shown["oldest"]] == [None, None, copy.because]
+    assert (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
 
 
 async def test_instances_of_ended_jobs_are_not_awaited(store: Store) -> None:
@@ -482,11 +481,12 @@ async def test_instances_of_ended_jobs_are_not_awaited(store: Store) -> None:
     await report(store, hosts[0], a_report(done))
     await settle(store, NOW)
 
-    found, others = await in_progress(as_postgres(store), batch.batch_id, NOW)
+    found = await explain(store).batch(batch.batch_id)
 
-    assert ([one.instance_id for one in found], others) == ([held.instance_id], 1)
-    shown = (await explain(store).batch(batch.batch_id))["awaited"]
-    assert shown is not None and (shown["instances"], shown["hosts"], shown["copies"]) == (1, 1, 0)
+    shown = found["awaited"]
+    assert shown is not None and [one["instance_id"] for one in shown["oldest"]] == [held.instance_id]
+    assert (shown["instances"], shown["hosts"], shown["copies"]) == (1, 1, 0)
+    assert found["in_progress"] == 2
 
 
 async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
