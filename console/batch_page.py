@@ -66,7 +66,7 @@ from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
-from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
+from web.handlers import LARGEST_ID, Pages, PageServices, get, id_of, whole_number
 from web.moments import length, number, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -358,11 +358,11 @@ class BatchPages(Pages[PageServices]):
                 found |= {one.instance_id: one for one in more}
         return list(found.values())
 
-    @get("/batches/{id}/why", "batch_why", asks=("hosts",))
+    @get("/batches/{id}/why", "batch_why")
     async def why(self, request: web.Request) -> RenderedPage:
         """Show dry runs for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
-        shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
+        shown: Document = await self._explain.batch(batch_id)
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()

@@ -11,14 +11,7 @@ from typing import Any
 from administration.attention.items import Remedy, later_or_end
 from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.dry_run import (
-    all_answers,
-    array_of,
-    planned_slots,
-    read_views,
-    sample_of,
-    without_pauses,
-)
+from administration.explain.dry_run import array_of, planned_slots, sample_of, without_pauses
 from administration.explain.late import (
     SendingTime,
     late_conclusion,
@@ -29,7 +22,6 @@ from administration.explain.late import (
 from administration.explain.verdict import (
     GATED_SHARE,
     CallingHosts,
-    calling_hosts,
     conclusions,
     counted,
     reasons_of,
@@ -107,7 +99,6 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 
 
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
-PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
 MOST_LISTED = 20  # maximum number of these in the explanation
 
@@ -118,8 +109,6 @@ async def explain_batch(
     attention: AttentionViews,
     standings: KeptStandings,
     batch_id: BatchId,
-    *,
-    hosts: int,
 ) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
@@ -139,7 +128,7 @@ async def explain_batch(
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
     sample, slots, app_name, (because, ahead), records, places = await asyncio.gather(
-        _sample(store, clock, batch, classes, catalogue, hosts, idle=stopped.group_of(batch) is not None),
+        _sample(store, clock, batch, classes, catalogue, idle=stopped.group_of(batch) is not None),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         turn_of(store, batch, urgent, catalogue, clock.now()),
@@ -322,7 +311,6 @@ async def _sample(
     batch: Batch,
     classes: Mapping[JobClassId, JobClass],
     catalogue: Catalogue,
-    hosts: int,
     *,
     idle: bool,
 ) -> CallingHosts | None:
@@ -335,7 +323,7 @@ async def _sample(
     waiting, ids = store.waiting, [batch.batch_id]
     urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
     array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
-    return await sample_of(store, array, catalogue, clock, most=hosts, idle=idle)
+    return await sample_of(store, array, catalogue, clock, idle=idle)
 
 
 async def unable_in_words(
@@ -347,10 +335,7 @@ async def unable_in_words(
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
-    callers = await store.insight.recent_callers(PREVIEW_HOSTS)
-    views = await read_views(store, callers, idle=True)
-    answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
-    sample = calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=False)
+    sample = await sample_of(store, array, catalogue, clock, idle=True, is_submitted=False)
     if sample.able or not sample.hosts:
         return ""
     last = counted(sample.hosts, "host")

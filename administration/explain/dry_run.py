@@ -216,7 +216,6 @@ def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
     return refusal or banned(view.host, catalogue)
 
 
-SAMPLE_HOSTS = 200
 AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
@@ -226,25 +225,18 @@ async def sample_of(
     catalogue: Catalogue,
     clock: Clock,
     *,
-    most: int = SAMPLE_HOSTS,
     idle: bool = False,
+    is_submitted: bool = True,
 ) -> CallingHosts:
-    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. `idle`: as
-    if they had no jobs, either.
+    """Make a dry run for each of the AT_A_TIME hosts with the latest requests, as if there were no other work. `idle`:
+    as if they had no jobs, either. `is_submitted`: as for `calling_hosts`.
 
-    Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
+    Hosts are evaluated in a thread, so that client requests are not delayed.
     """
-    now = clock.now()
-    answers: list[HostAnswer] = []
-    callers = await store.insight.recent_callers(most)
-    groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
-    read = await read_views(store, groups[0], idle=idle) if groups else []
-    for group, following in zip(groups, [*groups[1:], ()], strict=False):
-        answered, read = await asyncio.gather(
-            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following, idle=idle)
-        )
-        answers += answered
-    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
+    callers = await store.insight.recent_callers(AT_A_TIME)
+    views = await read_views(store, callers, idle=idle)
+    answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
+    return calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=is_submitted)
 
 
 async def read_views(store: PostgresStore, callers: Sequence[Caller], *, idle: bool = False) -> Sequence[RequestView]:

@@ -258,7 +258,7 @@ class HeldBack(TypedDict):
 
 
 class SampleShown(TypedDict):
-    """What the hosts with the latest requests would get.
+    """What the hosts with the latest requests would get. `hosts` were evaluated, at most 50.
 
     `waiting` hosts get no job now, but could later, without any change. `free_s`: until the first of the hosts that
     would get jobs or, without these, of the waiting hosts is free; None if unknown.
