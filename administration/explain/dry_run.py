@@ -23,7 +23,7 @@ from domain.deadline_rules import traits_of
 from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.insight import Caller
-from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready, draw
+from domain.jobs import Candidate, FreshRange, InstanceInProgress, JobClass, Ready, draw
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from feeder.array import JobArray
@@ -63,6 +63,28 @@ async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Cloc
     fed = _empty_feeder(waiting, catalogue, clock)
     await fed.refill_once()
     return fed
+
+
+class OfOneBatch:
+    """Waiting work of which only one batch's first instances are read. The array's slots for this batch are the same as
+    with all work, because a refill plans them before it reads first instances.
+    """
+
+    def __init__(self, waiting: WaitingWork, batch_id: BatchId) -> None:
+        self._batch_id = batch_id
+        self._waiting = waiting
+        self.ready_batches = waiting.ready_batches
+        self.job_classes = waiting.job_classes
+        self.urgent = waiting.urgent
+        self.still_unsent = waiting.still_unsent
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        own = [one for one in ranges if one.batch_id == self._batch_id]
+        return await self._waiting.fresh(own) if own else ()
+
+    async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        own = [one for one in batch_ids if one == self._batch_id]
+        return await self._waiting.tail(own, per_batch) if own else ()
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:

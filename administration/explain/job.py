@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of
-from administration.explain.dry_run import array_of, private_feeder, sample_of
+from administration.explain.dry_run import OfOneBatch, array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.ordering.places import Turn, sent_first, turn_of
 from administration.show import shown
@@ -72,7 +72,7 @@ async def waiting_of(
     """Return a batch's unsent instances as read by the feeder, with the results of dry runs for sampled hosts."""
     unsent = [row for row in instances if row.state is InstanceState.UNSENT]
     in_array, sampled = await asyncio.gather(
-        _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
+        _in_array(store, clock, [row.instance_id for row in unsent], batch, catalogue),
         asyncio.gather(*(_sampled(store, clock, row, batch, catalogue) for row in unsent)),
     )
     blocked, (because, before) = hold_of(batch, catalogue), turn
@@ -91,12 +91,12 @@ async def waiting_of(
 
 
 async def _in_array(
-    store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
+    store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], batch: Batch, catalogue: Catalogue
 ) -> frozenset[InstanceId]:
     """Return the instances that a single worker would have in its array if it refilled it now."""
     if not unsent:
         return frozenset()
-    array = (await private_feeder(store.waiting, catalogue, clock)).array
+    array = (await private_feeder(OfOneBatch(store.waiting, batch.batch_id), catalogue, clock)).array
     return frozenset(one for one in unsent if one in array)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from administration.attention.service import AttentionViews
-from administration.explain.dry_run import private_feeder
+from administration.explain.dry_run import OfOneBatch, private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -112,6 +112,28 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
         shown = await explain_host(as_postgres(store), HandClock(NOW), fed.array, host.host_id)
         assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
     assert len(fed.array) == 5
+
+
+@pytest.mark.parametrize("slots", [16, 40, 4096])
+async def test_array_for_one_batch_has_its_slots_of_a_full_one(store: Store, slots: int) -> None:
+    await a_registered_version(store)
+    batches = [await a_submitted_batch(store, jobs=jobs, qos=qos) for jobs in (1, 30, 9) for qos in KINDS]
+    await a_retry(store, await a_calling_host(store), batches[2].batch_id)
+    await store.settings.set_setting("feeder.slots", slots, now=NOW, who="ops", why="")
+    catalogue, clock = await store.applications.load_catalogue(), HandClock(NOW)
+
+    full = await private_feeder(store.waiting, catalogue, clock)
+    for batch in batches:
+        own = await private_feeder(OfOneBatch(store.waiting, batch.batch_id), catalogue, clock)
+        assert slots_of(own.array, batch.batch_id) == slots_of(full.array, batch.batch_id)
+    assert 0 < len(full.array) <= slots
+
+
+KINDS = (QoS.AFAP, QoS.THROUGHPUT)
+
+
+def slots_of(array: JobArray, batch_id: BatchId) -> set[InstanceId]:
+    return {slot.instance_id for one in array.groups() if one.batch.batch_id == batch_id for slot in one.slots()}
 
 
 async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> None:
