@@ -12,7 +12,7 @@ from administration.access.who import Person, is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
 from administration.attention.service import AttentionViews
-from administration.explain.batch import fails_in_words, in_progress
+from administration.explain.batch import fails_in_words
 from administration.explain.service import Explain
 from administration.explain.verdict import examples
 from administration.explain.words import unsent_in_words
@@ -66,7 +66,7 @@ from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
-from web.handlers import LARGEST_ID, Pages, PageServices, get, hosts_asked, id_of, whole_number
+from web.handlers import LARGEST_ID, Pages, PageServices, get, id_of, whole_number
 from web.moments import length, number, stamp
 from web.rendering import Crumb, RenderedPage
 
@@ -79,7 +79,6 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
-AWAITED = 20  # instances in progress that an explanation lists
 
 
 def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
@@ -354,11 +353,11 @@ class BatchPages(Pages[PageServices]):
                 found |= {one.instance_id: one for one in more}
         return list(found.values())
 
-    @get("/batches/{id}/why", "batch_why", asks=("hosts",))
+    @get("/batches/{id}/why", "batch_why")
     async def why(self, request: web.Request) -> RenderedPage:
         """Show dry runs for the hosts with the latest requests."""
         batch_id = BatchId(id_of(request))
-        shown: Document = await self._explain.batch(batch_id, hosts=hosts_asked(request.query))
+        shown: Document = await self._explain.batch(batch_id)
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
@@ -382,11 +381,11 @@ class BatchPages(Pages[PageServices]):
             "meanings": gate_meanings(),
             "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
-            "awaited": shown["awaited"] and (await in_progress(store, batch_id, now))[0][:AWAITED],
+            "awaited": shown["awaited"] and shown["awaited"]["oldest"],
             "unrunnable": (await stopped_of(store, self._services.clock)).refused,
         }
         hosts = await self._services.host_names(
-            [*(one.host_id for one in values["awaited"] or ()), *examples(shown["sample"])]
+            [*(one["host_id"] for one in values["awaited"] or ()), *examples(shown["sample"])]
         )
         return RenderedPage("batch_why.html", "What holds it back", "batches", crumbs, values, hosts=hosts)
 

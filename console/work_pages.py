@@ -28,7 +28,7 @@ from domain.units import BatchId, InstanceId, JobId, later
 from domain.views import InstancePlace, JobRow
 from muster_client import shapes
 from web.csv_export import is_csv, send_csv
-from web.handlers import FEW_HOSTS, Pages, PageServices, get, hosts_asked, id_of
+from web.handlers import Pages, PageServices, get, id_of
 from web.rendering import Crumb, RenderedPage
 
 Document = Mapping[str, Any]  # Any: a JSON document
@@ -61,12 +61,12 @@ class WorkPages(Pages[PageServices]):
             hosts=await self._services.host_names(one.host_id for one in job.instances),
         )
 
-    @get("/jobs/{id}/why", "job_why", asks=("hosts",))
+    @get("/jobs/{id}/why", "job_why")
     async def why(self, request: web.Request) -> RenderedPage:
         """Show dry runs for the hosts with the latest requests."""
         job_id = JobId(id_of(request))
         store, clock = self._services.store, self._services.clock
-        shown: Document = await explain_job(store, clock, job_id, hosts=hosts_asked(request.query))
+        shown: Document = await explain_job(store, clock, job_id)
         batch = await self._services.store.views.batch(shown["batch_id"])
         crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))
         retries = {
@@ -86,7 +86,7 @@ class WorkPages(Pages[PageServices]):
         """Show an instance, with the computation of its due date and its outcome."""
         instance_id = InstanceId(id_of(request))
         store, clock = self._services.store, self._services.clock
-        shown: Document = await explain_instance(store, clock, instance_id, hosts=FEW_HOSTS)
+        shown: Document = await explain_instance(store, clock, instance_id)
         job_id = shown["job_id"]
         batch = await self._services.store.views.batch(shown["batch_id"])
         crumbs = (*_above(batch), Crumb(f"jobs/{job_id}", f"Job {job_id}"))

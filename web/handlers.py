@@ -38,7 +38,6 @@ def whole_number(text: str, field: str, low: int, high: int) -> int:
 LARGEST_ID = 2**62
 LARGEST_INT = 2**31 - 1  # of the tables with ids of 32 bits
 UPLOAD_PATH = "/batches/upload"  # the only page with a multipart form
-FEW_HOSTS, MANY_HOSTS = 20, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,20 +192,6 @@ def reason_of(fields: Fields) -> str:
 def id_of(request: web.Request, most: int = LARGEST_ID) -> int:
     """Return the `id` in the path, or `most`, which no row has, for a larger one. Raises InvalidInputError."""
     return min(most, whole_number(request.match_info["id"], "id", 1, LARGEST_ID))
-
-
-def hosts_asked(query: Mapping[str, str]) -> int:
-    """Return the number of hosts for a dry run: few by default, so that the page is fast, or many.
-
-    Raises InvalidInputError.
-
-    >>> hosts_asked({}), hosts_asked({"hosts": "all"})
-    (20, 100)
-    """
-    asked = query.get("hosts", "")
-    if asked not in ("", "all"):
-        raise InvalidInputError("hosts", "all, or no value for a small sample", asked)
-    return MANY_HOSTS if asked else FEW_HOSTS
 
 
 def number_of(fields: Fields, name: str, *, low: float | None = None, high: float | None = None) -> float | None:

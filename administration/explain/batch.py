@@ -11,14 +11,7 @@ from typing import Any
 from administration.attention.items import Remedy, later_or_end
 from administration.attention.service import AttentionViews
 from administration.catalogue import fresh_catalogue, stale_as_json
-from administration.explain.dry_run import (
-    all_answers,
-    array_of,
-    planned_slots,
-    read_views,
-    sample_of,
-    without_pauses,
-)
+from administration.explain.dry_run import array_of, planned_slots, sample_of, without_pauses
 from administration.explain.late import (
     SendingTime,
     late_conclusion,
@@ -29,7 +22,6 @@ from administration.explain.late import (
 from administration.explain.verdict import (
     GATED_SHARE,
     CallingHosts,
-    calling_hosts,
     conclusions,
     counted,
     reasons_of,
@@ -107,8 +99,8 @@ def kept_in_words(kept: Document | None) -> Iterator[str]:
 
 
 MOST_READ = 200  # maximum number of instances read for the dry run from each of its two ranges
-PREVIEW_HOSTS = 20  # as on the page of a batch that explains what holds it back
 MOST_AWAITED = 1000  # maximum number of instances in progress that are read
+MOST_LISTED = 20  # maximum number of these in the explanation
 
 
 async def explain_batch(
@@ -117,8 +109,6 @@ async def explain_batch(
     attention: AttentionViews,
     standings: KeptStandings,
     batch_id: BatchId,
-    *,
-    hosts: int,
 ) -> shapes.BatchExplained:
     """Return a batch's place, forecast and progress, and why the hosts with the latest requests are refused its jobs.
 
@@ -138,7 +128,7 @@ async def explain_batch(
     classes = {one.job_class_id: one for one in known}
     urgent = await sent_first(store, catalogue, clock.now())
     sample, slots, app_name, (because, ahead), records, places = await asyncio.gather(
-        _sample(store, clock, batch, classes, catalogue, hosts, idle=stopped.group_of(batch) is not None),
+        _sample(store, clock, batch, classes, catalogue, idle=stopped.group_of(batch) is not None),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         turn_of(store, batch, urgent, catalogue, clock.now()),
@@ -285,13 +275,13 @@ async def _awaited(store: PostgresStore, batch: Batch, clock: Clock) -> Awaited 
     if batch.state is not BatchState.ACTIVE or batch.counts.unsent or not batch.counts.in_progress:
         return None
     now = clock.now()
-    found = awaited_of(*await in_progress(store, batch.batch_id, now), batch.counts, now)
+    found = awaited_of(*await _in_progress(store, batch.batch_id, now), batch.counts, now)
     if found is None or found.hosts > NAMED_HOSTS:
         return found
     return replace(found, names=await store.host_lists.names(found.host_ids))
 
 
-async def in_progress(store: PostgresStore, batch_id: BatchId, now: Instant) -> tuple[Sequence[ListedInstance], int]:
+async def _in_progress(store: PostgresStore, batch_id: BatchId, now: Instant) -> tuple[Sequence[ListedInstance], int]:
     """Return a batch's instances in progress of open jobs, sent longest ago first, and the number of jobs' that have
     ended. Of very many, the oldest first instances and the most retried ones, of all jobs.
     """
@@ -323,7 +313,6 @@ async def _sample(
     batch: Batch,
     classes: Mapping[JobClassId, JobClass],
     catalogue: Catalogue,
-    hosts: int,
     *,
     idle: bool,
 ) -> CallingHosts | None:
@@ -336,7 +325,7 @@ async def _sample(
     waiting, ids = store.waiting, [batch.batch_id]
     urgent, tail = await asyncio.gather(waiting.urgent(ids, MOST_READ), waiting.tail(ids, MOST_READ))
     array = array_of([*urgent, *tail], batch, classes, catalogue, clock)
-    return await sample_of(store, array, catalogue, clock, most=hosts, idle=idle)
+    return await sample_of(store, array, catalogue, clock, idle=idle)
 
 
 async def unable_in_words(
@@ -348,10 +337,7 @@ async def unable_in_words(
     own = {JobClassId(n): replace(one, job_class_id=JobClassId(n)) for n, one in enumerate(classes, 1)}
     slots = [Candidate(Ready(InstanceId(n), JobId(n), batch.batch_id, n)) for n in own]
     array = array_of(slots, batch, own, catalogue, clock)
-    callers = await store.insight.recent_callers(PREVIEW_HOSTS)
-    views = await read_views(store, callers, idle=True)
-    answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
-    sample = calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=False)
+    sample = await sample_of(store, array, catalogue, clock, idle=True, is_submitted=False)
     if sample.able or not sample.hosts:
         return ""
     last = counted(sample.hosts, "host")
@@ -379,8 +365,8 @@ class Awaited:
     """The instances in progress of the open jobs of a batch whose instances have all been sent, and their hosts.
 
     `jobs_open` of the batch's `jobs` have no valid result yet. `copies` of the instances are copies; `copied_because`
-    is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `is_part`: more
-    exist than were read.
+    is the reason of the first. `overdue` are past their due dates, the first since `first_due_at`. `oldest` lists those
+    sent longest ago. `is_part`: more exist than were read.
     """
 
     jobs: int
@@ -393,6 +379,7 @@ class Awaited:
     first_due_at: Instant
     last_due_at: Instant
     overdue: int
+    oldest: Sequence[ListedInstance]
     is_part: bool
     names: Mapping[HostId, str] = field(default_factory=dict)
 
@@ -422,6 +409,7 @@ def awaited_of(read: Sequence[ListedInstance], others: int, counts: BatchCounts,
         min(due),
         max(due),
         sum(at < now for at in due),
+        read[:MOST_LISTED],
         is_part=len(read) + others < counts.in_progress,
     )
 
@@ -430,7 +418,7 @@ def awaited_in_words(awaited: Awaited, now: Instant) -> str:
     """Return what a batch waits for: how many jobs, their instances on which hosts, the oldest since when, when due.
 
     >>> at = Instant(0.0), Instant(3000.0), Instant(3000.0)
-    >>> one = Awaited(20, 1, 1, 0, "", (7,), *at, 1, False, {7: "basil"})
+    >>> one = Awaited(20, 1, 1, 0, "", (7,), *at, 1, (), False, {7: "basil"})
     >>> awaited_in_words(one, Instant(3600.0)).partition(": ")[2]
     '1 instance on host basil (7), sent 1 h ago and overdue for 10 min.'
     """

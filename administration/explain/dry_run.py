@@ -23,7 +23,7 @@ from domain.deadline_rules import traits_of
 from domain.dispatch import RequestView
 from domain.hosts import Host
 from domain.insight import Caller
-from domain.jobs import Candidate, InstanceInProgress, JobClass, Ready, draw
+from domain.jobs import Candidate, FreshRange, InstanceInProgress, JobClass, Ready, draw
 from domain.refusals import Refusal, RefusalCode
 from domain.units import AppId, BatchId, HostId, InstanceId, Instant, JobClassId, Seconds, VolunteerId
 from feeder.array import JobArray
@@ -63,6 +63,28 @@ async def private_feeder(waiting: WaitingWork, catalogue: Catalogue, clock: Cloc
     fed = _empty_feeder(waiting, catalogue, clock)
     await fed.refill_once()
     return fed
+
+
+class OfOneBatch:
+    """Waiting work of which only one batch's first instances are read. The array's slots for this batch are the same as
+    with all work, because a refill plans them before it reads first instances.
+    """
+
+    def __init__(self, waiting: WaitingWork, batch_id: BatchId) -> None:
+        self._batch_id = batch_id
+        self._waiting = waiting
+        self.ready_batches = waiting.ready_batches
+        self.job_classes = waiting.job_classes
+        self.urgent = waiting.urgent
+        self.still_unsent = waiting.still_unsent
+
+    async def fresh(self, ranges: Sequence[FreshRange]) -> Sequence[Candidate]:
+        own = [one for one in ranges if one.batch_id == self._batch_id]
+        return await self._waiting.fresh(own) if own else ()
+
+    async def tail(self, batch_ids: Sequence[BatchId], per_batch: int) -> Sequence[Candidate]:
+        own = [one for one in batch_ids if one == self._batch_id]
+        return await self._waiting.tail(own, per_batch) if own else ()
 
 
 async def planned_slots(waiting: WaitingWork, catalogue: Catalogue, clock: Clock) -> Mapping[BatchId, int]:
@@ -216,7 +238,6 @@ def refusal_of_all(view: RequestView, catalogue: Catalogue) -> Refusal | None:
     return refusal or banned(view.host, catalogue)
 
 
-SAMPLE_HOSTS = 200
 AT_A_TIME = 50  # the number of hosts that the store reads in one round trip
 
 
@@ -226,25 +247,18 @@ async def sample_of(
     catalogue: Catalogue,
     clock: Clock,
     *,
-    most: int = SAMPLE_HOSTS,
     idle: bool = False,
+    is_submitted: bool = True,
 ) -> CallingHosts:
-    """Make a dry run for each of the `most` hosts with the latest requests, as if there were no other work. `idle`: as
-    if they had no jobs, either.
+    """Make a dry run for each of the AT_A_TIME hosts with the latest requests, as if there were no other work. `idle`:
+    as if they had no jobs, either. `is_submitted`: as for `calling_hosts`.
 
-    Hosts are evaluated in groups in a thread, while the next group is read, so that client requests are not delayed.
+    Hosts are evaluated in a thread, so that client requests are not delayed.
     """
-    now = clock.now()
-    answers: list[HostAnswer] = []
-    callers = await store.insight.recent_callers(most)
-    groups = [callers[first : first + AT_A_TIME] for first in range(0, len(callers), AT_A_TIME)]
-    read = await read_views(store, groups[0], idle=idle) if groups else []
-    for group, following in zip(groups, [*groups[1:], ()], strict=False):
-        answered, read = await asyncio.gather(
-            asyncio.to_thread(all_answers, group, read, array, catalogue, now), read_views(store, following, idle=idle)
-        )
-        answers += answered
-    return await asyncio.to_thread(calling_hosts, answers, catalogue.settings.as_mapping())
+    callers = await store.insight.recent_callers(AT_A_TIME)
+    views = await read_views(store, callers, idle=idle)
+    answers = await asyncio.to_thread(all_answers, callers, views, array, catalogue, clock.now())
+    return calling_hosts(answers, catalogue.settings.as_mapping(), is_submitted=is_submitted)
 
 
 async def read_views(store: PostgresStore, callers: Sequence[Caller], *, idle: bool = False) -> Sequence[RequestView]:

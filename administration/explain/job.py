@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.explain.batch import hold_of
-from administration.explain.dry_run import array_of, private_feeder, sample_of
+from administration.explain.dry_run import OfOneBatch, array_of, private_feeder, sample_of
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.ordering.places import Turn, sent_first, turn_of
 from administration.show import shown
@@ -29,14 +29,14 @@ from store.postgres import PostgresStore
 MOST_URGENT = 10_000  # number of the batch's urgent instances in which one instance is searched
 
 
-async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId, *, hosts: int) -> shapes.JobExplained:
+async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId) -> shapes.JobExplained:
     """Return the job, its instances, and why each unsent instance waits. Raises NotFoundError."""
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
     first = await sent_first(store, catalogue, clock.now())
     turn = await turn_of(store, batch, first, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn, hosts=hosts)
+    waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn)
     return shown(
         shapes.JobExplained,
         job,
@@ -68,14 +68,12 @@ async def waiting_of(
     batch: Batch,
     catalogue: Catalogue,
     turn: Turn,
-    *,
-    hosts: int,
 ) -> list[shapes.WaitingShown]:
     """Return a batch's unsent instances as read by the feeder, with the results of dry runs for sampled hosts."""
     unsent = [row for row in instances if row.state is InstanceState.UNSENT]
     in_array, sampled = await asyncio.gather(
-        _in_array(store, clock, [row.instance_id for row in unsent], catalogue),
-        asyncio.gather(*(_sampled(store, clock, row, batch, catalogue, hosts) for row in unsent)),
+        _in_array(store, clock, [row.instance_id for row in unsent], batch, catalogue),
+        asyncio.gather(*(_sampled(store, clock, row, batch, catalogue) for row in unsent)),
     )
     blocked, (because, before) = hold_of(batch, catalogue), turn
     return [
@@ -93,17 +91,17 @@ async def waiting_of(
 
 
 async def _in_array(
-    store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], catalogue: Catalogue
+    store: PostgresStore, clock: Clock, unsent: Sequence[InstanceId], batch: Batch, catalogue: Catalogue
 ) -> frozenset[InstanceId]:
     """Return the instances that a single worker would have in its array if it refilled it now."""
     if not unsent:
         return frozenset()
-    array = (await private_feeder(store.waiting, catalogue, clock)).array
+    array = (await private_feeder(OfOneBatch(store.waiting, batch.batch_id), catalogue, clock)).array
     return frozenset(one for one in unsent if one in array)
 
 
 async def _sampled(
-    store: PostgresStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue, hosts: int
+    store: PostgresStore, clock: Clock, row: InstanceRow, batch: Batch, catalogue: Catalogue
 ) -> tuple[Candidate | None, CallingHosts | None, str | None]:
     """Return an instance as it waits, the sample of hosts, and its limit; None if it no longer waits."""
     candidate = await _candidate(store, row, batch)
@@ -113,7 +111,7 @@ async def _sampled(
     array = array_of([candidate], batch, classes, catalogue, clock)
     quorum = classes[candidate.ready.job_class_id].quorum
     one_per = catalogue.apps[batch.app_id].spread(quorum, candidate.ready.copies).one_per
-    return candidate, await sample_of(store, array, catalogue, clock, most=hosts), one_per
+    return candidate, await sample_of(store, array, catalogue, clock), one_per
 
 
 async def _candidate(store: PostgresStore, row: InstanceRow, batch: Batch) -> Candidate | None:
@@ -156,9 +154,7 @@ def _waiting(
     )
 
 
-async def explain_instance(
-    store: PostgresStore, clock: Clock, instance_id: InstanceId, *, hosts: int
-) -> shapes.InstanceExplained:
+async def explain_instance(store: PostgresStore, clock: Clock, instance_id: InstanceId) -> shapes.InstanceExplained:
     """Return a due date's terms, both as stored at dispatch and recomputed today, and the instance's outcome.
 
     `today` is None for an unsent instance, or if its host or app version no longer exists. Raises NotFoundError.
@@ -171,7 +167,7 @@ async def explain_instance(
     catalogue = await fresh_catalogue(store.applications, clock)
     first = await sent_first(store, catalogue, clock.now())
     turn = await turn_of(store, batch, first, catalogue, clock.now())
-    waiting = await waiting_of(store, clock, [row], batch, catalogue, turn, hosts=hosts)
+    waiting = await waiting_of(store, clock, [row], batch, catalogue, turn)
     now = clock.now()
     return shown(
         shapes.InstanceExplained,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from administration.attention.service import AttentionViews
 from administration.explain.batch import explain_batch
-from administration.explain.dry_run import SAMPLE_HOSTS
 from administration.explain.host import explain_host
 from administration.explain.job import explain_instance, explain_job
 from administration.thresholds.preview import KeptStandings
@@ -35,14 +34,14 @@ class Explain:
         """Return which jobs the host would get if it contacted the server now, and why not more."""
         return await explain_host(self._store, self._clock, self._live, host_id)
 
-    async def batch(self, batch_id: BatchId, *, hosts: int = SAMPLE_HOSTS) -> shapes.BatchExplained:
-        """Return what delays the batch, using dry runs for the `hosts` hosts with the latest requests."""
-        return await explain_batch(self._store, self._clock, self._attention, self._standings, batch_id, hosts=hosts)
+    async def batch(self, batch_id: BatchId) -> shapes.BatchExplained:
+        """Return what delays the batch, using dry runs for the hosts with the latest requests."""
+        return await explain_batch(self._store, self._clock, self._attention, self._standings, batch_id)
 
-    async def job(self, job_id: JobId, *, hosts: int = SAMPLE_HOSTS) -> shapes.JobExplained:
+    async def job(self, job_id: JobId) -> shapes.JobExplained:
         """Return why the job's unsent instances wait."""
-        return await explain_job(self._store, self._clock, job_id, hosts=hosts)
+        return await explain_job(self._store, self._clock, job_id)
 
-    async def instance(self, instance_id: InstanceId, *, hosts: int = SAMPLE_HOSTS) -> shapes.InstanceExplained:
+    async def instance(self, instance_id: InstanceId) -> shapes.InstanceExplained:
         """Return how the instance's due date was set, and its outcome or why it waits."""
-        return await explain_instance(self._store, self._clock, instance_id, hosts=hosts)
+        return await explain_instance(self._store, self._clock, instance_id)

@@ -193,9 +193,7 @@ def _pages(scene: Scene) -> list[str]:
         # a dry run of the decision, which evaluates each of the latest hosts
         f"/hosts/{scene.ranked}/why",
         f"/batches/{large}/why",
-        f"/batches/{large}/why?hosts=all",
         f"/jobs/{job}/why",
-        f"/jobs/{job}/why?hosts=all",
     ]
 
 

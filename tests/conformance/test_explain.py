@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from administration.attention.service import AttentionViews
-from administration.explain.batch import in_progress
-from administration.explain.dry_run import private_feeder
+from administration.explain.dry_run import OfOneBatch, private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
@@ -113,6 +112,28 @@ async def test_a_dry_run_on_a_worker_array_takes_nothing(store: Store) -> None:
         shown = await explain_host(as_postgres(store), HandClock(NOW), fed.array, host.host_id)
         assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
     assert len(fed.array) == 5
+
+
+@pytest.mark.parametrize("slots", [16, 40, 4096])
+async def test_array_for_one_batch_has_its_slots_of_a_full_one(store: Store, slots: int) -> None:
+    await a_registered_version(store)
+    batches = [await a_submitted_batch(store, jobs=jobs, qos=qos) for jobs in (1, 30, 9) for qos in KINDS]
+    await a_retry(store, await a_calling_host(store), batches[2].batch_id)
+    await store.settings.set_setting("feeder.slots", slots, now=NOW, who="ops", why="")
+    catalogue, clock = await store.applications.load_catalogue(), HandClock(NOW)
+
+    full = await private_feeder(store.waiting, catalogue, clock)
+    for batch in batches:
+        own = await private_feeder(OfOneBatch(store.waiting, batch.batch_id), catalogue, clock)
+        assert slots_of(own.array, batch.batch_id) == slots_of(full.array, batch.batch_id)
+    assert 0 < len(full.array) <= slots
+
+
+KINDS = (QoS.AFAP, QoS.THROUGHPUT)
+
+
+def slots_of(array: JobArray, batch_id: BatchId) -> set[InstanceId]:
+    return {slot.instance_id for one in array.groups() if one.batch.batch_id == batch_id for slot in one.slots()}
 
 
 async def test_a_dry_run_keeps_to_the_quotas_the_host_shares(store: Store) -> None:
@@ -464,11 +485,11 @@ async def test_instances_sent_longest_ago_are_awaited_first(store: Store) -> Non
     [waiting] = await store.waiting.urgent([batch.batch_id], 9)
     await a_sent_instance(store, batch.batch_id, hosts[2], waiting)
 
-    found, _ = await in_progress(as_postgres(store), batch.batch_id, NOW)
-
-    assert [one.copied_because for one in found] == [None, None, copy.because]
     shown = (await explain(store).batch(batch.batch_id))["awaited"]
-    assert shown is not None and (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
+
+    assert shown is not None
+    assert [one["copied_because"] for one in shown["oldest"]] == [None, None, copy.because]
+    assert (shown["jobs"], shown["instances"], shown["copies"]) == (2, 3, 1)
 
 
 async def test_instances_of_ended_jobs_are_not_awaited(store: Store) -> None:
@@ -482,11 +503,12 @@ async def test_instances_of_ended_jobs_are_not_awaited(store: Store) -> None:
     await report(store, hosts[0], a_report(done))
     await settle(store, NOW)
 
-    found, others = await in_progress(as_postgres(store), batch.batch_id, NOW)
+    found = await explain(store).batch(batch.batch_id)
 
-    assert ([one.instance_id for one in found], others) == ([held.instance_id], 1)
-    shown = (await explain(store).batch(batch.batch_id))["awaited"]
-    assert shown is not None and (shown["instances"], shown["hosts"], shown["copies"]) == (1, 1, 0)
+    shown = found["awaited"]
+    assert shown is not None and [one["instance_id"] for one in shown["oldest"]] == [held.instance_id]
+    assert (shown["instances"], shown["hosts"], shown["copies"]) == (1, 1, 0)
+    assert found["in_progress"] == 2
 
 
 async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:

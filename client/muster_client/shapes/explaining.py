@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from muster_client.shapes.forecasts import RiskShown
 from muster_client.shapes.ordering import StaleShown
-from muster_client.shapes.work import InstanceShown
+from muster_client.shapes.work import InstanceShown, ListedInstanceShown
 
 
 class ReasonShown(TypedDict):
@@ -258,7 +258,7 @@ class HeldBack(TypedDict):
 
 
 class SampleShown(TypedDict):
-    """What the hosts with the latest requests would get.
+    """What the hosts with the latest requests would get. `hosts` were evaluated, at most 50.
 
     `waiting` hosts get no job now, but could later, without any change. `free_s`: until the first of the hosts that
     would get jobs or, without these, of the waiting hosts is free; None if unknown.
@@ -307,7 +307,8 @@ class OrderShown(TypedDict):
 class AwaitedShown(TypedDict):
     """The instances in progress of a batch whose instances have all been sent. `jobs_open` of its `jobs` have no valid
     result yet. `copies` of the instances are copies, the first `copied_because`. `overdue` are past their due dates.
-    `hosts`, `copies` and `overdue` are lower bounds if `is_part`: the batch has more than were read.
+    `hosts`, `copies` and `overdue` are lower bounds if `is_part`: the batch has more than were read. `oldest`: up to 20
+    instances, sent longest ago first.
     """
 
     jobs: int
@@ -321,6 +322,7 @@ class AwaitedShown(TypedDict):
     first_due_at: float
     last_due_at: float
     overdue: int
+    oldest: list[ListedInstanceShown]
     is_part: bool
 
 
