@@ -257,7 +257,6 @@ class BatchPages(Pages[PageServices]):
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None else estimated.age.moved_at,
-            "before_at": batch.completion_q50_at,
             "superseded": superseded,
             "renewed": ""
             if estimated is None
