@@ -324,6 +324,29 @@ async def test_batch_that_will_be_late_suggests_a_deadline(server: LiveServer) -
         assert not missing(hint, stamp(suggested_at))
 
 
+async def test_batch_whose_jobs_are_all_sent_has_no_place(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for name in ("first", "second"):
+        await server.submit(name=name, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    await server.feed()
+    assert len(await (await server.add_host("ada")).ask(2)) == 2
+    await server.feed()
+    paths = ("/batches/1", "/batches/1/why", "/batches", "/ordering?batch=1", "/ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        pages = {path: (await grace.get(path))[1] for path in paths}
+        _, _, changed = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
+        shown = await server.create("GET", "/explain/batch/1")
+
+    for path in paths[:3]:
+        assert "all sent" in pages[path] and " of 2" not in pages[path].replace("of 2 jobs", ""), path
+    assert not re.search(r"(standby|normal): ", pages["/batches/1"].partition('id="batch-levels"')[2])
+    assert ["#1</a>" in pages[path] for path in paths[3:]] == [False, False]
+    assert "1 of 1" in pages["/ordering"] and "position" not in changed.partition("<main")[2]
+    assert shown["order"]["place"] is None
+
+
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
