@@ -8,6 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
+from administration.access.trail import trail_page
 from administration.access.who import Person, is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
@@ -35,6 +36,8 @@ from administration.show import job_as_json
 from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
+from console.audit_page import in_words as action_words
+from console.audit_page import values_of
 from console.batch_charts import Document, forecasts_chart, progress_chart, until_forecast
 from console.charts import bar_of_batch
 from console.drawing import TIME, Axis
@@ -50,7 +53,7 @@ from console.places import (
     when_sent,
 )
 from console.restrictions import restrictions_of
-from domain.access import Role
+from domain.access import ActChoice, Role
 from domain.batches import Batch, BatchCounts, BatchState, is_late
 from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
@@ -79,6 +82,7 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
+CHANGES = 10  # latest entries of the audit trail about the batch
 
 
 def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
@@ -246,7 +250,6 @@ class BatchPages(Pages[PageServices]):
             "holds": holds,
             "terms": list(terms_in_words(last)) if last else [],
             "moved_at": None if estimated is None else estimated.age.moved_at,
-            "before_at": batch.completion_q50_at,
             "superseded": superseded,
             "renewed": ""
             if estimated is None
@@ -281,6 +284,11 @@ class BatchPages(Pages[PageServices]):
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
+            "trail": await trail_page(
+                store.access, ActChoice(subject=f"batch {batch_id}", since=batch.created_at), before=None, limit=CHANGES
+            ),
+            "action_words": action_words,
+            "values_of": values_of,
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = choices = await choices_of(

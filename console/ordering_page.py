@@ -402,18 +402,19 @@ class OrderingPages(Pages[PageServices]):
         )
 
     async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> Sequence[ListedBatch]:
-        """Return the batches that requests take first, or an active batch with NEIGHBOURS on both sides."""
+        """Return the batches that requests take first, or one with NEIGHBOURS on both sides, with unsent instances."""
         store, most, place = self._services.store, SHOWN, FIRST_PLACE
         batch = None if batch_id is None else await store.views.batch(batch_id)
         before: Sequence[BatchId] = list(first)
         if batch is not None and batch.batch_id in first:
             before = before[max(0, first[batch.batch_id].ahead.batches - NEIGHBOURS) :]
-        elif batch is not None and batch.state is BatchState.ACTIVE:
+        elif batch is not None and batch.state is BatchState.ACTIVE and batch.counts.unsent:
             most, place = 2 * NEIGHBOURS + 1, place_of(batch)
         sides = await store.ordering_rules.around(place, most, without=first)
         if place != FIRST_PLACE and batch_id is not None:
             before = [*sides[0][-NEIGHBOURS:], batch_id]
-        return await store.listings.listed([*before, *sides[1]][:most])
+        found = await store.listings.listed([*before, *sides[1]][:most])
+        return [one for one in found if one.batch.counts.unsent]
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:

@@ -26,7 +26,7 @@ from web.moments import DASH, length, moment, number, percent
 
 RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
-    RANKED: "the batch with the smallest rank value goes first",
+    RANKED: "the batch that was submitted first goes first, unless it is larger or its submitter has more earlier work",
     "fifo": "the batch that was submitted first goes first",
     "equal_access": "the batch whose submitter has the least work in progress goes first",
 }
@@ -40,7 +40,7 @@ MOST_POINTS = "the batch with the most points goes first"
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """A batch's place. `at` is None for an ended batch, `breakdown` is None before its first ordering.
+    """A batch's place. `at` is None without unsent instances, `breakdown` is None before its first ordering.
 
     `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
     importance on which the place rests. `first`: the number of batches that are sent first. `not_first`: the place
@@ -67,7 +67,7 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
     rules, ids = store.ordering_rules, [one.batch_id for one in batches]
     places, records, found = await rules.places(ids), await rules.breakdowns(ids), dict[BatchId, PlaceShown]()
     for batch in batches:
-        one, at = batch.batch_id, places.get(batch.batch_id)
+        one, at = batch.batch_id, places.get(batch.batch_id) if batch.counts.unsent else None
         not_first = None
         if at is not None and one in first:
             not_first = position(batch, at, {other: urgent for other, urgent in first.items() if other != one})
@@ -206,7 +206,7 @@ def because(breakdown: Breakdown | None, now: float) -> Markup:
         return Markup("not ordered yet")
     at = instant_of(breakdown)
     if breakdown.policy == RANKED and at is not None:
-        return Markup("by its rank value")
+        return Markup("by its submission, its size and earlier work of its submitter")
     if at is not None:
         return Markup("{} {}").format(short(breakdown.components[0].name), total(breakdown, now))
     said = weightiest(breakdown)
@@ -233,10 +233,11 @@ def sentence(standing: PlaceShown, now: float, between: Beside = ALONE) -> Marku
     sides = (between.before and f"behind {between.before}", between.after and f"before {between.after}")
     near = " and ".join(filter(None, sides))
     tier = standing.because or tier_of(found.tier, standing.first)
-    words = because(found, now) if between.is_ranked and not standing.because else ""
-    rule = Markup("; ").join(filter(None, (words, rule_of(found.policy)))) if words else ""
+    decided = between.is_ranked and not standing.because
+    words = because(found, now) if decided and found.policy != RANKED else ""
+    rule = Markup("; ").join(filter(None, (words, rule_of(found.policy)))) if decided else ""
     said = (f"it is {near}" if near else "", rule, tier and f"it is {tier}" if standing.because else tier)
-    if not (words or tier):
+    if not (decided or tier):
         said = (said[0], f"otherwise {rule_of(found.policy)}", "")
     return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said if one)
 
@@ -271,30 +272,24 @@ def when_sent(
     ('10 of 11', '')
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
     ('10 of 11', 'paused: nothing is sent')
-    >>> when_sent(PlaceShown(PlaceInOrder(4, 12), found), none, None)
-    ('all sent', 'retries and copies: 4 of 12')
+    >>> when_sent(PlaceShown(None, found), none, None)
+    ('all sent', '')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
     ('1 of 11', 'level expedite')
-    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), none, None)[0]
+    >>> when_sent(PlaceShown(PlaceInOrder(3, 12)), one, None)[0]
     'not ordered yet'
     """
-    if standing.at is None:
+    if batch.ended_at is not None:
         return DASH, ""
-    if standing.breakdown is None:
+    if not batch.counts.unsent:
+        waits = batch.counts.jobs_open > batch.counts.in_progress
+        return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
+    if standing.at is None or standing.breakdown is None:
         return "not ordered yet", ""
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
-    if not batch.counts.unsent:
-        return "all sent", _sent_whole(batch, place)
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, ahead, state))))
-
-
-def _sent_whole(batch: Batch, place: str) -> str:
-    """Return what may still be sent of a batch without unsent instances."""
-    if batch.counts.jobs_open > batch.counts.in_progress:
-        return "open jobs wait for validation, or for new instances"
-    return "retries and copies: sent first" if batch.qos is QoS.AFAP else f"retries and copies: {place}"
 
 
 def _sending(batch: Batch, ahead: WorkAhead | None, state: ForecastState | None) -> str:
@@ -361,7 +356,7 @@ def moves(
 ) -> str:
     """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
 
-    `first`: the number of batches that are sent first.
+    `then`: None without unsent instances. `first`: the number of batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'about position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
@@ -371,7 +366,7 @@ def moves(
     'about position 3 of 9, after the 2 batches that are sent first,'
     """
     if then is None:
-        return "it has ended"
+        return "it has no jobs to send"
     place = f"{number(then.place)} of {number(then.of)}"
     if first and then.place == first + 1:
         place = f"{place}, {after_first(first)}{',' * (present != then)}"

@@ -222,7 +222,7 @@ class ForecastState(StrEnum):
     PAUSED = "paused"  # the batch, its app or queue, or the project is paused
     BLOCKED = "blocked"  # a limit blocks the batch, and it has no forecast that rests on results
     JOBS_FAILED = "jobs_failed"  # every job that has ended failed, and no forecast rests on results
-    MOVED = "moved"  # the latest forecast does not count the last move of the batch, or the end of its last pause
+    MOVED = "moved"  # the latest forecast does not count the last move, end of a pause, or retry of the batch
 
 
 # States in which the latest forecast, if there is one, says nothing about the batch.
@@ -261,8 +261,11 @@ def batch_state(batch: Batch, last: ForecastRecord | None) -> ForecastState:
     ahead_s, counts = math.inf if batch.completion_q50_at is None else 0.0, batch.counts
     state = ForecastState.NOT_YET if last is None else forecast_state(last.method, ahead_s, Seconds(1.0))
     if state not in (ForecastState.NOT_YET, ForecastState.FIRST_RESULTS):
-        is_before = last is not None and batch.counts.unsent > 0 and is_moving(last.moved_at, last.made_at)
-        return ForecastState.MOVED if is_before else state
+        if last is None:
+            return state
+        is_before = counts.unsent > 0 and is_moving(last.moved_at, last.made_at)
+        is_retried = counts.jobs_failed < last.jobs_failed
+        return ForecastState.MOVED if is_before or is_retried else state
     if batch.hold is not None and counts.unsent:
         return ForecastState.BLOCKED
     return ForecastState.JOBS_FAILED if counts.jobs_failed and not counts.jobs_validated else state

@@ -244,15 +244,15 @@ class PostgresOrderingRules(OnDatabase):
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return places among all active batches. A batch that is not active has no entry."""
+        """Return places among the active batches that may have unsent instances. Others have no entry."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: rows.place(row) for row in found}
 
     async def around(
         self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
     ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:
-        """Return the last `limit` active batches before a place in the order, and the first after it, both in order.
-        `without`: batches that are left out.
+        """Return the last `limit` active batches before a place in the order that may have unsent instances, and the
+        first after it, both in order. `without`: batches that are left out.
         """
         found = await self._database.fetch("batches_around", *place, limit, list(without))
         before = [row["batch_id"] for row in found if row["is_before"]]

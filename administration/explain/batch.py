@@ -144,7 +144,7 @@ async def explain_batch(
         sample = replace(sample, gated_share=1.0) if extras.retries else ungated(sample)  # retries need the gates
     is_able = sample is not None and sample.able
     before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []
-    at = position(batch, places[batch_id], urgent) if batch_id in places else None
+    at = position(batch, places[batch_id], urgent) if batch_id in places and batch.counts.unsent else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))

@@ -168,7 +168,7 @@ NOT_SHOWN_WORDS: Mapping[ForecastState, str] = {
     ForecastState.PAUSED: "no end while paused",
     ForecastState.BLOCKED: "no end while blocked by a limit",
     ForecastState.JOBS_FAILED: "no estimate: all jobs that ended failed",
-    ForecastState.MOVED: "after a move, pause or outage: a new forecast follows",
+    ForecastState.MOVED: "after a move, pause, outage or retry: a new forecast follows",
 }
 
 
@@ -372,13 +372,12 @@ def _chart(shown: Document, last: Document) -> Iterator[str]:
 
 def flag_of(shown: Document) -> str:
     """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
-    sent for another reason, or if the batch was moved or failed jobs were retried since.
+    sent for another reason, or if a new one follows.
     """
     unused = {ForecastState.PAUSED, ForecastState.MOVED, *WITHOUT_FORECAST}
     if shown["ended_at"] is not None or shown["forecast_state"] in unused or not shown["forecasts"]:
         return ""
-    last = shown["forecasts"][-1]
-    return "" if shown["jobs_failed"] < last["jobs_failed"] else last["flag"] or ""
+    return shown["forecasts"][-1]["flag"] or ""
 
 
 def _reasons(last: Document, flag: str) -> Iterator[str]:

@@ -422,6 +422,29 @@ async def test_pages_call_a_copy_a_copy_and_no_retry(server: LiveServer) -> None
         assert "no result after 1.2 times" in page and "A retry" not in page
 
 
+async def test_why_page_counts_the_instances_of_open_jobs(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    hosts = [await server.add_host(f"host{number}") for number in range(3)]
+    await server.submit(jobs={"count": 2})
+    await server.feed()
+    [done], [_] = [await host.ask() for host in hosts[:2]]
+    jobs = [await server.store.views.job(JobId(number)) for number in (1, 2)]
+    [job_id] = [one.job_id for one in jobs if one.instances[0].host_id == hosts[0].host_id]
+    copies = [ExtraCopy(job_id, 1, 0, 1, because="slow")]
+    assert await server.store.tails.add_copies(copies, now=server.clock.now()) == 1
+    await server.feed()
+    assert len(await hosts[2].ask()) == 1
+    await hosts[0].work(done)
+    await server.validate()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches/1/why")
+        shown = await server.create("GET", "/explain/batch/1")
+
+    told = page.partition("<dt>In progress</dt>")[2].partition("</div>")[0]
+    assert (shown["awaited"]["instances"], shown["in_progress"]) == (1, 2) and not missing(told, 2, "1 of them")
+
+
 async def test_rules_are_compared_in_the_background(server: LiveServer) -> None:
     await add_operator(server)
     async with a_browser(server, OPERATOR) as grace:

@@ -332,6 +332,29 @@ async def test_batch_that_will_be_late_suggests_a_deadline(server: LiveServer) -
         assert not missing(hint, stamp(suggested_at))
 
 
+async def test_batch_whose_jobs_are_all_sent_has_no_place(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    for name in ("first", "second"):
+        await server.submit(name=name, jobs={"count": 2})
+    await run_duty(server, "ordering")
+    await server.feed()
+    assert len(await (await server.add_host("ada")).ask(2)) == 2
+    await server.feed()
+    paths = ("/batches/1", "/batches/1/why", "/batches", "/ordering?batch=1", "/ordering")
+    async with a_browser(server, OPERATOR) as grace:
+        pages = {path: (await grace.get(path))[1] for path in paths}
+        _, _, changed = await grace.post_many([("batch", "1")], {"what": "change", "level": "standby"})
+        shown = await server.create("GET", "/explain/batch/1")
+
+    for path in paths[:3]:
+        assert "all sent" in pages[path] and " of 2" not in pages[path].replace("of 2 jobs", ""), path
+    assert not re.search(r"(standby|normal): ", pages["/batches/1"].partition('id="batch-levels"')[2])
+    assert ["#1</a>" in pages[path] for path in paths[3:]] == [False, False]
+    assert "1 of 1" in pages["/ordering"] and "position" not in changed.partition("<main")[2]
+    assert shown["order"]["place"] is None
+
+
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
@@ -375,6 +398,15 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
         assert "0.9 → 0.75" in page and '<option value="set_importance">' in page
         _, page = await grace.get("/audit?subject=batch+3")
         assert "normal → expedite" in page and "urgent" in page
+        await grace.post("/batches/2/importance", {**change, "why": "other"})
+        _, page = await grace.get("/batches/3")
+        assert "/audit?subject=batch" in page.partition('id="changes"')[2]
+    await add_person(server, "vic", Role.VIEWER)
+    async with a_browser(server, "vic") as vic:
+        _, page = await vic.get("/batches/3")
+        changes = page.partition('id="changes"')[2].partition("</details>")[0]
+        assert not missing(changes, OPERATOR, "set importance", "normal → expedite", "the paper is due")
+        assert missing(changes, "other") and "/audit" not in page
     places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]

@@ -166,6 +166,17 @@ async def test_batches_move_to_given_places(store: Store) -> None:
     assert places == {first.batch_id: PlaceInOrder(2, 2), second.batch_id: PlaceInOrder(1, 2)}
 
 
+async def test_batch_without_unsent_instances_has_no_place(store: Store) -> None:
+    await a_registered_version(store)
+    sent, next_, last = [await a_submitted_batch(store, jobs=1, order_key=float(key)) for key in range(3)]
+    await a_sent_instance(store, sent.batch_id, await a_registered_host(store))
+    await store.waiting.ready_batches(9)  # unmarks it
+    rules, ids = store.ordering_rules, [sent.batch_id, next_.batch_id, last.batch_id]
+
+    assert await rules.places(ids) == {next_.batch_id: PlaceInOrder(1, 2), last.batch_id: PlaceInOrder(2, 2)}
+    assert await rules.around(place_of(last), 9, without=()) == ([next_.batch_id], [])
+
+
 async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:
     batch = await a_submitted_batch(store)
 

@@ -89,8 +89,8 @@ class PlaceMoved(TypedDict):
 
 
 class OrderPreviewed(TypedDict):
-    """The effect of settings on the current order. `batches` is the number of active batches; `reasons` explains the
-    first places in the new order.
+    """The effect of settings on the current order. `batches` is the number of active batches; `places` has those
+    with unsent instances; `reasons` explains the first places in the new order.
     """
 
     changes: list[Moved]

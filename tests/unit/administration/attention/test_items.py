@@ -35,6 +35,7 @@ from tests.facts import missing
 from tests.unit.administration.forecasts.test_words import RECORD
 
 B = BatchId(1)
+FORECAST = replace(RECORD, jobs_failed=0)
 OLGA = Person("olga", Role.OPERATOR, Role.OPERATOR.rights)
 PETRA = Person("petra", Role.SUBMITTER, Role.SUBMITTER.rights, submitter_id=a_batch().submitter_id)
 JONAS = Person("jonas", Role.SUBMITTER, Role.SUBMITTER.rights, submitter_id=SubmitterId(99))
@@ -137,11 +138,11 @@ def test_late_batch_that_is_paused_can_be_resumed() -> None:
 def test_paused_batch_keeps_its_risk_without_an_end(down: bool) -> None:
     pause = {} if down else {(Restricted.BATCH, "1"): Restriction(Restricted.BATCH, "1", 0, "wrong input", "ada", NOW)}
     counts = BatchCounts(jobs_total=40, jobs_validated=28, unsent=12)
-    risky = a_late_batch(RECORD.q50_at - NOW, counts=counts)
+    risky = a_late_batch(FORECAST.q50_at - NOW, counts=counts)
     late = a_late_batch(-840.0, counts=counts, completion_q50_at=later(NOW, HOUR_S))
 
     def sentences(stopped: Stopped) -> list[str]:
-        return [only(batches=[one], last={B: RECORD}, stopped=stopped).sentence for one in (risky, late)]
+        return [only(batches=[one], last={B: FORECAST}, stopped=stopped).sentence for one in (risky, late)]
 
     plain, paused = sentences(Stopped()), sentences(Stopped(restrictions=pause, down=down))
 
@@ -155,10 +156,10 @@ def test_provisional_end_is_called_so() -> None:
     late = a_late_batch(-840.0, counts=counts, completion_q50_at=later(NOW, HOUR_S))
     terms = Terms(12, 0, Seconds(60.0), 0.0, 0.0, 0.0, Seconds(60.0), 0.0, provisional=True)
 
-    found = only(batches=[late], last={B: replace(RECORD, terms=terms)})
+    found = only(batches=[late], last={B: replace(FORECAST, terms=terms)})
 
     assert not missing(found.sentence, "to end in 1 h (provisional)")
-    moved = only(batches=[late], last={B: replace(RECORD, terms=terms, moved_at=RECORD.made_at)})
+    moved = only(batches=[late], last={B: replace(FORECAST, terms=terms, moved_at=FORECAST.made_at)})
     assert "to end" not in moved.sentence
 
 
@@ -198,14 +199,14 @@ def test_unschedulable_batch_names_the_version_withdrawn() -> None:
 
 
 def test_deadline_at_risk_has_a_probability() -> None:
-    batch = a_late_batch(RECORD.q50_at - NOW)
+    batch = a_late_batch(FORECAST.q50_at - NOW)
 
-    found = only(batches=[batch], last={B: RECORD})
+    found = only(batches=[batch], last={B: FORECAST})
 
     assert (found.kind, found.severe, found.figures["probability"]) == (AttentionKind.AT_RISK, True, 0.5)
-    less = only(batches=[a_late_batch(RECORD.q50_at - NOW + 60.0)], last={B: RECORD})
+    less = only(batches=[a_late_batch(FORECAST.q50_at - NOW + 60.0)], last={B: FORECAST})
     assert not less.severe and 0.1 < less.figures["probability"] < 0.5
-    assert items(batches=[batch], last={B: replace(RECORD, method=Method.APRIORI)}) == []
+    assert items(batches=[batch], last={B: replace(FORECAST, method=Method.APRIORI)}) == []
     assert items(batches=[batch]) == []  # no forecast yet
 
 
@@ -246,12 +247,15 @@ def test_unschedulable_batch_counts_once_with_its_largest_class() -> None:
 
 def test_risk_of_a_deadline_precedes_work_without_one() -> None:
     never = RefusedByAll(BatchId(2), 1, False, 9, 9, (("disk", 9),), NOW, rotated_out=True, active_hosts=9)
-    risk = a_late_batch(RECORD.q50_at - NOW + 60.0)
+    risk = a_late_batch(FORECAST.q50_at - NOW + 60.0)
     known = {BatchId(2): a_batch(batch_id=BatchId(2))}
 
-    found = items(stopped=Stopped(by_batch([never])), batches=[risk], last={B: RECORD}, waiting=known)
+    found = items(stopped=Stopped(by_batch([never])), batches=[risk], last={B: FORECAST}, waiting=known)
     due = items(
-        stopped=Stopped(by_batch([never])), waiting={BatchId(2): a_late_batch(HOUR_S)}, batches=[risk], last={B: RECORD}
+        stopped=Stopped(by_batch([never])),
+        waiting={BatchId(2): a_late_batch(HOUR_S)},
+        batches=[risk],
+        last={B: FORECAST},
     )
 
     assert [one.batch_id for one in found] == [1, 2] and not found[1].severe

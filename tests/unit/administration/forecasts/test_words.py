@@ -167,7 +167,7 @@ def test_stopped_batch_has_no_end_anywhere(stopped: Stopped, state: ForecastStat
 
 def test_pause_does_not_hide_the_end_once_all_is_sent() -> None:
     """The instances in progress continue."""
-    batch = a_batch(counts=BatchCounts(jobs_total=40, in_progress=5), completion_q50_at=RECORD.q50_at)
+    batch = a_batch(counts=BatchCounts(jobs_total=40, in_progress=5, jobs_failed=1), completion_q50_at=RECORD.q50_at)
 
     end = end_of(batch, RECORD, PAUSED, NOW)
 
@@ -197,19 +197,21 @@ def test_end_before_a_move_is_not_the_present_one(unsent: int) -> None:
 
 
 @pytest.mark.parametrize(("failed", "is_shown"), [(3, True), (2, False)])
-def test_flag_before_a_retry_is_not_shown(failed: int, is_shown: bool) -> None:
+def test_forecast_before_a_retry_is_not_shown(failed: int, is_shown: bool) -> None:
     """A retry opens failed jobs again, so fewer have failed than at the forecast."""
-    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=failed, jobs_validated=9))
+    ends = {"completion_q50_at": RECORD.q50_at, "completion_q90_at": RECORD.q90_at}
+    batch = a_batch(counts=BatchCounts(jobs_total=40, jobs_failed=failed, jobs_validated=9), **ends)
     flagged = replace(RECORD, jobs_failed=3, flag="no retries left")
 
     shown = forecasts_as_json(batch, [flagged], flagged, None, app="pi", now=NOW, stopped=NOTHING_STOPPED)
 
-    assert bool(flag_of(shown)) == is_shown
+    assert bool(flag_of(shown)) == is_shown == (shown["completion_q50_at"] is not None)
+    assert shown["forecast_state"] == (ForecastState.SHOWN if is_shown else ForecastState.MOVED)
 
 
 @pytest.mark.parametrize("unsent", [0, 12])
 def test_provisional_end_is_called_so_while_work_is_unsent(unsent: int) -> None:
-    counts = BatchCounts(jobs_total=40, in_progress=5, unsent=unsent)
+    counts = BatchCounts(jobs_total=40, in_progress=5, unsent=unsent, jobs_failed=1)
     batch = a_batch(counts=counts, completion_q50_at=RECORD.q50_at, completion_q90_at=RECORD.q90_at)
     moved = replace(RECORD, terms=replace(TERMS, provisional=True))
 
@@ -401,7 +403,7 @@ def test_preview_of_jobs_for_no_host_begins_with_that() -> None:
 )
 def test_missing_forecast_is_due_to_a_limit_or_failed_jobs(method: Method | None, state: ForecastState) -> None:
     """A forecast that rests on results stays shown."""
-    last = None if method is None else replace(RECORD, method=method)
+    last = None if method is None else replace(RECORD, method=method, jobs_failed=0)
     counts = BatchCounts(jobs_total=80, in_progress=2)
     batch = a_batch(counts=counts, completion_q50_at=RECORD.q50_at)
     failed = replace(batch, counts=replace(counts, jobs_failed=78))
