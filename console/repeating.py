@@ -18,7 +18,6 @@ from administration.ordering.importance import choices_of
 from administration.ordering.places import sent_first
 from console.batch_forms import (
     BATCHES,
-    at_deadline,
     due_of,
     importance_shown,
     key_of,
@@ -130,7 +129,7 @@ class RepeatingPages(Pages[PageServices]):
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
             "form": form,
             "key": shown_key(form, wrong),
-            "wrong": at_deadline(wrong, form),
+            "wrong": wrong,
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
