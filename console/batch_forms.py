@@ -416,12 +416,13 @@ class SelectedBatches(Pages[PageServices]):
 
     async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
         """Return the positions of changed batches, now and after the next ordering, in words."""
-        ids = [batch.batch_id for batch in batches]
+        sent = {one.batch_id: "all sent" for one in batches if not one.counts.unsent}
+        ids = [one.batch_id for one in batches if one.batch_id not in sent]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         urgent = await sent_first(store, catalogue, now)
         found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
-        every_s = catalogue.settings.ordering.interval_s
-        return {one: moves(found[one].at, then.get(one), every_s, pending=True, first=len(urgent)) for one in ids}
+        every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
+        return sent | {one: moves(found[one].at, then.get(one), every_s, pending=True, first=first) for one in ids}
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
         """Change, end or retry one batch, and record that. Return the number of jobs opened again."""
