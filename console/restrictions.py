@@ -57,10 +57,10 @@ async def pauses_shown(store: PostgresStore, catalogue: Catalogue, *, most: int)
             label = names.get(BatchId(int(one.name))) or one.name
             found.append(PauseShown(f"batch {label}", f"batches/{one.name}", None, one))
             continue
-        stopped = await store.restrictions.to_pause(one.kind, one.name, limit=1)
+        stopped = await store.restrictions.batches_stopped(one.kind, one.name)
         name = name_of(one, catalogue.apps)
         address = f"apps/{quote(name, safe='')}" if one.kind is Restricted.APP else "restrictions"
-        found.append(PauseShown(f"{one.kind} {name}", address, stopped.total, one))
+        found.append(PauseShown(f"{one.kind} {name}", address, stopped, one))
     return found, len(every) - len(pauses)
 
 
