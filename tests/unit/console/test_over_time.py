@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from administration.samples import Sampled
+from console.drawing import Plot
 from console.over_time import ROWS, charts_of
 from domain.samples import Sample, Window
 from domain.units import Instant
@@ -18,3 +19,15 @@ def test_table_of_a_chart_says_that_it_lists_every_nth_value() -> None:
     assert (len(thin["rates"].rows), len(whole["rates"].rows)) == (ROWS, ROWS)
     assert "1 value in 3" in thin["rates"].summary and "1 value in" not in whole["rates"].summary
     assert "Peak: 208." in whole["took"].summary
+
+
+def test_named_range_begins_with_the_first_sample() -> None:
+    """A range of a new project is not mostly empty; a part that the user selected is shown as selected."""
+    samples = [Sample(Instant(9000.0 + 20.0 * place), {"requests": 1.0}) for place in range(50)]
+    starts = []
+    for name in ("day", ""):
+        [rates, *_] = charts_of(Sampled(20, samples), Window(Instant(0.0), Instant(10_000.0), name))
+        assert isinstance(rates.drawing, Plot)
+        starts.append(rates.drawing.x.low)
+
+    assert starts == [8980.0, 0.0]
