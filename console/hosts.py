@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit, present
+from administration.attention.items import HOST_RESULTS
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
@@ -220,7 +221,10 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        "Failures in the last week, the highest share since the host joined first; Needs attention lists those marked.",
+        (
+            "Failures in the last week, the highest share since the host joined first. Marked: at least half of at "
+            f"least {HOST_RESULTS} results of the last day failed."
+        ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
