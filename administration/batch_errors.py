@@ -35,11 +35,20 @@ def alike(text: str) -> str:
     >>> alike("<stderr_txt>\\n12:00:01 read /slots/3/in.txt\\nbad row 17 at 0x7ffe\\n</stderr_txt>")
     '# read …/in.txt\\nbad row # at #'
     """
-    lines = [" ".join(line.split())[:LINE_CHARS] for line in _TAG.sub("", text).splitlines()]
-    told = "\n".join([line for line in lines if line][-LINES:])
+    told = _last_lines(text)
     for pattern, by in _VARYING:
         told = pattern.sub(by, told)
     return told
+
+
+def example_in_words(group: shapes.ErrorGroup) -> str:
+    """Return the last lines of the group's example as they are: with its numbers, addresses and folders."""
+    return _last_lines(group["example"]["stderr"]) or _last_lines(group["example"]["reason"])
+
+
+def _last_lines(text: str) -> str:
+    lines = [" ".join(line.split())[:LINE_CHARS] for line in _TAG.sub("", text).splitlines()]
+    return "\n".join([line for line in lines if line][-LINES:])
 
 
 @dataclass(slots=True)
@@ -135,7 +144,7 @@ def _lines(groups: Iterable[shapes.ErrorGroup]) -> Iterable[str]:
         status = "" if one["exit_status"] is None else f", exit status {one['exit_status']}"
         counts = f"{one['instances']} instances of {one['jobs']} jobs on {one['hosts']} hosts"
         yield f"{counts}: {one['state']}{status}; such as instance {one['example']['instance_id']}"
-        yield from (f"    {line}" for line in one["message"].splitlines())
+        yield from (f"    {line}" for line in example_in_words(one).splitlines())
         named = (f"{version_in_words(of)} {of['instances']}" for of in one["versions"])
         yield f"    versions: {', '.join(named)}"
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from administration.access.who import admit
 from administration.apps import MOST_COPIES, change_app, lost_versions, withdrawal_of
 from administration.attention.service import AttentionViews
-from administration.batch_errors import TAIL_CHARS, groups_of, version_in_words
+from administration.batch_errors import TAIL_CHARS, example_in_words, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
 from console.restrictions import restrictions_of
@@ -173,6 +173,7 @@ class AppPages(Pages[PageServices]):
             "errors": errors,
             "most_errors": MOST_ERRORS if len(failed) == MOST_ERRORS else 0,
             "version_in_words": version_in_words,
+            "example_in_words": example_in_words,
         }
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
         hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in errors)

@@ -93,7 +93,7 @@ class BatchForms(Pages[PageServices]):
         values: dict[str, object] = {
             "fields": fields,
             "key": shown_key(fields, wrong),
-            "wrong": at_deadline(wrong, fields),
+            "wrong": wrong,
             "suggested": suggested_needs(),
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
@@ -334,22 +334,15 @@ def batch_of(fields: Fields, now: Instant, *, counted: bool = True) -> dict[str,
 
 
 def due_of(fields: Fields, now: Instant) -> dict[str, object]:
-    """Return a new batch's deadline, also for a service that has none: the check of the batch refuses it.
+    """Return a new batch's deadline. Forms show its field only for a short deadline, so other services have none.
 
     Raises InvalidInputError.
 
-    >>> due_of({"qos": "afap", "deadline": ""}, Instant(0.0)), due_of({"deadline": "1970-01-01T01:00"}, Instant(0.0))
+    >>> due = {"deadline": "1970-01-01T01:00"}
+    >>> due_of({"qos": "afap", **due}, Instant(0.0)), due_of({"qos": "short_deadline", **due}, Instant(0.0))
     ({}, {'deadline_s': 3600.0})
     """
-    is_given = fields.get("qos") == QoS.SHORT_DEADLINE or fields.get("deadline")
-    return {"deadline_s": deadline_of(fields, now) - now} if is_given else {}
-
-
-def at_deadline(wrong: MusterError | None, fields: Fields) -> MusterError | None:
-    """Return an error about `deadline_s` as one of the form's field."""
-    if isinstance(wrong, InvalidInputError) and wrong.field == "deadline_s" and "deadline" in fields:
-        return InvalidInputError("deadline", wrong.expected, fields["deadline"].replace("T", " "))
-    return wrong
+    return {"deadline_s": deadline_of(fields, now) - now} if fields.get("qos") == QoS.SHORT_DEADLINE else {}
 
 
 def ordered_by(fields: Fields) -> dict[str, object]:
@@ -423,12 +416,13 @@ class SelectedBatches(Pages[PageServices]):
 
     async def _moves(self, batches: Sequence[Batch]) -> dict[BatchId, str]:
         """Return the positions of changed batches, now and after the next ordering, in words."""
-        ids = [batch.batch_id for batch in batches]
+        sent = {one.batch_id: "all sent" for one in batches if not one.counts.unsent}
+        ids = [one.batch_id for one in batches if one.batch_id not in sent]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
         urgent = await sent_first(store, catalogue, now)
         found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
-        every_s = catalogue.settings.ordering.interval_s
-        return {one: moves(found[one].at, then.get(one), every_s, pending=True, first=len(urgent)) for one in ids}
+        every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
+        return sent | {one: moves(found[one].at, then.get(one), every_s, pending=True, first=first) for one in ids}
 
     async def _one(self, request: web.Request, what: str, batch: Batch, changes: ImportanceBody) -> int:
         """Change, end or retry one batch, and record that. Return the number of jobs opened again."""

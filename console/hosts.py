@@ -13,10 +13,11 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from administration.access.who import admit, present
+from administration.attention.items import HOST_RESULTS
 from administration.attention.service import failing_hosts
 from administration.cursors import cursor_of, place_of
 from administration.explain.host import explain_host
-from administration.explain.words import NOT_REACHED, marks_of
+from administration.explain.words import marks_of, outcome_of
 from administration.hosts import (
     FAILED_WITHIN_S,
     SELECTED,
@@ -189,7 +190,7 @@ class HostPages(Pages[PageServices]):
             "names": {group["batch_id"]: group["name"] for group in shown["groups"]},
             "first_sent": first_sent(services.catalogue.settings),
             "marks_of": marks_of,
-            "not_reached": NOT_REACHED,
+            "outcome_of": outcome_of,
         }
         return RenderedPage("host_why.html", "Dry run", "hosts", crumbs, values)
 
@@ -220,7 +221,10 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        "Failures in the last week, the highest share since the host joined first; Needs attention lists those marked.",
+        (
+            "Failures in the last week, the highest share since the host joined first. Marked: at least half of at "
+            f"least {HOST_RESULTS} results of the last day failed."
+        ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }

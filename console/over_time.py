@@ -124,7 +124,10 @@ def _chart(
     unit: str,
     hues: Sequence[str] = tuple(map(hue, range(CODES))),
 ) -> Chart | None:
-    """Return the chart of figures over the window, None without values. The table has every nth sample, and says so."""
+    """Return the chart of figures over the window, None without values. The table has every nth sample, and says so.
+
+    A named range begins with the first sample, because older ones need not exist.
+    """
     known = [value for values in series.values() for value in values if value is not None]
     if not known:
         return None
@@ -147,7 +150,9 @@ def _chart(
         ("when", *series),
         [(stamp(at[place]), *(form(values[place]) for values in series.values())) for place in shown],
         Plot(
-            Axis("", "time", window.from_at, window.to_at),
+            Axis(
+                "", "time", max(window.from_at, at[0] - found.step_s) if window.name else window.from_at, window.to_at
+            ),
             Axis(unit),
             [Line(name, at, values, color) for color, (name, values) in zip(hues, series.items(), strict=False)],
             height=150,

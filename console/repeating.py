@@ -11,14 +11,13 @@ from aiohttp import web
 from administration.access.who import NotAllowedError, Person, admit_owner, is_operator, person_of, present
 from administration.attention.items import Item, failing_alike
 from administration.attention.service import AttentionViews
-from administration.batch_errors import fail_alike, version_in_words, with_error
+from administration.batch_errors import example_in_words, fail_alike, version_in_words, with_error
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
 from administration.ordering.places import sent_first
 from console.batch_forms import (
     BATCHES,
-    at_deadline,
     due_of,
     importance_shown,
     key_of,
@@ -130,7 +129,7 @@ class RepeatingPages(Pages[PageServices]):
             "whose": (await store.views.whose([batch.batch_id]))[batch.batch_id],
             "form": form,
             "key": shown_key(form, wrong),
-            "wrong": at_deadline(wrong, form),
+            "wrong": wrong,
             "forecast": forecast,
             "texts": preview_parts(forecast) if forecast else {},
             "classes": await store.views.classes_of_batch(batch.batch_id),
@@ -154,6 +153,7 @@ class RepeatingPages(Pages[PageServices]):
             "item": await self._alike(batch, shown["groups"][0]) if fail_alike(batch.counts, shown) else None,
             "may": person is not None and person.may(Role.SUBMITTER) and person.owns(batch.submitter_id),
             "version_in_words": version_in_words,
+            "example_in_words": example_in_words,
         }
         hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in shown["groups"])
         return RenderedPage("batch_errors.html", "Errors", "batches", _above(batch), values, hosts=hosts)

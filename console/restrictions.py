@@ -20,7 +20,6 @@ from administration.restrictions import (
     resumable,
 )
 from domain.access import Role
-from domain.batches import BatchState
 from domain.catalogue import Catalogue
 from domain.errors import ConflictError, InvalidInputError, NotFoundError
 from domain.hosts import host_in_words
@@ -33,7 +32,6 @@ from web.handlers import Fields, Pages, PageServices, fields_of, get, post, reas
 from web.rendering import Crumb, RenderedPage
 
 PROJECT = "project"
-MOST_NAMED = 10  # batches that the question before a pause names
 PAGES = {"host": "hosts", "volunteer": "volunteers", "app": "apps", "batch": "batches"}  # kind -> section of its page
 
 
@@ -59,10 +57,10 @@ async def pauses_shown(store: PostgresStore, catalogue: Catalogue, *, most: int)
             label = names.get(BatchId(int(one.name))) or one.name
             found.append(PauseShown(f"batch {label}", f"batches/{one.name}", None, one))
             continue
-        stopped = await store.restrictions.to_pause(one.kind, one.name, limit=1)
+        stopped = await store.restrictions.batches_stopped(one.kind, one.name)
         name = name_of(one, catalogue.apps)
         address = f"apps/{quote(name, safe='')}" if one.kind is Restricted.APP else "restrictions"
-        found.append(PauseShown(f"{one.kind} {name}", address, stopped.total, one))
+        found.append(PauseShown(f"{one.kind} {name}", address, stopped, one))
     return found, len(every) - len(pauses)
 
 
@@ -104,16 +102,13 @@ class RestrictionPages(Pages[PageServices]):
             await self._admit(request, kind, name)
             why = reason_of(fields)
             if kind == PROJECT:
-                if not fields.get("sure"):
-                    return await self._pause_asked(None, "", {**fields, "why": why})
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
                 return self._services.go_back(fields, "restrictions", "paused")
             chosen = _kind_of(kind)
             most = _limit_of(fields, chosen)
-            if not (most or fields.get("sure")):
-                asks = self._pause_asked if chosen.is_work else self._ban_asked
-                return await asks(chosen, name, {**fields, "why": why})
+            if not (most or chosen.is_work or fields.get("sure")):
+                return await self._ban_asked(chosen, name, {**fields, "why": why})
             now = self._services.clock.now()
             made = await restrict(
                 self._services.store,
@@ -146,26 +141,6 @@ class RestrictionPages(Pages[PageServices]):
             await self._note(request, "lift_restriction", f"{kind} {lifted}", **told)
         said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
         return self._services.go_back(fields, "restrictions", said)
-
-    async def _pause_asked(self, kind: Restricted | None, name: str, fields: Fields) -> RenderedPage:
-        """Show the batches that a pause stops, with the form that sets it; without a kind, one of the project.
-
-        Raises InvalidInputError, NotFoundError, and ConflictError for a batch that has ended.
-        """
-        store, key = self._services.store, "" if kind is None else await key_of(self._services.store, kind, name)
-        batch = await store.views.batch(BatchId(int(key))) if kind is Restricted.BATCH else None
-        if batch is not None and batch.state is not BatchState.ACTIVE:
-            raise ConflictError(f"batch {key} has ended")
-        values: dict[str, object] = {
-            "fields": {"kind": kind or PROJECT, "name": name, **{one: fields.get(one, "") for one in ("why", "back")}},
-            "is_project": kind is None,
-            "stopped": await store.restrictions.to_pause(kind, key, limit=MOST_NAMED),
-            "leave": f"{PAGES[kind]}/{quote(name, safe='')}" if kind in PAGES else "restrictions",
-        }
-        named = name if batch is None else f"{name} {batch.name}".rstrip()
-        title = f"Pause {'the whole project' if kind is None else f'{kind} {named}'}?"
-        crumbs = (Crumb("restrictions", "Pauses and bans"),)
-        return RenderedPage("pause_asked.html", title, "restrictions", crumbs, values)
 
     async def _ban_asked(self, kind: Restricted, name: str, fields: Fields) -> RenderedPage:
         """Show what a ban ends, with the form that sets it. Raises InvalidInputError, NotFoundError."""

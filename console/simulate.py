@@ -188,7 +188,7 @@ def _with_unit(value: float | None, unit: str) -> str:
     return "–" if value is None else f"{number(value, 1)}{unit}"
 
 
-LISTED = 30
+LISTED = 20
 DECIDING = {*COMPARED, "afap_makespan_s", "other_makespan_s", "jobs_failed"}  # fields of figures
 NOTES = {
     "jobs_per_day": "from the submission of the first batch to the end of the simulation; a simulation of this project "
@@ -278,6 +278,24 @@ def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     return first, [row for row in rows if row not in first]
 
 
+VERDICTS = {  # of a Conclusion: its tag in the list
+    "better": "better",
+    "worse": "worse",
+    "mixed": "mixed",
+    "same": "no difference",
+    "unclear": "may be chance",
+}
+
+
+def verdict_of(found: Simulation) -> Conclusion | None:
+    """Return what a simulation of the project shows; None for another one, and before it is done."""
+    if found.result is None or found.asked.get("scenario") != SCENARIO:
+        return None
+    result = in_order(found.result, found.asked)
+    sides, replayed = tuple(result["rules"].values()), result.get("replayed") or {}
+    return conclusion_of(*sides, replayed.get("runs", ()), replayed.get("batches", ())) if len(sides) == 2 else None
+
+
 def more_runs(seeds: int) -> int:
     """Return how many runs may show a difference that this number does not; 0 if there may be no more.
 
@@ -356,10 +374,8 @@ class SimulatePages(Pages[PageServices]):
         asked: Document = found.asked
         changes, before = asked["changes"], asked.get("before", {})
         stored = (await self._services.store.settings.in_force()).as_mapping()
-        sides = () if result is None else tuple(result["rules"].values())
-        replayed: Document = {} if result is None else result.get("replayed") or {}
-        ends = replayed.get("batches", ())
-        said = conclusion_of(*sides, replayed.get("runs", ()), ends) if len(sides) == 2 else None
+        ends = () if result is None else (result.get("replayed") or {}).get("batches", ())
+        said = verdict_of(found)
         return {
             "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
             "preview": urlencode(changes) if changes.keys() <= {*FORESEEN} else None,
@@ -411,6 +427,13 @@ class SimulatePages(Pages[PageServices]):
         await self._services.authenticator.note(request, "cancel_simulation", f"simulation {simulation_id}")
         return self._services.go(f"simulate/{simulation_id}", "cancelled")
 
+    async def _verdict(self, listed: Simulation) -> str:
+        """Return the verdict of a simulation of the project, "" without one. Lists have no results."""
+        if listed.state is not SimulationState.DONE or listed.asked.get("scenario") != SCENARIO:
+            return ""
+        found = verdict_of(await self._services.store.simulations.simulation(listed.simulation_id))
+        return found.verdict if found else ""
+
     async def _form(
         self, request: web.Request, fields: Fields, rules: list[str], wrong: MusterError | None
     ) -> RenderedPage:
@@ -425,7 +448,8 @@ class SimulatePages(Pages[PageServices]):
             "rules": [(rule, RULE_WORDS.get(rule, "")) for rule in offered.rules],
             "people": PEOPLE,
             "computers": offered.computers,
-            "past": [(one, "lost" if one.is_lost(now) else one.state.value) for one in past],
+            "past": [(one, "lost" if one.is_lost(now) else one.state.value, await self._verdict(one)) for one in past],
+            "verdicts": VERDICTS,
             "most_seeds": MOST_SEEDS,
             "few_seeds": FEW_SEEDS,
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),

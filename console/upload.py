@@ -29,7 +29,6 @@ from administration.forecasts.words import preview_parts
 from console.batch_forms import (
     BATCHES,
     apps_shown,
-    at_deadline,
     batch_of,
     importance_shown,
     key_of,
@@ -364,7 +363,7 @@ def in_form(error: MusterError, place: str, uploaded: Uploaded) -> MusterError:
     one that the batch file names.
     """
     if not place:
-        return at_deadline(error, uploaded.fields) or error
+        return error
     if isinstance(error, InvalidInputError) and error.field == "jobs_csv" and "table" not in uploaded.files:
         return MusterError(f"choose {error.got} under Table of jobs: the batch file names it as jobs_csv")
     return error

@@ -212,6 +212,8 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         of_hosts="have reached their limit of jobs in progress",
         remedy="It gets more jobs as it finishes current ones. You can set a lower limit in your preferences.",
         about=About.HOST,
+        advice="Hosts get jobs again when they finish some of theirs. `scheduler.in_progress_per_cpu`, "
+        "`scheduler.in_progress_per_gpu`, volunteers and operators limit them.",
     ),
     RefusalCode.REQUEST_LIMIT: RefusalTraits(
         meaning="The search limit was reached before a suitable job was found.",
@@ -348,6 +350,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.NEWCOMER_SHARE: RefusalTraits(
         meaning="The last jobs are reserved for new and idle computers, and this computer already has work.",
         of_hosts="have no idle processor for the reserved last jobs",
+        advice="Lower `scheduler.newcomer_fraction` to let ranked hosts buffer the last jobs.",
         fits=True,
         by_gate_or_share=True,
     ),
@@ -355,16 +358,21 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
         meaning="This computer already has hours of work; the available jobs go to computers that can start them soon.",
         of_hosts="have too much work to start a retry or copy soon",
         about=About.HOST,
+        advice="Hosts get retries and copies once they have less queued work.",
         ends_when_idle=True,
         fits=True,
         by_gate_or_share=True,
     ),
     RefusalCode.LEASED: RefusalTraits(
-        meaning="This computer is reserved for a large job.", of_hosts="are leased to a big job", fits=True
+        meaning="This computer is reserved for a large job.",
+        of_hosts="are leased to a big job",
+        advice="The lease ends. Lower `ordering.reservation_age_s`, or set `ordering.reservation_slots` to 0.",
+        fits=True,
     ),
     RefusalCode.DISPLACES: RefusalTraits(
         meaning="The job would have delayed this computer's other work too much.",
         of_hosts="have other work that the job would delay",
+        advice="Raise `ordering.displace_factor`, or set `ordering.displace` to false.",
         fits=True,
     ),
     RefusalCode.SAME_HOST: RefusalTraits(

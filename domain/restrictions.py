@@ -9,7 +9,7 @@ from enum import StrEnum
 from domain.apps import App
 from domain.batches import Batch
 from domain.hosts import Host
-from domain.units import AppId, BatchId, Instant
+from domain.units import AppId, Instant
 
 
 class Restricted(StrEnum):
@@ -42,14 +42,6 @@ class Restriction:
     set_by: str
     set_at: Instant
     abort: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ToPause:
-    """The active batches with unsent instances that a pause stops, paused or not: names of the first, and all."""
-
-    names: Mapping[BatchId, str]
-    total: int
 
 
 Restrictions = Mapping[tuple[Restricted, str], Restriction]

@@ -9,7 +9,7 @@ from domain.dispatch import InstanceStep
 from domain.errors import NotFoundError
 from domain.forecasting import began_in_pause
 from domain.jobs import InstanceState
-from domain.restrictions import Restricted, Restriction, ToPause
+from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, Instant, VolunteerId
 from domain.volunteers import ListedVolunteer
 from lifecycle.states import Event, advance
@@ -38,10 +38,9 @@ class PostgresRestrictions(OnDatabase):
         """Store a restriction and return it. One with the same `max_jobs` keeps the time when it began, `set_at`."""
         return replace(restriction, **await self._database.fetch_first("put_restriction", *_values(restriction)))
 
-    async def to_pause(self, kind: Restricted | None, name: str, *, limit: int) -> ToPause:
-        """Return the batches that a pause of this work stops; without a kind, of the project. `limit`: 1 or more."""
-        found = await self._database.fetch("batches_to_pause", kind, name, limit)
-        return ToPause({row["batch_id"]: row["name"] for row in found}, found[0]["total"] if found else 0)
+    async def batches_stopped(self, kind: Restricted, name: str) -> int:
+        """Return how many active batches with unsent instances a pause of this work stops."""
+        return int((await self._database.fetch_first("count_stopped_batches", kind, name))["batches"])
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         """Raises NotFoundError."""

@@ -17,7 +17,7 @@ from domain.jobs import JobClass
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant, Permission
 from domain.ordering import PlaceInOrder, ServiceLevel
-from domain.restrictions import Restricted, Restriction, ToPause
+from domain.restrictions import Restricted, Restriction
 from domain.samples import Sample
 from domain.settings import Settings
 from domain.units import (
@@ -197,7 +197,7 @@ class RestrictionStore(Protocol):
 
     async def put(self, restriction: Restriction) -> Restriction: ...
 
-    async def to_pause(self, kind: Restricted | None, name: str, *, limit: int) -> ToPause: ...
+    async def batches_stopped(self, kind: Restricted, name: str) -> int: ...
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import domain.hosts
@@ -72,7 +72,6 @@ def _host(shown: Document) -> Iterator[str]:
         yield f"{where or 'in general'}: {one['code']}: {one['why']}"
 
 
-NOT_REACHED = "not looked at: the host had got enough from the groups before, or gets nothing from this app (see above)"
 MARKS = {  # stage -> why its groups come before others
     "leased": "the host is reserved for it",
     "gated": "needs a fast and reliable host",
@@ -93,16 +92,28 @@ def marks_of(group: Document) -> list[str]:
     return first + [MARKS[stage] for stage in group["stages"] if stage in MARKS]
 
 
+def outcome_of(group: Document, refused_at_large: Sequence[Document]) -> str:
+    """Return what a dry run gives a host of a group, in words.
+
+    >>> nothing = {"app": "pi", "given": 0, "looks": []}
+    >>> outcome_of(nothing, []), outcome_of(nothing, [{"app": "pi"}]), outcome_of({**nothing, "given": 2}, [])
+    ('request already filled', 'refused', '2 given')
+    """
+    if group["given"]:
+        return f"{group['given']} given"
+    at_large = any(one["app"] in (None, group["app"]) for one in refused_at_large)
+    refused = at_large or any(look["code"] or look["passed_over"] for look in group["looks"])
+    return "refused" if refused else "request already filled"
+
+
 def _groups(shown: Document) -> Iterator[str]:
     yield f"job classes in the sequence of the request ({shown['groups_total']}):"
     for group in shown["groups"][:MOST_GROUPS]:
         urgent = "".join(f", {mark}" for mark in marks_of(group))
         yield (
             f"  {group['place']}. batch {group['batch_id']} ({group['app']}), class {group['job_class_id']}{urgent}, "
-            f"{group['slots']} slots: {group['given']} assigned"
+            f"{group['slots']} slots: {outcome_of(group, shown['refused_at_large'])}"
         )
-        if not group["looks"]:
-            yield f"       {NOT_REACHED}"
         for step in group["looks"]:
             yield f"       {_step(step)}"
     if shown["groups_total"] > MOST_GROUPS:
@@ -116,7 +127,7 @@ def _step(step: Document) -> str:
     elif step["why"] is not None:
         parts.append(step["why"])
     parts += [f"{one['slots']} slots skipped, {one['code']}: {one['why']}" for one in step["passed_over"]]
-    return f"{step['pass']} ({step['processor_type']}): {'; '.join(parts) or 'request satisfied'}"
+    return f"{step['pass']} ({step['processor_type']}): {'; '.join(parts) or 'request already filled'}"
 
 
 def batch_in_words(shown: Document) -> str:

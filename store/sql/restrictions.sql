@@ -1,21 +1,19 @@
--- name: batches_to_pause
--- Purpose: return the first active batches of some work that have unsent instances, also paused and blocked ones, and
---   their number. Reads all waiting batches.
--- Arguments: $1 kind of the work (null: the project), $2 its name, $3 limit.
--- Result: batch_id, name, total, by (order_tier, order_key, batch_id).
-SELECT batch_id, name, count(*) OVER () AS total
+-- name: count_stopped_batches
+-- Purpose: count the active batches of some work that have unsent instances, also paused and blocked ones. Reads all
+--   waiting batches.
+-- Arguments: $1 kind of the work, $2 its name.
+-- Result: batches.
+SELECT count(*) AS batches
 FROM batch
 WHERE
     state = 'active'
     AND waiting
-    AND ($1::text IS NULL OR $2::text = CASE $1
+    AND $2::text = CASE $1::text
         WHEN 'batch' THEN batch_id::text
         WHEN 'app' THEN app_id::text
         WHEN 'queue' THEN queue
-    END)
-    AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
-ORDER BY order_tier, order_key, batch_id
-LIMIT $3;
+    END
+    AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0;
 
 
 -- name: drop_restriction

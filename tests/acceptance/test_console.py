@@ -343,6 +343,21 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
     ]
 
 
+async def test_batch_all_sent_has_no_position_after_a_change(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    sent = await server.submit(name="oak", jobs={"count": 1})
+    assert len(await host.ask(1)) == 1
+    other = await server.submit(name="elm")
+    chosen = [("batch", str(one)) for one in (sent, other)]
+    async with a_browser(server, OPERATOR) as grace:
+        _, _, page = await grace.post_many(chosen, {"what": "change", "level": "standby"})
+
+    rows = re.findall(r"(?s)<li>(.*?)</li>", page.partition('class="reasons"')[2])
+    assert [bool(re.search(r"[0-9] of [0-9]", one)) for one in rows] == [False, True]
+
+
 async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
@@ -352,7 +367,7 @@ async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     async with a_browser(server, OPERATOR) as grace:
         for path in ("/jobs/1", "/jobs/1/why", "/instances/1", f"/hosts/{host.host_id}"):
             assert 'batches/1">oak</a>' in (await grace.get(path))[1], path
-        pause = {"kind": "batch", "name": "1", "why": "wrong input", "sure": "yes"}
+        pause = {"kind": "batch", "name": "1", "why": "wrong input"}
         await grace.post("/restrictions", pause, form="/batches/1")
         assert ">batch 1 oak</a>" in (await grace.get("/restrictions"))[1]
         _, page = await grace.get("/batches/1/why")

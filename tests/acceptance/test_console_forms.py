@@ -8,6 +8,7 @@ import pytest
 
 from administration.thresholds.keys import TITLES
 from console.batch_page import suggested_deadline
+from console.simulate import VERDICTS, verdict_of
 from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
@@ -201,6 +202,10 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert page.count('data-label="Difference"') == 1 and 'class="tag' not in page.split('id="h-ends"')[1]
         assert f"/batches/{paused}" in page.partition('id="left-out"')[2].partition("</p>")[0]
         simulation = await grace_server.store.simulations.simulation(1)
+        row = (await grace.get("/simulate"))[1].partition("<tbody>")[2].partition("</tr>")[0]
+        assert not missing(row, "this project", "deadline.p_tight 0.9 → 0.8", OPERATOR)
+        found = verdict_of(simulation)
+        assert found is not None and f">{VERDICTS[found.verdict]}</span>" in row
         assert simulation.result is not None
         assert "jobs_failed" not in str(simulation.result["rows"])
         took_s = simulation.heard_at - simulation.asked_at

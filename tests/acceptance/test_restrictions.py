@@ -104,7 +104,7 @@ async def test_every_page_says_that_the_project_is_paused(server: LiveServer) ->
     pages = ("/", "/attention", "/batches", batch, "/hosts", "/restrictions")
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         assert "restricted" not in (await vera.get("/"))[1]
-        await grace.post("/restrictions", {"kind": "project", "why": "disk swap", "sure": "yes"})
+        await grace.post("/restrictions", {"kind": "project", "why": "disk swap"})
         for path in pages:
             for browser, resumes in ((grace, True), (vera, False)):
                 banner = re.findall(r'id="pause".*', (await browser.get(path))[1])[0]
@@ -316,7 +316,7 @@ async def test_submitters_pause_only_their_own_batches(server: LiveServer) -> No
     page = f"/batches/{own}"
 
     def pause(name: object, kind: str = "batch") -> dict[str, str]:
-        return {"kind": kind, "name": str(name), "why": "wrong input", "back": f"/console{page}", "sure": "yes"}
+        return {"kind": kind, "name": str(name), "why": "wrong input", "back": f"/console{page}"}
 
     async with a_browser(server, "sue") as sue, a_browser(server, "tom") as tom, a_browser(server, OPERATOR) as grace:
         for form in (pause(others), pause("pi", "app"), pause("normal", "queue"), pause("", "project")):
@@ -367,12 +367,10 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
     await server.submit(jobs={"count": 4})
     await order(server)
     async with a_browser(server, OPERATOR) as grace:
-        status, _, asked = await grace.post("/restrictions", {"target": "project:", "why": "full disk"})
-        assert (status, 'name="sure"' in asked, await server.store.settings.project_pause()) == (200, True, None)
         status, _, unchosen = await grace.post("/restrictions", {"target": "", "why": "full disk"})
         assert (status, '<select name="target" required class="wrong"' in unchosen) == (422, True)
         for fields in ({"kind": "project"}, {"kind": "batch", "name": "1"}):
-            await grace.post("/restrictions", {**fields, "why": "full disk", "sure": "yes"})
+            await grace.post("/restrictions", {**fields, "why": "full disk"})
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/restrictions")
@@ -400,24 +398,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
             assert len(await host.ask(1)) == 1, fields
 
 
-@pytest.mark.parametrize(("kind", "name"), [("batch", "1"), ("app", "pi"), ("queue", "normal"), ("project", "")])
-async def test_a_pause_is_asked_and_names_its_batches(server: LiveServer, kind: str, name: str) -> None:
-    await add_operator(server)
-    await server.add_app()
-    await server.submit(name="oak")
-    fields = {"kind": kind, "name": name, "why": "full disk"}
-    async with a_browser(server, OPERATOR) as grace:
-        status, _, asked = await grace.post("/restrictions", fields)
-        main = asked.partition("<main")[2]
-        sent = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', main))
-
-        assert (status, list(await restricted(server))) == (200, [])
-        assert not missing(main, "oak", "full disk") and await server.store.settings.project_pause() is None
-        _, _, page = await grace.post("/restrictions", sent)
-        assert "full disk" in page.partition("<main")[2]
-
-
-async def test_a_pause_names_only_batches_that_it_stops(server: LiveServer) -> None:
+async def test_one_form_pauses_and_names_what_it_stops(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
@@ -426,19 +407,18 @@ async def test_a_pause_names_only_batches_that_it_stops(server: LiveServer) -> N
     await host.ask(1)
     await server.submit(name="elm")
     async with a_browser(server, OPERATOR) as grace:
-        asked = (await grace.post("/restrictions", {"kind": "app", "name": "pi", "why": "full disk"}))[2]
-        main = asked.partition("<main")[2]
-        await server.create("PUT", "/restrictions/app/pi", json={"why": "full disk"})
-        again = (await grace.post("/restrictions", {"kind": "app", "name": "pi", "why": "slow"}))[2]
+        form = (await grace.get("/apps/pi"))[1].partition("<details")[2].partition("</details>")[0]
+        sent = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', form))
+        assert not missing(form, 'name="why"', "elm", "1 batch") and "oak" not in form
+        assert (await grace.post("/restrictions", sent, form="/apps/pi"))[0] == 422
+        _, where, _ = await grace.post("/restrictions", {**sent, "why": "full disk"}, form="/apps/pi")
         overview = (await grace.get("/"))[1].partition('id="h-paused"')[2]
         await server.create("POST", "/batches/2/abort")
-        status, _, ended = await grace.post("/restrictions", {"kind": "batch", "name": "2", "why": "full disk"})
+        ended = await grace.post("/restrictions", {"kind": "batch", "name": "2", "why": "full disk"})
 
-    assert not missing(main, "elm") and "oak" not in main
-    counts = [re.search(r"<strong>([0-9]+) ", page.partition("<main")[2]) for page in (asked, again)]
-    assert [found and found[1] for found in counts] == ["1", "1"]
+    assert "/apps/pi?said=paused" in where and ended[0] == 409
+    assert [(one.kind, one.why) for one in await restricted(server)] == [(Restricted.APP, "full disk")]
     assert re.findall(r"[(]([0-9]+) batch", overview) == ["1"]
-    assert (status, 'name="sure"' in ended) == (409, False)
 
 
 async def test_the_overview_lists_pauses(server: LiveServer) -> None:
@@ -486,7 +466,7 @@ async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:
         status, _, page = await grace.post("/restrictions", {"target": "app:pi", "why": " "})
         assert (status, 'value="app:pi" selected' in page) == (422, True)
         for target in targets:
-            assert (await grace.post("/restrictions", {"target": target, "why": "full disk", "sure": "yes"}))[0] == 200
+            assert (await grace.post("/restrictions", {"target": target, "why": "full disk"}))[0] == 200
 
     paused = {f"{one.kind}:{'pi' if one.kind == 'app' else one.name}" for one in await restricted(server)}
     assert {"project:", *paused} == set(targets)

@@ -67,6 +67,24 @@ async def test_menu_of_a_batch_covers_the_range_buttons(server: LiveServer, tab:
     assert tab.complaints == []
 
 
+async def test_mark_of_a_live_page_moves_no_button(server: LiveServer, tab: Tab) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await tab.sign_in()
+    for address in ("/batches/1", "/ordering"):
+        await tab.open(address)
+        buttons, mark = tab.page.locator(".top > .buttons"), tab.page.locator("#live-mark")
+        await tab.page.evaluate("document.documentElement.classList.remove('scripts')")  # as while the page loads
+        before = await buttons.bounding_box()
+        await tab.page.evaluate("document.documentElement.classList.add('scripts')")
+
+        await tab.page.evaluate(REFRESH)
+
+        assert await mark.bounding_box() is not None
+        assert await buttons.bounding_box() == before
+
+
 async def test_refresh_keeps_a_chosen_level(server: LiveServer, tab: Tab) -> None:
     await add_operator(server)
     await server.add_app()

@@ -10,7 +10,7 @@ from domain.dispatch import RequestWrites
 from domain.errors import NotFoundError
 from domain.forecasting import PAUSE_S
 from domain.jobs import InstanceState
-from domain.restrictions import Restricted, Restriction, ToPause
+from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, Instant, later
 from tests.builders import NOW
 from tests.conformance.to_settle import a_reported_job, failed, valid
@@ -216,33 +216,25 @@ async def test_an_aborting_ban_ends_only_its_own_jobs(store: Store, kind: Restri
     assert (await store.applications.load_catalogue()).restrictions[kind, key].abort
 
 
-async def test_batches_to_pause_have_unsent_instances(store: Store) -> None:
+async def test_stopped_batches_have_unsent_instances(store: Store) -> None:
     """Paused and blocked ones count, too."""
     other_app = await a_registered_app(store, "rho")
     first = await a_submitted_batch(store, name="oak", order_key=1.0, queue="bonus")
-    blocked = await a_submitted_batch(store, name="elm", order_key=2.0, hold="over a limit")
-    other = await a_submitted_batch(store, name="ash", order_key=3.0, app_id=other_app.app_id)
+    await a_submitted_batch(store, name="elm", order_key=2.0, hold="over a limit")
+    await a_submitted_batch(store, name="ash", order_key=3.0, app_id=other_app.app_id)
     sent = await a_submitted_batch(store, jobs=1)
     await a_sent_instance(store, sent.batch_id, await a_registered_host(store))
     ended = await a_submitted_batch(store)
     await store.submissions.abort_batch(ended.batch_id, now=NOW)
-    every = {first.batch_id: "oak", blocked.batch_id: "elm", other.batch_id: "ash"}
     named = {Restricted.APP: first.app_id, Restricted.QUEUE: "bonus", Restricted.BATCH: first.batch_id}
     for kind, name in named.items():
         await store.restrictions.put(a_restriction(kind, name))
 
-    found = {kind: await store.restrictions.to_pause(kind, str(name), limit=9) for kind, name in named.items()}
+    found = {kind: await store.restrictions.batches_stopped(kind, str(name)) for kind, name in named.items()}
 
-    assert {kind: (list(one.names), one.total) for kind, one in found.items()} == {
-        Restricted.APP: ([first.batch_id, blocked.batch_id], 2),
-        Restricted.QUEUE: ([first.batch_id], 1),
-        Restricted.BATCH: ([first.batch_id], 1),
-    }
-    whole = await store.restrictions.to_pause(None, "", limit=9)
-    assert (list(whole.names.items()), whole.total) == (list(every.items()), 3)
-    some = await store.restrictions.to_pause(None, "", limit=1)
-    assert (dict(some.names), some.total) == ({first.batch_id: "oak"}, 3)
-    assert await store.restrictions.to_pause(Restricted.APP, "4711", limit=1) == ToPause({}, 0)
+    assert found == {Restricted.APP: 2, Restricted.QUEUE: 1, Restricted.BATCH: 1}
+    assert await store.restrictions.batches_stopped(Restricted.APP, str(other_app.app_id)) == 1
+    assert await store.restrictions.batches_stopped(Restricted.APP, "4711") == 0
 
 
 async def test_bans_do_not_pause_work(store: Store) -> None:

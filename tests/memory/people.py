@@ -30,7 +30,7 @@ from domain.hosts import Host
 from domain.jobs import InstanceState
 from domain.ordered_work import Permission
 from domain.participation import Participation
-from domain.restrictions import Restricted, Restriction, ToPause
+from domain.restrictions import Restricted, Restriction
 from domain.units import AccountId, Instant, PersonId, Seconds, SubmitterId, TokenId, VolunteerId, elapsed_s
 from domain.volunteers import ListedVolunteer, Volunteer, VolunteerRecord
 from store.memory.ordering import OrderBook
@@ -252,10 +252,8 @@ class MemoryRestrictions(OnTables):
         self._registry.restrictions[restriction.kind, restriction.name] = restriction
         return restriction
 
-    async def to_pause(self, kind: Restricted | None, name: str, *, limit: int) -> ToPause:
-        found = [one for one in self._work.of_work(kind, name) if one.counts.unsent > 0]
-        found.sort(key=lambda one: (one.new.order_tier, one.new.order_key, one.batch_id))
-        return ToPause({one.batch_id: one.new.name for one in found[:limit]}, len(found))
+    async def batches_stopped(self, kind: Restricted, name: str) -> int:
+        return sum(one.counts.unsent > 0 for one in self._work.of_work(kind, name))
 
     async def lift(self, kind: Restricted, name: str, *, now: Instant) -> None:
         lifted = self._registry.restrictions.pop((kind, name), None)

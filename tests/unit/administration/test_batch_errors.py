@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from administration.batch_errors import LINE_CHARS, LINES, MOST_GROUPS, alike, grouped, in_words, with_error
+from administration.batch_errors import (
+    LINE_CHARS,
+    LINES,
+    MOST_GROUPS,
+    alike,
+    example_in_words,
+    grouped,
+    in_words,
+    with_error,
+)
 from domain.attention import FailingVersion
 from domain.jobs import InstanceState
 from domain.units import AppVersionId, HostId, InstanceId, JobId
@@ -48,7 +57,8 @@ def test_groups_count_instances_jobs_hosts_and_versions() -> None:
     assert [(of["platform"], of["instances"]) for of in first["versions"]] == [("linux", 2), ("windows", 1)]
     assert (first["example"]["instance_id"], first["example"]["stderr"]) == (2, "boom 1")
     assert second["message"] == alike("reason 5")
-    assert "boom #" in in_words(found)
+    assert (first["message"], example_in_words(first), example_in_words(second)) == ("boom #", "boom 1", "reason 5")
+    assert "boom 1" in in_words(found)
 
 
 def test_exit_statuses_are_separate_groups() -> None:

@@ -32,3 +32,15 @@ def test_other_refusals_have_the_gap_of_an_outage() -> None:
 
     assert isinstance(chart.drawing, Plot)
     assert {line.name: line.y[1] for line in chart.drawing.lines} == dict.fromkeys(chart.columns[1:])
+
+
+def test_named_range_begins_with_the_first_sample() -> None:
+    """A range of a new project is not mostly empty; a part that the user selected is shown as selected."""
+    samples = [Sample(Instant(9000.0 + 20.0 * place), {"requests": 1.0}) for place in range(50)]
+    starts = []
+    for name in ("day", ""):
+        [rates, *_] = charts_of(Sampled(20, samples), Window(Instant(0.0), Instant(10_000.0), name))
+        assert isinstance(rates.drawing, Plot)
+        starts.append(rates.drawing.x.low)
+
+    assert starts == [8980.0, 0.0]

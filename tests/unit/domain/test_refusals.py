@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from domain.refusals import TRAITS, About, Refusal, RefusalCode, codes_where, traits_of
+from domain.settings import Settings
 
 ROOT = Path(__file__).parents[3]
 
@@ -35,6 +36,19 @@ def test_wording_is_whole_sentences(code: RefusalCode) -> None:
     traits = code.traits
     for text in (traits.meaning, traits.remedy, *filter(None, [traits.advice])):
         assert re.fullmatch(r"[A-Z].*[^ .]\.", text)
+
+
+@pytest.mark.parametrize(
+    ("code", "settings"),
+    [
+        (RefusalCode.IN_PROGRESS_LIMIT, {"scheduler.in_progress_per_cpu", "scheduler.in_progress_per_gpu"}),
+        (RefusalCode.NEWCOMER_SHARE, {"scheduler.newcomer_fraction"}),
+        (RefusalCode.LEASED, {"ordering.reservation_age_s", "ordering.reservation_slots"}),
+        (RefusalCode.DISPLACES, {"ordering.displace_factor", "ordering.displace"}),
+    ],
+)
+def test_advice_names_the_settings_of_a_limit(code: RefusalCode, settings: set[str]) -> None:
+    assert set(re.findall(r"`([a-z]+\.[a-z_]+)`", code.traits.advice)) == settings <= set(Settings().as_mapping())
 
 
 def test_meaning_is_unique() -> None:
