@@ -68,7 +68,7 @@ class _Document(msgspec.Struct):
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
     both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
-    was unfinished in half of the runs. Their `runs` are the ends of each run, None if unfinished.
+    was unfinished in half of the runs.
     """
 
     sample: RecentSample
@@ -173,10 +173,6 @@ class ThresholdReplay:
                 "batch_id": one.batch_id,
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
-                "runs": [
-                    [_usual_span_s(one.name, [now]), _usual_span_s(one.name, [changed])]
-                    for now, changed in zip(ran[:half], ran[half:], strict=True)
-                ],
             }
             for one in _urgent(self.now[0].scenario)
         ]
