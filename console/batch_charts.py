@@ -11,7 +11,6 @@ from administration.forecasts.words import not_shown, patience_s
 from console.charts import Chart
 from console.drawing import TIME, Axis, Band, Line, MarkLine, Plot, labelled_fraction
 from domain.forecasts import WITHOUT_FORECAST, ForecastPoint, ForecastState, Method, state_of
-from domain.formatting import roughly
 from domain.units import Instant, Seconds
 from web.moments import length, number, percent, plural, relative, stamp
 
@@ -171,7 +170,7 @@ def _summary(shown: Document, last: ForecastPoint | None, now: float) -> str:
         f"{number(valid + failed)} of {plural(total, 'job')} finished{f' ({number(failed)} failed)' if failed else ''}"
     )
     if last is None:
-        return f"{over}, {roughly(max(1.0, now - shown['created_at']))} after the submission."
+        return f"{over}."
     about, latest = relative(last.q50_at, now), relative(last.q90_at, now)
     return f"{over}; expected end {about}, latest end {latest} (shaded)."
 

@@ -290,7 +290,7 @@ class PercentilePages(Pages[PageServices]):
                 ("days", "Simulated days", FEW_DAYS, LEAST_DAYS, MOST_DAYS, ""),
                 ("seeds", "Runs with different seeds", FEW_SEEDS, LEAST_SEEDS, MOST_SEEDS, chance),
             ),
-            "range_s": cost.range_s(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
+            "takes_s": cost.seconds(hosts=hosts, seeds=FEW_SEEDS, days=FEW_DAYS),
             "possible": cost.hosts_active > 0 and cost.jobs_open > 0,
         }
 

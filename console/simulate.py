@@ -18,7 +18,7 @@ from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.replay import MOST_ACTIVE
-from administration.thresholds.shown import COMPARED, Conclusion, conclusion_of
+from administration.thresholds.shown import COMPARED, conclusion_of
 from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot
@@ -293,7 +293,20 @@ def verdict_of(found: Simulation) -> Conclusion | None:
         return None
     result = in_order(found.result, found.asked)
     sides, replayed = tuple(result["rules"].values()), result.get("replayed") or {}
-    return conclusion_of(*sides, replayed.get("runs", ()), replayed.get("batches", ())) if len(sides) == 2 else None
+    return conclusion_of(*sides, replayed.get("runs", ())) if len(sides) == 2 else None
+
+
+def difference_of(now_s: float | None, changed_s: float | None) -> str:
+    """Return by how much a batch ends later or earlier with the changed values; a dash if it is unfinished.
+
+    >>> difference_of(7200.0, 5400.0), difference_of(60.0, 60.0), difference_of(None, 60.0)
+    ('30\\xa0min earlier', 'none', '–')
+    """
+    if now_s is None or changed_s is None:
+        return length(None)
+    if round(now_s) == round(changed_s):
+        return "none"
+    return f"{length(abs(changed_s - now_s))} {'later' if changed_s > now_s else 'earlier'}"
 
 
 def more_runs(seeds: int) -> int:
@@ -374,7 +387,7 @@ class SimulatePages(Pages[PageServices]):
         asked: Document = found.asked
         changes, before = asked["changes"], asked.get("before", {})
         stored = (await self._services.store.settings.in_force()).as_mapping()
-        ends = () if result is None else (result.get("replayed") or {}).get("batches", ())
+        replayed: Document = {} if result is None else result.get("replayed") or {}
         said = verdict_of(found)
         return {
             "rows": [(key, before.get(key, "–"), value, stored.get(key)) for key, value in changes.items()],
@@ -386,7 +399,7 @@ class SimulatePages(Pages[PageServices]):
             if asked.get("hosts", LEAST_HOSTS) < min(LEAST_HOSTS, asked.get("hosts_active", 0))
             else 0,
             "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
-            "batches": await self._urgent(found.asked_at, ends, said),
+            "batches": await self._urgent(found.asked_at, replayed.get("batches", ())),
             "left_out": await self._left_out(asked.get("left_out", ())),
             "most_active": MOST_ACTIVE,
             "more_left_out": asked.get("more_left_out", 0),
@@ -397,9 +410,7 @@ class SimulatePages(Pages[PageServices]):
         why = {one["batch_id"]: LEFT_OUT_WORDS.get(one["why"], "") for one in found}
         return [(one, why[one.batch_id]) for one in await self._services.store.views.batches_with(sorted(why))]
 
-    async def _urgent(
-        self, begun_at: Instant, found: Sequence[Document], said: Conclusion | None
-    ) -> Sequence[Document]:
+    async def _urgent(self, begun_at: Instant, found: Sequence[Document]) -> Sequence[Document]:
         """Return the simulated batches that are urgent, with their forecast and their simulated ends."""
         store, ids = self._services.store, [one["batch_id"] for one in found]
         batches = {one.batch_id: one for one in await store.views.batches_with(ids)}
@@ -410,9 +421,9 @@ class SimulatePages(Pages[PageServices]):
                 "batch": batch,
                 "forecast": end_of(batch, last.get(batch.batch_id), stopped, now),
                 "ends": [None if one[side] is None else later(begun_at, one[side]) for side in ("now_s", "changed_s")],
-                "judged": judged,
+                "difference": difference_of(one["now_s"], one["changed_s"]),
             }
-            for one, judged in zip(found, said.batches if said else (), strict=False)
+            for one in found
             if (batch := batches.get(one["batch_id"])) is not None
         ]
 

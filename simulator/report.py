@@ -146,6 +146,7 @@ def rows_of(comparison: RuleComparison) -> list[ReportRow]:
     rows = [
         ReportRow(f"makespan, {kind_in_words(kind)}", [_span(figures, kind) for figures in every], "makespan_s")
         for kind in kinds_of(every)
+        if kind != QoS.AFAP  # in SPANS
     ]
     for key, label, spoken in LINES:
         rows.append(ReportRow(label, [shown(getattr(figures, key), spoken) for figures in every], key))

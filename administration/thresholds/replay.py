@@ -20,7 +20,7 @@ from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
 from administration.thresholds.recent import MOST_BATCHES, SCENARIO, Recent, RecentSample, recent_project
 from administration.thresholds.shown import COMPARED
-from administration.thresholds.sizing import MOST_BUSY, processor_s, replay_cost
+from administration.thresholds.sizing import processor_s, replay_cost
 from domain.batches import Batch, BatchState, QoS
 from domain.clock import Clock
 from domain.settings import Settings
@@ -68,7 +68,7 @@ class _Document(msgspec.Struct):
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
     both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
-    was unfinished in half of the runs. Their `runs` are the ends of each run, None if unfinished.
+    was unfinished in half of the runs.
     """
 
     sample: RecentSample
@@ -173,10 +173,6 @@ class ThresholdReplay:
                 "batch_id": one.batch_id,
                 "now_s": _usual_span_s(one.name, ran[:half]),
                 "changed_s": _usual_span_s(one.name, ran[half:]),
-                "runs": [
-                    [_usual_span_s(one.name, [now]), _usual_span_s(one.name, [changed])]
-                    for now, changed in zip(ran[:half], ran[half:], strict=True)
-                ],
             }
             for one in _urgent(self.now[0].scenario)
         ]
@@ -261,10 +257,8 @@ async def start_replay(
     await runs.check_free()
     seeds = range(1, size.seeds + 1)
     work = await replay(store, clock, changes, seeds=seeds, most_hosts=size.hosts, days=size.days)
-    slower = (await replay_cost(store, clock)).slower
-    expected_s = (slower or 1.0) * cast("float", work.asked["cpu_s"])
-    asked = {**work.asked, "estimated_s": expected_s, "most_s": expected_s * (MOST_BUSY if slower is None else 1.0)}
-    return await runs.start(replace(work, asked=asked), who=who)
+    estimated_s = (await replay_cost(store, clock)).slower * cast("float", work.asked["cpu_s"])
+    return await runs.start(replace(work, asked={**work.asked, "estimated_s": estimated_s}), who=who)
 
 
 def _cases(recent: Recent, seeds: Sequence[int], settings: Settings, changes: Changes) -> tuple[Case, ...]:

@@ -116,7 +116,7 @@ def replayed_in_words(found: Replayed) -> str:
     )
     now, changed = found.as_json()["now"], found.as_json()["changed"]
     sides = cast("Mapping[str, Any]", now), cast("Mapping[str, Any]", changed)
-    concluded = conclusion_of(*sides, found.runs, found.batches).words
+    concluded = conclusion_of(*sides, found.runs).words
     return "\n".join((*(_change(key, before, after) for key, before, after in found.changes), concluded, simulated))
 
 
@@ -153,7 +153,7 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One compared figure or end of a batch: its change, the least change that counts, and words for each case.
+    """One compared figure: its change, the least change that counts, and its words.
 
     `gain`: 1 better, -1 worse, 0 no difference beyond chance.
     """
@@ -167,66 +167,44 @@ class Finding:
     gain: int = 0
 
     @property
-    def difference(self) -> str:
-        if self.gain:
-            return self.verb
-        if abs(self.change) < self.least:
-            return "hardly any difference" if self.change else "no difference"
-        return f"{self.verb}, which may be chance"
-
-    @property
     def words(self) -> str:
-        return f"{self.subject}: {self.difference} ({self.numbers})"
+        return f"{self.subject}: {self.verb} ({self.numbers})"
 
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The verdict, "better", "worse", "mixed", "same" or "unclear" (one run), its sentence, and what was compared:
-    figures, and the ends of urgent batches.
-    """
+    """The verdict (better, worse, mixed, same, or unclear for one run), its words, and the compared figures."""
 
     verdict: str
     words: str
     findings: Sequence[Finding]
-    batches: Sequence[Finding] = ()
 
     @property
     def judged(self) -> Sequence[Finding]:
-        """Return the figures and batches that are better or worse."""
-        return [one for one in (*self.findings, *self.batches) if one.gain]
+        """Return the figures that are better or worse."""
+        return [one for one in self.findings if one.gain]
 
     @property
     def brief(self) -> str:
         """Return the verdict for pages that list the findings."""
         if not self.judged:
             return self.words
-        counts = [f"of {len(self.findings)} figures, {_counted(self.findings, 'better', 'worse')}"]
-        if self.batches:
-            counts.append(f"of {len(self.batches)} urgent batches, {_counted(self.batches, 'earlier', 'later')}")
-        return f"{self.verdict.capitalize()}: {'; '.join(counts)}."
-
-
-def _counted(findings: Sequence[Finding], better: str, worse: str) -> str:
-    gains = [one.gain for one in findings]
-    return f"{gains.count(1)} {better} and {gains.count(-1)} {worse}"
+        gains = [one.gain for one in self.findings]
+        counted = f"{gains.count(1)} better and {gains.count(-1)} worse"
+        return f"{self.verdict.capitalize()}: of {len(gains)} figures, {counted}."
 
 
 COMPARED = ("makespan_s", "cut_short", "tail_s", "deadline_miss_fraction", "instances_per_job", "batches_unfinished")
 MOST_CHANCE = 0.1  # probability that a difference is called better or worse although it is chance
 CHANCE = "no difference beyond chance"
-SURE_RUNS = 3  # from which a batch is judged that ends in all of them on one side and in none on the other
 
 
-def conclusion_of(
-    before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = (), batches: Sequence[Numbers] = ()
-) -> Conclusion:
+def conclusion_of(before: Numbers, after: Numbers, runs: Sequence[tuple[Numbers, Numbers]] = ()) -> Conclusion:
     """Return, for each kind of batch, whether the change makes them end earlier, with fewer late instances and copies.
 
     `before` and `after` are medians over `runs`, pairs of runs with the same seed (their COMPARED figures). A
     difference counts if it is large enough and, with 90 % confidence, not due to the spread of the runs; no difference
-    of a single run counts. Old results have no runs. Single batches (`batches` of a replay) that end in every run are
-    judged together: with 90 % confidence, none of them is called earlier or later by chance. A batch that ends in every
-    run on one side and in none on the other is judged by that from SURE_RUNS runs on.
+    of a single run counts. Old results have no runs. Single batches vary between runs, and are not judged.
 
     >>> now = {"makespan_s": {"afap": 7200.0}, "deadline_miss_fraction": 0.02}
     >>> found = conclusion_of(now, now | {"makespan_s": {"afap": 5400.0}})
@@ -239,9 +217,7 @@ def conclusion_of(
     findings = [
         _judged(one, [run[one.key] for run in every if one.key in run], len(runs)) for one in _findings(before, after)
     ]
-    ends = _judged_ends(batches, len(runs))
-    verdict, words = _verdict((*findings, *ends), len(runs))
-    return Conclusion(verdict, words, findings, ends)
+    return Conclusion(*_verdict(findings, len(runs)), findings)
 
 
 def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
@@ -261,31 +237,17 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
         )
     unsure = [one for one in findings if abs(one.change) >= one.least]
-    more = f" Of {len(findings)} figures and batches, {len(unsure)} may differ: more runs are needed to tell."
+    more = f" Of {len(findings)} figures, {len(unsure)} may differ: more runs are needed to tell."
     return "same", f"{CHANCE.capitalize()} between the present and the changed values.{more if unsure else ''}"
 
 
-def _judged(found: Finding, changes: Sequence[float], runs: int, compared: int = 1) -> Finding:
+def _judged(found: Finding, changes: Sequence[float], runs: int) -> Finding:
     """Return the finding with its gain, if it is large enough and not chance. `changes` are those of the runs that have
-    the figure; `compared`: the number of findings that share MOST_CHANCE (Bonferroni).
+    the figure.
     """
-    is_sure = not runs or (len(changes) == runs > 1 and chance_of(changes) < MOST_CHANCE / compared)
+    is_sure = not runs or (len(changes) == runs > 1 and chance_of(changes) < MOST_CHANCE)
     if abs(found.change) >= found.least and is_sure and all(mean(changes or [1]) * one >= 0.0 for one in changes):
         return replace(found, gain=-1 if found.change > 0.0 else 1)
-    return found
-
-
-def _judged_ends(batches: Sequence[Numbers], runs: int) -> list[Finding]:
-    """Return the changes of the batches' ends. Only those that end in every run on both sides share MOST_CHANCE."""
-    changes = [[new / old - 1.0 for old, new in one["runs"] if old and new is not None] for one in batches]
-    compared = max(1, sum(len(one) == runs for one in changes))
-    found = []
-    for batch, of_runs in zip(batches, changes, strict=True):
-        end, unfinished = _end(batch), {(old is None, new is None) for old, new in batch["runs"]}
-        if runs >= SURE_RUNS and unfinished in ({(True, False)}, {(False, True)}):
-            found.append(replace(end, gain=-1 if end.change > 0.0 else 1))
-        else:
-            found.append(_judged(end, of_runs, runs, compared))
     return found
 
 
@@ -301,17 +263,6 @@ def chance_of(changes: Sequence[float]) -> float:
     if spread == 0.0:
         return 0.0 if middle else 1.0
     return 2.0 * float(stdtr(len(changes) - 1, -middle / spread))
-
-
-def _end(batch: Numbers) -> Finding:
-    """Return the change of a batch's end, without bound if it is unfinished in half of the runs on one side only."""
-    old, new, subject = batch["now_s"], batch["changed_s"], f"batch {batch['batch_id']}"
-    numbers = " → ".join("unfinished" if one is None else in_words(one) for one in (old, new))
-    if old is None or new is None:
-        change = 0.0 if old == new else math.inf if new is None else -math.inf
-        return Finding(subject, change, LEAST_CHANGE, subject, "ends later" if new is None else "ends earlier", numbers)
-    verb = f"ends {in_words(abs(new - old))} {'later' if new > old else 'earlier'}"
-    return Finding(subject, new / old - 1.0 if old else 0.0, LEAST_CHANGE, subject, verb, numbers)
 
 
 def _findings(before: Numbers, after: Numbers) -> list[Finding]:

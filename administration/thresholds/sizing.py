@@ -23,45 +23,35 @@ FEW_SEEDS, FEW_DAYS = 3, 3.0  # fewer runs hardly tell a change from chance
 LEAST_HOSTS = 40  # with fewer than `ranking.min_rows` hosts there are no percentiles to simulate
 PAST = 20  # simulations searched for the latest of the project
 LEAST_SLOWER, MOST_SLOWER = 0.2, 20.0
-MOST_BUSY = 3.0  # times the processor time: a simulation has the lowest priority, and up to 2.8 were measured
+BUSY = 3.0  # times the processor time on a busy machine, at the lowest priority; up to 2.8 were measured
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayCost:
     """The numbers that the time depends on.
 
-    `slower`: how many times the estimated time the latest simulation took, None before the first one.
+    `slower`: how many times its processor time the latest simulation took. Before the first one, the machine counts as
+    busy.
     """
 
     hosts_active: int
     jobs_open: int
-    slower: float | None = None
+    slower: float = BUSY
 
     def seconds(self, *, hosts: int, seeds: int, days: float) -> float:
         """Return the expected duration.
 
         >>> round(ReplayCost(240, 12_909).seconds(hosts=240, seeds=2, days=3.0))
-        100
+        299
         """
         hosts = min(hosts, self.hosts_active)
         jobs = hosts * self.jobs_open / max(1, self.hosts_active)
-        return (self.slower or 1.0) * seeds * processor_s(jobs, hosts, days)
-
-    def range_s(self, *, hosts: int, seeds: int, days: float) -> tuple[float, float]:
-        """Return the expected least and greatest duration, which are equal once a simulation has measured the speed.
-
-        >>> [round(s) for s in ReplayCost(240, 12_909).range_s(hosts=240, seeds=2, days=3.0)]
-        [100, 299]
-        >>> [round(s) for s in ReplayCost(240, 12_909, slower=2.0).range_s(hosts=240, seeds=2, days=3.0)]
-        [200, 200]
-        """
-        expected_s = self.seconds(hosts=hosts, seeds=seeds, days=days)
-        return expected_s, expected_s * (MOST_BUSY if self.slower is None else 1.0)
+        return self.slower * seeds * processor_s(jobs, hosts, days)
 
     def hosts_within(self, most_s: float, *, seeds: int, days: float) -> int:
         """Return how many hosts can be simulated in this time, at least LEAST_HOSTS if there are so many.
 
-        >>> ReplayCost(240, 12_909).hosts_within(60.0, seeds=2, days=3.0)
+        >>> ReplayCost(240, 12_909, slower=1.0).hosts_within(60.0, seeds=2, days=3.0)
         139
         >>> ReplayCost(12, 12_909).hosts_within(60.0, seeds=2, days=3.0)
         12
@@ -88,7 +78,7 @@ async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
         store.simulations.simulations(PAST),
     )
     known = [one.batch for one in waiting if catalogue.current.get(one.batch.app_id)]
-    slower = next((found for one in past if (found := slower_of(one)) is not None), None)
+    slower = next((found for one in past if (found := slower_of(one)) is not None), BUSY)
     return ReplayCost(sample.active, sum(batch.counts.jobs_open for batch in known), slower)
 
 
@@ -118,29 +108,22 @@ def left_s(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) 
 
 
 def left_in_words(asked: Mapping[str, object], elapsed_s: float, done_fraction: float) -> str:
-    """Return the remaining time of a running simulation: the promised range until its speed is measured. A run that
-    takes longer says so.
+    """Return the remaining time of a running simulation. Once its progress counts, a run that takes longer says so.
 
-    >>> asked = {"estimated_s": 59.0, "most_s": 177.0}
+    >>> asked = {"estimated_s": 177.0}
     >>> left_in_words(asked, 30.0, 0.5), left_in_words({}, 30.0, 0.0), left_in_words({}, 40.0, 0.955)
     ('About 30 s left.', '', 'About 2 s left.')
-    >>> left_in_words(asked, 2.0, 0.01)
-    'It takes 59 s to 2 min 57 s: the less, the more idle the machine is.'
     >>> left_in_words(asked, 162.0, 0.39)
-    'About 4 min 13 s left: other work uses the machine, so it takes 6 min 55 s instead of at most 2 min 57 s.'
+    'About 4 min 13 s left: other work uses the machine, so it takes 6 min 55 s instead of 2 min 57 s.'
     """
-    rest_s, least_s, most_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s"), asked.get("most_s")
-    left = "" if rest_s is None else f"About {age_in_words(max(1.0, rest_s))} left"
-    if not isinstance(least_s, (int, float)) or not isinstance(most_s, (int, float)):
-        return left and f"{left}."
-    if rest_s is None or (done_fraction < KNOWN_FRACTION and most_s > least_s):
-        takes = f"{roughly(least_s)} to {roughly(most_s)}: the less, the more idle the machine is"
-        return f"It takes {takes}." if elapsed_s < most_s else f"It takes longer than {roughly(most_s)}."
-    if elapsed_s + rest_s <= MOST_OVER * most_s:
+    rest_s, estimated_s = left_s(asked, elapsed_s, done_fraction), asked.get("estimated_s")
+    if rest_s is None:
+        return f"It takes longer than {roughly(estimated_s)}." if isinstance(estimated_s, (int, float)) else ""
+    left, total_s = f"About {age_in_words(max(1.0, rest_s))} left", elapsed_s + rest_s
+    if done_fraction < KNOWN_FRACTION or not isinstance(estimated_s, (int, float)) or total_s <= OVER * estimated_s:
         return f"{left}."
-    total = f"{roughly(elapsed_s + rest_s)} instead of at most {roughly(most_s)}"
-    return f"{left}: other work uses the machine, so it takes {total}."
+    return f"{left}: other work uses the machine, so it takes {roughly(total_s)} instead of {roughly(estimated_s)}."
 
 
-MOST_OVER = 1.25  # times the longest estimated time; more is told
+OVER = 1.25  # times the estimated time; more is told
 KNOWN_FRACTION = 0.03  # from here on, only the progress counts

@@ -114,7 +114,7 @@ def test_without_figures_there_is_nothing_to_draw() -> None:
 
 
 def test_figures_that_are_compared_come_before_others() -> None:
-    kinds = {"afap": 60.0}
+    kinds = {"throughput": 60.0}
     figures = Figures(
         afap_makespan_s=60.0,
         other_makespan_s=60.0,

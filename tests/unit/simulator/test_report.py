@@ -56,7 +56,6 @@ def test_lines_that_no_rule_has_are_left_out() -> None:
     assert short(rows_of(TWO)) == [
         ("AFAP makespan", ["10.0 h", "5.0 h"]),
         ("AFAP makespan over", ["2.00", "1.00"]),
-        ("makespan, AFAP", ["10.0 h", "5.0 h"]),
         ("instances per job", ["", "1.00"]),
         ("tight due dates", ["12.5 %", ""]),
     ]
@@ -85,7 +84,6 @@ def test_unfinished_batches_are_marked() -> None:
     assert short(rows_of(CUT)) == [
         ("AFAP makespan", ["10.0 h", "> 20.0 h", "5.0 h"]),
         ("AFAP makespan over", ["2.00", "> 4.00", "1.00"]),
-        ("makespan, AFAP", ["10.0 h", "> 20.0 h", "5.0 h"]),
     ]
     assert "the true value is larger" in " ".join(shown(table_of(CUT)).split())
     assert "larger" not in shown(table_of(TWO))

@@ -26,7 +26,7 @@ def test_offered_size_takes_a_minute_or_has_few_hosts(active: int, jobs_open: in
 
 
 def test_slower_machine_gets_fewer_hosts() -> None:
-    quick, slow = ReplayCost(240, 5000), ReplayCost(240, 5000, slower=1.5)
+    quick, slow = (ReplayCost(240, 5000, slower) for slower in (1.0, 1.5))
 
     assert slow.hosts_within(ENOUGH_S, **SIZE) < quick.hosts_within(ENOUGH_S, **SIZE)
 
