@@ -409,7 +409,8 @@ class Batches:
         placed = new.as_batch(batch_id)
         now = self._clock.now()
         first = await sent_first(self._store, catalogue, now)
-        _, ahead = await turn_of(self._store, placed, first, catalogue, now)
+        unrunnable = (await stopped_of(self._store, self._clock)).unrunnable
+        _, ahead = await turn_of(self._store, placed, first, catalogue, now, unrunnable)
         blocked = hold_of(placed, catalogue)
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead)
         unable = ""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from administration.apps import LostVersion
@@ -26,13 +27,15 @@ from store.postgres import PostgresStore
 @dataclass(frozen=True, slots=True)
 class Stopped:
     """Why nothing of batches is sent: work judged to be unschedulable, each batch with its largest group, pauses, and
-    the apps without a version for new work (`lost`). `down`: the project is paused.
+    the apps without a version for new work (`lost`). `down`: the project is paused. `unrunnable`: batches of whose
+    unsent instances no host can run any.
     """
 
     refused: Mapping[BatchId, RefusedByAll] = field(default_factory=dict)
     restrictions: Restrictions = field(default_factory=dict)
     down: bool = False
     lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
+    unrunnable: Collection[BatchId] = frozenset()
 
     def group_of(self, batch: Batch) -> RefusedByAll | None:
         """Return the largest group of a batch that no host can run, None if there is none."""
@@ -96,4 +99,8 @@ async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
     is_down = await store.settings.project_pause() is not None
     judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
     batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
-    return Stopped(by_batch(about(judged, batches)), restrictions, is_down, await lost_apps(store, clock))
+    refused, waiting = about(judged, batches), Counter[BatchId]()
+    for one in refused:
+        waiting[one.batch_id] += one.waiting
+    unrunnable = {one.batch_id for one in batches if 0 < one.counts.unsent <= waiting[one.batch_id]}
+    return Stopped(by_batch(refused), restrictions, is_down, await lost_apps(store, clock), unrunnable)

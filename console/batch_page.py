@@ -33,7 +33,7 @@ from administration.ordering.priorities import Priorities
 from administration.restrictions import in_words, may_resume
 from administration.results import sees_results
 from administration.show import job_as_json
-from administration.stopped import stopped_of
+from administration.stopped import Stopped, stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
 from console.audit_page import in_words as action_words
@@ -192,7 +192,8 @@ class BatchPages(Pages[PageServices]):
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
         urgent = await sent_first(store, self._services.catalogue, now)
-        _, ahead = await turn_of(store, batch, urgent, self._services.catalogue, now)
+        extras = await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras()
+        ahead = await self._ahead(batch, extras, urgent, stopped, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
         part = window_asked(request.query, ends_at) if asks_a_part(request.query) else None
         whole = Window(batch.created_at, later(ends_at, 1.0))
@@ -260,14 +261,12 @@ class BatchPages(Pages[PageServices]):
             "submitter": submitter,
             "account": account,
             "turn": when_sent(standing, batch, ahead, state),
+            "ahead": ahead,
             "standing": standing,
             "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
             "classes": classes,
             "quorums": quorums_of(classes),
-            "unsent": unsent_in_words(
-                batch.counts.unsent,
-                await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras(),
-            ),
+            "unsent": unsent_in_words(batch.counts.unsent, extras),
             "instances": first[:FIRST_INSTANCES],
             "more_instances": len(first) > FIRST_INSTANCES,
             "results": f"{self._api}/batches/{batch_id}/outputs"
@@ -295,10 +294,8 @@ class BatchPages(Pages[PageServices]):
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
             values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
-            effect, latest_at = choices.effects["deadline"], shown["completion_q90_at"]
-            values["deadline_help"] = deadline_help(standing, first_s, effect)
-            if standing.because:
-                latest_at = None  # the deadline gives the batch its place
+            values["deadline_help"] = deadline_help(standing, first_s, choices.effects["deadline"])
+            latest_at = None if standing.because else shown["completion_q90_at"]  # a later deadline ends its place
             values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
             if (said := request.query.get("said")) in ("importance", "deadline", "not_first"):
                 values["moved"] = await self._moved(batch, standing, said, goes_first_at)
@@ -315,6 +312,15 @@ class BatchPages(Pages[PageServices]):
                 [*(one.host_id for one in first), *(one for hold in holds for one in hold["host_ids"])]
             ),
         )
+
+    async def _ahead(
+        self, batch: Batch, extras: UnsentExtras, first: Urgent, stopped: Stopped, now: Instant
+    ) -> WorkAhead | None:
+        """Return the work before a batch's first instances; None if none of them waits, or if nothing is sent."""
+        if batch.counts.unsent <= extras.copies + extras.retries or stopped.state_of(batch) or batch.hold:
+            return None
+        catalogue, unrunnable = self._services.catalogue, stopped.unrunnable
+        return (await turn_of(self._services.store, batch, first, catalogue, now, unrunnable))[1]
 
     async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
         """Return each level with the position that the batch would get; none before its first ordering."""
@@ -372,7 +378,8 @@ class BatchPages(Pages[PageServices]):
         batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
         standing = (await standings(store, [batch], urgent))[batch_id]
         order, share = shown["order"], gated_share(self._settings)
-        ahead = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
+        before = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
+        ahead = before if shown["unsent"] > shown["copies_unsent"] + shown["retries_unsent"] else None
         values: dict[str, Any] = {
             "shown": shown,
             "unsent": unsent_in_words(shown["unsent"], UnsentExtras(shown["copies_unsent"], shown["retries_unsent"])),
@@ -390,7 +397,7 @@ class BatchPages(Pages[PageServices]):
             "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and shown["awaited"]["oldest"],
-            "unrunnable": (await stopped_of(store, self._services.clock)).refused,
+            "ahead": ahead is not None and not order["hold"] and order["first_ahead"],
         }
         hosts = await self._services.host_names(
             [*(one["host_id"] for one in values["awaited"] or ()), *examples(shown["sample"])]

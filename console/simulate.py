@@ -18,7 +18,7 @@ from administration.stopped import stopped_of
 from administration.thresholds.keys import FORESEEN
 from administration.thresholds.recent import SCENARIO
 from administration.thresholds.replay import MOST_ACTIVE
-from administration.thresholds.shown import COMPARED, conclusion_of
+from administration.thresholds.shown import COMPARED, Conclusion, conclusion_of
 from administration.thresholds.sizing import FEW_SEEDS, LEAST_HOSTS, left_in_words
 from console.charts import Chart, hue
 from console.drawing import Axis, BarSeries, Blank, ColumnPlot, Line, Plot

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from domain.batches import Batch
 from domain.dispatch import RequestKey
@@ -183,7 +184,8 @@ class Short:
 class WorkAhead:
     """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
     `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
-    gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs.
+    gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs. `first`: the first of
+    the batches.
     """
 
     batches: int = 0
@@ -191,3 +193,4 @@ class WorkAhead:
     is_part: bool = False
     gated: int = 0
     gated_share: float = 1.0
+    first: Sequence[Batch] = field(default=(), compare=False)

@@ -48,9 +48,13 @@ class PostgresWaitingWork(OnDatabase):
         found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit, list(apps))]
         return [batch for batch in found if batch.counts.unsent > 0]
 
-    async def work_before(self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId]) -> WorkAhead:
-        """Return the work of at most `limit` ready batches of some apps before a place in the order."""
-        row = await self._database.fetch_first("work_before", *place, limit, list(apps))
+    async def work_before(
+        self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId], *, without: Collection[BatchId]
+    ) -> WorkAhead:
+        """Return the work of at most `limit` ready batches of some apps before a place in the order. `without`: batches
+        that are left out.
+        """
+        row = await self._database.fetch_first("work_before", *place, limit, list(apps), list(without))
         return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:

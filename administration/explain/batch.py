@@ -30,7 +30,7 @@ from administration.explain.verdict import (
 )
 from administration.forecasts.service import BatchEnd, end_of
 from administration.forecasts.words import cause_in_words, end_in_words
-from administration.ordering.places import first_before, position, sent_first, turn_of
+from administration.ordering.places import position, sent_first, turn_of
 from administration.restrictions import in_words as restriction_in_words
 from administration.show import forecast_as_json, shown
 from administration.stopped import stopped_of
@@ -131,7 +131,7 @@ async def explain_batch(
         _sample(store, clock, batch, classes, catalogue, idle=stopped.group_of(batch) is not None),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
-        turn_of(store, batch, urgent, catalogue, clock.now()),
+        turn_of(store, batch, urgent, catalogue, clock.now(), stopped.unrunnable),
         store.ordering_rules.breakdowns([batch_id]),
         store.ordering_rules.places([batch_id]),
     )
@@ -142,8 +142,6 @@ async def explain_batch(
     hold, last = hold_of(batch, catalogue), forecasts.get(batch_id)
     if sample is not None and is_late(batch.deadline_at, now) and traits_of(catalogue.settings.deadline).afap_first:
         sample = replace(sample, gated_share=1.0) if extras.retries else ungated(sample)  # retries need the gates
-    is_able = sample is not None and sample.able
-    before = await first_before(store, batch, urgent, ahead, catalogue) if is_able else []
     at = position(batch, places[batch_id], urgent) if batch_id in places and batch.counts.unsent else None
     end = end_of(batch, last, stopped, now)
     risk, state = end.at_risk, end.forecast_state
@@ -157,7 +155,9 @@ async def explain_batch(
     else:
         first_unsent = batch.counts.unsent - extras.copies - extras.retries
         quiet = quiet_in_words(batch, first_unsent, now)
-        concluded = partial(conclusions, ahead=ahead, blocked=hold, sent_first=because, quiet=quiet)
+        concluded = partial(
+            conclusions, ahead=ahead if first_unsent > 0 else None, blocked=hold, sent_first=because, quiet=quiet
+        )
         said = concluded(sample)
         lost = stopped.lost.get(batch.app_id)
         if lost is not None and not hold:
@@ -207,7 +207,7 @@ async def explain_batch(
             batches_ahead=ahead.batches,
             unsent_ahead=ahead.unsent,
             gated_ahead=ahead.gated,
-            first_ahead=[shown(shapes.BatchAhead, one, unsent=one.counts.unsent) for one in before],
+            first_ahead=[shown(shapes.BatchAhead, one, unsent=one.counts.unsent) for one in ahead.first],
             sent_first=because,
             place=None if at is None else at.place,
             of=None if at is None else at.of,

@@ -11,6 +11,7 @@ from administration.explain.dry_run import OfOneBatch, array_of, private_feeder,
 from administration.explain.verdict import CallingHosts, conclusion, counted, sample_as_json
 from administration.ordering.places import Turn, sent_first, turn_of
 from administration.show import shown
+from administration.stopped import stopped_of
 from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
@@ -35,7 +36,8 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId) -> shap
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
     first = await sent_first(store, catalogue, clock.now())
-    turn = await turn_of(store, batch, first, catalogue, clock.now())
+    unrunnable = (await stopped_of(store, clock)).unrunnable
+    turn = await turn_of(store, batch, first, catalogue, clock.now(), unrunnable)
     waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn)
     return shown(
         shapes.JobExplained,
@@ -166,7 +168,8 @@ async def explain_instance(store: PostgresStore, clock: Clock, instance_id: Inst
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
     first = await sent_first(store, catalogue, clock.now())
-    turn = await turn_of(store, batch, first, catalogue, clock.now())
+    unrunnable = (await stopped_of(store, clock)).unrunnable
+    turn = await turn_of(store, batch, first, catalogue, clock.now(), unrunnable)
     waiting = await waiting_of(store, clock, [row], batch, catalogue, turn)
     now = clock.now()
     return shown(

@@ -483,20 +483,21 @@ def conclusion(
 
 def conclusions(
     sample: CallingHosts,
-    ahead: WorkAhead,
+    ahead: WorkAhead | None,
     *,
     blocked: str | None = None,
     sent_first: str | None = None,
     quiet: str = "",
 ) -> list[str]:
-    """Return why the work waits as sentences, the most important first.
+    """Return why the work waits as sentences, the most important first. `ahead` is None if all its first instances are
+    sent.
 
     `sent_first`: why most requests take the batch before the order (administration/ordering/places.py). `quiet`: that
     none of its jobs was sent lately, "" if some were.
 
     >>> able = CallingHosts(9, 8.0, 9, 8.0, 9, 9, 0, None, ())
     >>> conclusions(able, WorkAhead(1, 41), quiet="No job was sent for 4 min")[0]
-    'No job was sent for 4 min, because 41 unsent instances of 1 batch go before its jobs on hosts that can run both.'
+    'No job was sent for 4 min, because 1 batch goes before it on hosts that can run both.'
     >>> busy = CallingHosts(167, 80.0, 0, 0.0, 0, 0, 47, 12_000.0, ())
     >>> conclusions(busy, WorkAhead())
     ['47 of 167 hosts could run its jobs; all of them are busy, the first for another 3 h 20 min.']
@@ -519,9 +520,11 @@ def conclusions(
     causes = (
         [f"{first_reason.hosts} of {counted(sample.hosts, 'host')} {first_reason.of_hosts}"] if first_reason else []
     )
-    causes += [ahead_in_words(ahead)] if ahead.unsent else []
+    causes += [ahead_in_words(ahead)] if ahead is not None and ahead.unsent else []
     if quiet and causes:
         said.insert(0, f"{quiet}, because {' and '.join(causes)}")
+    elif ahead is None:
+        said = [said[0]]
     elif sent_first and not ahead.unsent:
         said = [f"{said[0]}, and it is {sent_first}"]
     else:
@@ -535,22 +538,22 @@ def conclusions(
 
 
 def start_in_words(ahead: WorkAhead) -> str:
-    """Return what comes before a batch's jobs, and what that means for their start.
+    """Return how many batches go before one, and what that means for the start of its jobs.
 
     >>> start_in_words(WorkAhead())
     'no other batch goes before it: hosts that may run its jobs get them with their next requests'
     >>> start_in_words(WorkAhead(1000, 4711, is_part=True)).partition(",")[0]
-    'at least 4\\u202f711 unsent instances of 1\\u202f000 batches go before its jobs on hosts that can run both'
+    'at least 1\\u202f000 batches go before it on hosts that can run both'
     >>> start_in_words(WorkAhead(2, 2433, gated=2400)).partition("; ")[2]
-    '2\\u202f400 of those only go to hosts above a gate; hosts below it get its jobs without waiting for these'
+    'some of their jobs only go to hosts above a gate; hosts below it get its jobs without waiting for these'
     >>> start_in_words(WorkAhead(1, 240, gated=240, gated_share=0.5)).split("; ")[1]
-    'those only go to hosts above a gate, as at most 50 % of their jobs (scheduler.urgent_share_fraction)'
+    'their jobs only go to hosts above a gate, as at most 50 % of their jobs (scheduler.urgent_share_fraction)'
     """
     if not ahead.unsent:
         return "no other batch goes before it: hosts that may run its jobs get them with their next requests"
     if not ahead.gated:
         return ahead_in_words(ahead)
-    those = "those" if ahead.gated == ahead.unsent else f"{counted(ahead.gated, 'of those', 'of those')}"
+    those = "their jobs" if ahead.gated == ahead.unsent else "some of their jobs"
     share = f"{100.0 * ahead.gated_share:.3g} %"
     most = f", as at most {share} of their jobs ({GATED_SHARE})" if ahead.gated_share < 1.0 else ""
     wait = "hosts below it get its jobs without waiting for these"
@@ -558,9 +561,11 @@ def start_in_words(ahead: WorkAhead) -> str:
 
 
 def ahead_in_words(ahead: WorkAhead) -> str:
-    """Return how much work goes before a batch's jobs."""
-    what = f"{counted(ahead.unsent, 'unsent instance')} of {counted(ahead.batches, 'batch', 'batches')}"
-    return f"{'at least ' if ahead.is_part else ''}{what} go before its jobs on hosts that can run both"
+    """Return how many batches go before one. Their unsent instances are not counted: those of other apps, or above a
+    gate, delay it less than their number suggests.
+    """
+    what = counted(ahead.batches, "batch goes", "batches go")
+    return f"{'at least ' if ahead.is_part else ''}{what} before it on hosts that can run both"
 
 
 def _are_some_slow(sample: CallingHosts) -> bool:

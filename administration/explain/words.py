@@ -147,15 +147,11 @@ def _batch(shown: Document) -> Iterator[str]:
     )
     place = "" if order["place"] is None else f"position {order['place']} of {order['of']}; "
     yield (
-        f"order: {place}{counted(order['batches_ahead'], 'batch', 'batches')} with "
-        f"{counted(order['unsent_ahead'], 'unsent instance')} before it "
+        f"order: {place}{counted(order['batches_ahead'], 'batch', 'batches')} before it "
         f"(tier {order['order_tier']}, key {order['order_key']:.0f})"
     )
     if order["first_ahead"]:
-        named = [
-            f"batch {one['batch_id']} {one['name']}".rstrip() + f" ({one['unsent']} unsent)"
-            for one in order["first_ahead"]
-        ]
+        named = [f"batch {one['batch_id']} {one['name']}".rstrip() for one in order["first_ahead"]]
         more = order["batches_ahead"] - len(named)
         yield f"before it: {', '.join(named)}{f' and {more} more' if more > 0 else ''}"
     if order["sent_first"] is not None:
@@ -232,17 +228,17 @@ def _job(shown: Document) -> Iterator[str]:
     if shown["waiting"] and shown["hold"] is not None:
         yield f"blocked: {shown['hold']}"
     for one in shown["waiting"]:
-        yield from _waiting(one, shown["batches_ahead"], shown["unsent_ahead"])
+        yield from _waiting(one, shown["batches_ahead"])
         yield from stale_in_words(one["stale_cut_points"], shown["computed_at"])
 
 
-def _waiting(one: Document, batches: int, unsent: int) -> Iterator[str]:
+def _waiting(one: Document, batches: int) -> Iterator[str]:
     yield f"instance {one['instance_id']} waits:"
     if one["sample"] is None:
         yield "  no longer waiting: it was just sent or ended"
         return
     place = "in the job array after a refill" if one["in_array"] else "not in the job array after a refill"
-    yield f"  {place}; {counted(batches, 'batch', 'batches')} with {counted(unsent, 'unsent instance')} before it"
+    yield f"  {place}; {counted(batches, 'batch', 'batches')} before it"
     if one["copied_because"] is not None:
         yield f"  a copy: {one['copied_because']}"
     elif one["retries"]:
@@ -292,7 +288,7 @@ def _instance(shown: Document) -> Iterator[str]:
     if outcome["is_canonical"]:
         yield "canonical instance of the job"
     for one in shown["waiting"]:
-        yield from _waiting(one, 0, 0) if one["sample"] is None else _only_sample(one)
+        yield from _waiting(one, 0) if one["sample"] is None else _only_sample(one)
 
 
 def _only_sample(one: Document) -> Iterator[str]:

@@ -119,6 +119,8 @@ def preview_as_json(
         unable=unable,
         method_because=forecast.because,
         unsent_ahead=ahead.unsent,
+        batches_ahead=ahead.batches,
+        first_ahead=[shown(shapes.BatchAhead, one, unsent=one.counts.unsent) for one in ahead.first],
         start=start,
         **quantiles_as_json(forecast),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -93,15 +93,24 @@ def _with(ahead: WorkAhead, more: Sequence[FirstSent]) -> WorkAhead:
     )
 
 
-async def turn_of(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
+async def turn_of(
+    store: PostgresStore,
+    batch: Batch,
+    first: Urgent,
+    catalogue: Catalogue,
+    now: Instant,
+    unrunnable: Collection[BatchId] = (),
+) -> Turn:
     """Return that and why most requests take a batch before the order, in words; None if they do not. Return the work
     that comes before it.
 
     Before a batch come those that are sent first, and those before it in the order; before a batch that is sent first
-    come only those of its kind. Blocked and paused batches, and those of an app without a version for new work, do not
-    count as work ahead, and none counts as gated if all of the batch's own jobs are. It may not be submitted yet.
+    come only those of its kind. Blocked and paused batches, those of an app without a version for new work, and
+    `unrunnable` ones, which no host can run, do not count as work ahead, and none counts as gated if all of the batch's
+    own jobs are. It may not be submitted yet.
     """
-    because, ahead = await _turn(store, batch, first, catalogue, now)
+    runnable = {one: it for one, it in first.items() if one not in unrunnable}
+    because, ahead = await _turn(store, batch, runnable, catalogue, now, unrunnable)
     gated, share = ahead.gated if _needs_less(batch, catalogue, now) else 0, gated_share(catalogue.settings)
     return because, replace(ahead, gated=gated, gated_share=share if gated else 1.0)
 
@@ -122,30 +131,31 @@ def _needs_less(batch: Batch, catalogue: Catalogue, now: Instant) -> bool:
     return gate_of(batch, now=now, median_r_q_s=median_s, settings=settings) is NO_GATE
 
 
-async def _turn(store: PostgresStore, batch: Batch, first: Urgent, catalogue: Catalogue, now: Instant) -> Turn:
-    if batch.batch_id in first:
-        return sent_first_because(first[batch.batch_id].because), first[batch.batch_id].ahead
+async def _turn(
+    store: PostgresStore,
+    batch: Batch,
+    first: Urgent,
+    catalogue: Catalogue,
+    now: Instant,
+    unrunnable: Collection[BatchId],
+) -> Turn:
     free = batch.counts.unsent and batch.hold is None and pause_of(catalogue.restrictions, batch) is None
-    if free and urgent_of([batch], catalogue, now):
+    if batch.batch_id in first or (free and urgent_of([batch], catalogue, now)):
         before = [one for one in first.values() if one.place < _first_place(batch, now)]
-        return sent_first_because(because_of(batch, now)), _with(WorkAhead(), before)
-    at = place_of(batch)
-    ahead = await store.waiting.work_before(at, MOST_AHEAD, catalogue.sent_apps())
+        ahead = WorkAhead(first=[one.batch for one in before[:MOST_NAMED]])
+        return sent_first_because(because_of(batch, now)), _with(ahead, before)
+    at, apps = place_of(batch), catalogue.sent_apps()
+    ahead = await store.waiting.work_before(at, MOST_AHEAD, apps, without=unrunnable)
+    overtaking = _overtaking(batch, first)
+    if ahead.batches + len(overtaking) == 0:
+        return None, ahead
+    named = [one.batch for one in first.values()]
+    if len(named) < MOST_NAMED:
+        ready = await store.waiting.ready_batches(2 * MOST_NAMED + len(unrunnable), apps)
+        left_out = {*first, *unrunnable}
+        named += [one for one in ready if one.batch_id not in left_out and place_of(one) < at]
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
-    return None, _with(replace(ahead, gated=gated), _overtaking(batch, first))
-
-
-async def first_before(
-    store: PostgresStore, batch: Batch, first: Urgent, ahead: WorkAhead, catalogue: Catalogue
-) -> Sequence[Batch]:
-    """Return the first batches whose jobs go before a batch's, at most MOST_NAMED, in the sequence of most requests."""
-    if batch.batch_id in first:
-        return [one.batch for one in first.values()][: min(MOST_NAMED, ahead.batches)]
-    found, at = [one.batch for one in first.values()], place_of(batch)
-    if len(found) < min(MOST_NAMED, ahead.batches):
-        ready = await store.waiting.ready_batches(2 * MOST_NAMED, catalogue.sent_apps())
-        found += [one for one in ready if one.batch_id not in first and place_of(one) < at]
-    return found[:MOST_NAMED]
+    return None, _with(replace(ahead, gated=gated, first=named[:MOST_NAMED]), overtaking)
 
 
 def after_first(first: int) -> str:

@@ -54,9 +54,12 @@ class MemoryWaiting(OnTables):
         ready = await self.ready_batches(limit, apps)
         return [one for one in ready if one.qos is QoS.AFAP or one.deadline_at is not None]
 
-    async def work_before(self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId]) -> WorkAhead:
+    async def work_before(
+        self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId], *, without: Collection[BatchId]
+    ) -> WorkAhead:
         ready = await self.ready_batches(len(self._work.ready), apps)
-        found = [one.counts.unsent for one in ready if place_of(one) < place][:limit]
+        before = (one for one in ready if place_of(one) < place and one.batch_id not in without)
+        found = [one.counts.unsent for one in before][:limit]
         return WorkAhead(len(found), sum(found), is_part=len(found) == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:

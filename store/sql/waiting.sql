@@ -223,7 +223,7 @@ ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
 -- name: work_before
 -- Purpose: count the unsent instances of the ready batches (`ready_batches`) before a place in the order.
 -- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read,
---   $5 app_ids.
+--   $5 app_ids, $6 batch_ids to leave out.
 -- Result: one row: found, the batches that were read; batches, those with unsent instances; unsent, the number of these.
 SELECT
     count(*)::int AS found,
@@ -237,6 +237,7 @@ FROM (
         AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
         AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
         AND app_id = ANY($5::int[])
+        AND batch_id NOT IN (SELECT unnest($6::bigint[]))
         AND (order_tier, order_key, batch_id) < ($1::int, $2::double precision, $3::bigint)
     ORDER BY order_tier, order_key, batch_id
     LIMIT $4

@@ -121,17 +121,17 @@ async def test_batch_of_another_submitter_says_who_may_change_it(grace_server: L
     assert ['id="batch-actions"' in page for page in pages] == [False, True]
 
 
-async def test_why_page_links_the_batches_that_go_before(grace_server: LiveServer) -> None:
+async def test_pages_link_the_batches_that_go_before(grace_server: LiveServer) -> None:
     ids = [await grace_server.submit(name=f"b{number}", jobs={"count": 2}) for number in range(4)]
     async with a_browser(grace_server, OPERATOR) as grace:
-        page = (await grace.get(f"/batches/{ids[-1]}/why"))[1]
+        pages = [(await grace.get(f"/batches/{ids[-1]}{page}"))[1] for page in ("/why", "")]
         order = (await grace_server.create("GET", f"/explain/batch/{ids[-1]}"))["order"]
 
-    said = page.partition('id="ahead"')[2].partition("</p>")[0]
-    links = re.findall(r'href="/console/([^"]+)"', said)
+    told = [re.split("</p>|</dd>", page.partition('id="ahead"')[2])[0] for page in pages]
+    links = [re.findall(r'href="/console/([^"]+)"', said) for said in told]
     named = [f"batches/{one['batch_id']}" for one in order["first_ahead"]]
     rest = [f"ordering?batch={ids[-1]}"] * (order["batches_ahead"] > len(named))
-    assert len(named) == min(3, order["batches_ahead"]) > 1 and links == [*named, *rest]
+    assert len(named) == min(3, order["batches_ahead"]) > 1 and links == [[*named, *rest]] * 2
 
 
 async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> None:

@@ -14,7 +14,7 @@ from administration.explain.dry_run import OfOneBatch, private_feeder
 from administration.explain.host import explain_host
 from administration.explain.service import Explain
 from administration.explain.words import batch_in_words, host_in_words, instance_in_words, job_in_words
-from administration.ordering.places import first_before, position, sent_first, sequence, turn_of
+from administration.ordering.places import position, sent_first, sequence, turn_of
 from domain.acceleration import Acceleration
 from domain.apps import CPU, NVIDIA, OnePerVolunteer, VersionState
 from domain.batches import UNNUMBERED, QoS
@@ -346,7 +346,7 @@ async def test_a_batch_is_held_back_by_reasons_with_counts(store: Store) -> None
     helps = sample["held_back"][1]["suggestion"]
     assert helps is not None
     assert (helps["key"], helps["options"]) == ("memory_bytes", [{"value": 1.0, "passes": 1}])
-    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "because 3 unsent instances", "50 %")
+    assert not missing(shown["verdict"], "1 of 4 hosts", "1 could start", "because 1 batch", "50 %")
     assert sample["would_take"] == {"hosts": 1, "idle_hosts": 1, "calls_per_hour": 1.0, "jobs": 2}
     assert shown["order"] == {
         "queue": None,
@@ -384,16 +384,25 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
 
     assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 4), WorkAhead(1, 4), WorkAhead(2, 6)]
     assert [because is not None for because, _ in turns] == [True, True, False, False]
-    known = as_postgres(store)
-    named = [
-        await first_before(known, one, first, ahead, catalogue)
-        for one, (_, ahead) in zip((urgent, early, plain), (turns[0], *turns[2:]), strict=True)
-    ]
-    assert [[one.batch_id for one in found] for found in named] == [
+    assert [[one.batch_id for one in ahead.first] for _, ahead in (turns[0], *turns[2:])] == [
         [],
         [urgent.batch_id],
         [urgent.batch_id, early.batch_id],
     ]
+
+
+async def test_work_that_no_host_can_run_is_not_ahead(store: Store) -> None:
+    await a_registered_version(store)
+    first = await a_submitted_batch(store, jobs=4, order_key=0.0)
+    rush = await a_submitted_batch(store, jobs=3, order_key=1.0, qos=QoS.AFAP)
+    early, late = [await a_submitted_batch(store, jobs=2, order_key=key) for key in (2.0, 3.0)]
+    catalogue, known = await store.applications.load_catalogue(), as_postgres(store)
+    urgent, unrunnable = await sent_first(known, catalogue, NOW), [first.batch_id, rush.batch_id]
+
+    [_, some], [_, none] = [await turn_of(known, one, urgent, catalogue, NOW, unrunnable) for one in (late, early)]
+
+    assert (some, none) == (WorkAhead(1, 2), WorkAhead())
+    assert ([one.batch_id for one in some.first], list(none.first)) == ([early.batch_id], [])
 
 
 async def test_late_batch_is_the_last_of_those_sent_first(store: Store) -> None:

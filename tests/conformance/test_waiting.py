@@ -88,12 +88,13 @@ async def test_work_before_a_place_counts_ready_batches(store: Store) -> None:
     await a_submitted_batch(store, jobs=6, order_tier=-1, app_id=other)
     waiting, apps = as_postgres(store).waiting, [second.app_id]
 
-    found = [await waiting.work_before(place_of(one), 9, apps) for one in (second, third)]
+    found = [await waiting.work_before(place_of(one), 9, apps, without=()) for one in (second, third)]
 
     assert found == [WorkAhead(1, 2), WorkAhead(2, 5)]
-    assert await waiting.work_before(place_of(third), 1, apps) == WorkAhead(1, 2, is_part=True)
-    assert await waiting.work_before(FIRST_PLACE, 9, apps) == WorkAhead()
-    assert await waiting.work_before(place_of(second), 9, [*apps, other]) == WorkAhead(2, 8)
+    assert await waiting.work_before(place_of(third), 1, apps, without=()) == WorkAhead(1, 2, is_part=True)
+    assert await waiting.work_before(FIRST_PLACE, 9, apps, without=()) == WorkAhead()
+    assert await waiting.work_before(place_of(second), 9, [*apps, other], without=()) == WorkAhead(2, 8)
+    assert await waiting.work_before(place_of(third), 9, apps, without=[second.batch_id]) == WorkAhead(1, 2)
 
 
 async def test_batch_is_ready_only_with_unsent_instances(store: Store) -> None:

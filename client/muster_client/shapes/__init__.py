@@ -58,7 +58,6 @@ from muster_client.shapes.administration import (
 )
 from muster_client.shapes.explaining import (
     AwaitedShown,
-    BatchAhead,
     BatchExplained,
     DueShown,
     Explained,
@@ -95,6 +94,7 @@ from muster_client.shapes.explaining import (
 from muster_client.shapes.forecasts import (
     AccuracyShown,
     AppForecastsShown,
+    BatchAhead,
     ForecastHealthShown,
     ForecastShown,
     ForecastsShown,

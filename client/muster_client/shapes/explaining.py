@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 
-from muster_client.shapes.forecasts import RiskShown
+from muster_client.shapes.forecasts import BatchAhead, RiskShown
 from muster_client.shapes.ordering import StaleShown
 from muster_client.shapes.work import InstanceShown, ListedInstanceShown
 
@@ -270,14 +270,6 @@ class SampleShown(TypedDict):
     calls_per_hour: float
     would_take: WouldTake
     held_back: list[HeldBack]
-
-
-class BatchAhead(TypedDict):
-    """A batch whose `unsent` instances go before those of another batch."""
-
-    batch_id: int
-    name: str
-    unsent: int
 
 
 class OrderShown(TypedDict):

@@ -70,10 +70,19 @@ class ForecastShown(TypedDict):
     holds: list[HoldShown]
 
 
+class BatchAhead(TypedDict):
+    """A batch whose `unsent` instances go before those of another batch."""
+
+    batch_id: int
+    name: str
+    unsent: int
+
+
 class PreviewShown(TypedDict):
     """The forecast for a batch that has not been submitted. `start` says when its jobs would be sent: requests take
-    jobs from `unsent_ahead` instances of other batches first. `unable`: why none of the last 20 hosts can run its jobs,
-    while the forecast supposes that hosts can; empty if one can, and for a batch that was submitted.
+    jobs of `batches_ahead` other batches first, with `unsent_ahead` instances; `first_ahead`: the first three of these.
+    `unable`: why none of the last 20 hosts can run its jobs, while the forecast supposes that hosts can; empty if one
+    can, and for a batch that was submitted.
     """
 
     computed_at: float
@@ -89,6 +98,8 @@ class PreviewShown(TypedDict):
     because: str
     at_risk: RiskShown | None
     unsent_ahead: int
+    batches_ahead: int
+    first_ahead: list[BatchAhead]
     start: str
     unable: str
     terms: TermsShown | None
