@@ -36,6 +36,7 @@ from administration.show import job_as_json
 from administration.stopped import Stopped, stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
+from administration.thresholds.preview import goes_in_turn
 from console.audit_page import in_words as action_words
 from console.audit_page import values_of
 from console.batch_charts import Document, forecasts_chart, progress_chart, until_forecast
@@ -54,8 +55,7 @@ from console.places import (
 )
 from console.restrictions import restrictions_of
 from domain.access import ActChoice, Role
-from domain.batches import Batch, BatchCounts, BatchState, is_late
-from domain.deadline_rules import traits_of
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
 from domain.insight import WorkAhead
@@ -394,7 +394,7 @@ class BatchPages(Pages[PageServices]):
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
-            "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
+            "in_turn": goes_in_turn(batch, shown["complete_at"], self._settings.deadline, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and shown["awaited"]["oldest"],
             "ahead": ahead is not None and not order["hold"] and order["first_ahead"],
