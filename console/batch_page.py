@@ -35,6 +35,7 @@ from administration.show import job_as_json
 from administration.stopped import stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
+from administration.thresholds.preview import goes_in_turn
 from console.batch_charts import Document, forecasts_chart, progress_chart, until_forecast
 from console.charts import bar_of_batch
 from console.drawing import TIME, Axis
@@ -51,8 +52,7 @@ from console.places import (
 )
 from console.restrictions import restrictions_of
 from domain.access import Role
-from domain.batches import Batch, BatchCounts, BatchState, is_late
-from domain.deadline_rules import traits_of
+from domain.batches import Batch, BatchCounts, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
 from domain.insight import WorkAhead
@@ -385,7 +385,7 @@ class BatchPages(Pages[PageServices]):
             "lowered": concerning(lowered_gates(catalogue, [batch.app_id]), shown),
             "gates": gates_in_words(gate_values(catalogue, batch.app_id)),
             "meanings": gate_meanings(),
-            "to_all": traits_of(self._settings.deadline).afap_first and is_late(batch.deadline_at, now),
+            "in_turn": goes_in_turn(batch, shown["complete_at"], self._settings.deadline, now),
             "lost": (await lost_versions(self._services.store.access, catalogue, [batch.app_id])).get(batch.app_id),
             "awaited": shown["awaited"] and (await in_progress(store, batch_id, now))[0][:AWAITED],
             "unrunnable": (await stopped_of(store, self._services.clock)).refused,

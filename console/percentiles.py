@@ -24,6 +24,7 @@ from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
 from domain.access import Role
 from domain.catalogue import Catalogue
+from domain.deadline_rules import traits_of
 from domain.errors import InvalidInputError
 from domain.ranking import CutPoints, Gate
 from domain.views import MOST_DAYS, MOST_HOSTS, SOME_DAYS
@@ -49,6 +50,7 @@ BINS = 40
 LEAST_SPAN = 0.5  # minimum width of the axis, as a difference of logarithms
 LEAST_SHOWN, MOST_SHOWN = 0.02, 0.98  # quantiles shown; outliers would compress the rest of the chart
 LEAST_DAYS = 0.1
+MOST_NAMED = 5  # batches that need a gate
 LEAST_SEEDS = 2  # one run cannot tell an effect from chance
 AT_RANKING = "ranking.min_samples"  # the threshold that also changes which hosts the next ranking counts
 GATE_HUES = {"p_afap": "c4", "p_late": "c6", "p_retry": "c7", "p_tight": "c5"}  # the colour of each gate's lines
@@ -119,17 +121,6 @@ def named(sides: Mapping[str, Mapping[Gate, float]]) -> list[tuple[float, list[s
         for threshold, side in names.items():
             found.setdefault(threshold, []).append(gate.value if len(names) == 1 else f"{gate.value} {side}")
     return sorted(found.items())
-
-
-def moves_nothing(waiting: Sequence[Document]) -> bool:
-    """Return whether jobs wait behind gates, and the same requests pass them before and after a change.
-
-    >>> now, then = {"threshold": 0.5, "calls_per_hour": 9.0}, {"threshold": 0.4, "calls_per_hour": 12.0}
-    >>> same, changed = {"old": now, "new": now}, {"old": now, "new": then}
-    >>> moves_nothing([same]), moves_nothing([same, changed]), moves_nothing([])
-    (True, False, False)
-    """
-    return bool(waiting) and all(one["old"] == one["new"] for one in waiting)
 
 
 def gate_legend() -> list[tuple[str, str, str]]:
@@ -222,7 +213,7 @@ class PercentilePages(Pages[PageServices]):
 
     @get("/percentiles/preview", "percentiles_preview", asks=FORESEEN, form="show")
     async def preview(self, request: web.Request) -> RenderedPage:
-        """Show eligible hosts, request rates and waiting times. This is a GET, because it changes nothing."""
+        """Show eligible hosts and the batches that need a gate. This is a GET, because it changes nothing."""
         changes = await self._asked(request.query if request.method == "GET" else await fields_of(request))
         foreseen = await self._thresholds.foreseen(changes)
         shown, catalogue, changed = foreseen.shown, foreseen.present, foreseen.changed
@@ -234,7 +225,10 @@ class PercentilePages(Pages[PageServices]):
         values: dict[str, object] = {
             "charts": charts,
             "shown": shown,
-            "moves_nothing": moves_nothing(shown["waiting"]),
+            "effects": foreseen.effects,
+            "busy": traits_of(catalogue.settings.deadline).afap_first
+            and any(one.gate is Gate.AFAP and one.batches for one in foreseen.effects),
+            "most_named": MOST_NAMED,
             "gates": moved_first(shown["hosts"]),
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),

@@ -1,4 +1,4 @@
-"""Previews a change of thresholds: hosts that pass each gate, their request rate, and waiting jobs with waiting time.
+"""Previews a change of thresholds: hosts that pass each gate, and the waiting batches and jobs that need it.
 
 A job's gate depends on the requesting host; the preview assumes an idle host of the app's median speed. Jobs sent to
 such a host in normal order have no gate (decision 0036). The deadline rule itself is the scheduler's code.
@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from domain.apps import AppVersion, ProcessorType
+from domain.batches import Batch, QoS, complete_at
 from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
 from domain.insight import Newcomers, WaitingBatch
@@ -22,6 +23,7 @@ from domain.jobs import JobClass
 from domain.ranking import BOOTSTRAP_P, CutPoints, Gate, Percentile
 from domain.settings import DeadlineSettings, Settings
 from domain.units import AppId, AppVersionId, Flop, HostId, Instant, JobClassId, Seconds
+from feeder.supply import gate_of
 from hoststats.ports import Table
 from hoststats.ranking import Floats
 from hoststats.standing import Passing, opens, passing, percentiles, reranked, time_to_send_s
@@ -74,6 +76,27 @@ def _place(one: WaitingBatch, old: Catalogue, new: Catalogue, *, retry: bool, no
         gates.append((before.threshold, Gate.RETRY if of_retries else before.gate))
         found.append((kind, before.threshold, after.threshold))
     return BehindGate(app_id, max(gates)[1], tuple(found)) if found else None
+
+
+def goes_in_turn(batch: Batch, completion_at: float | None, settings: DeadlineSettings, now: Instant) -> bool:
+    """Return whether any host that finishes a job soon in its queue order gets first instances, and busier hosts need
+    p_afap: AFAP batches, and those past C (decisions 0036 and 0084).
+    """
+    is_past = completion_at is not None and completion_at <= now
+    return traits_of(settings).afap_first and (batch.qos is QoS.AFAP or is_past)
+
+
+def gates_needed(one: WaitingBatch, catalogue: Catalogue, *, now: Instant) -> frozenset[Gate]:
+    """Return the gates that some hosts need for a batch's waiting jobs, as its page "What holds it back" names them."""
+    batch, settings, needed = one.batch, catalogue.settings.deadline, set[Gate]()
+    if goes_in_turn(batch, complete_at(batch, one.delay_bound_s), settings, now):
+        needed.add(Gate.AFAP)
+    elif batch.counts.unsent > one.retries_unsent:
+        gate = gate_of(batch, now=now, median_r_q_s=catalogue.median_safe_runtime_s(batch.app_id), settings=settings)
+        needed |= {Gate.LATE, Gate.TIGHT} if gate is Gate.LATE else {gate}
+    if one.retries_unsent and (place := _place(one, catalogue, catalogue, retry=True, now=now)) is not None:
+        needed.add(place.gate)
+    return frozenset(needed.intersection(gates_in_use(settings)))
 
 
 def _typical(one: WaitingBatch, catalogue: Catalogue, kind: ProcessorType, *, retry: bool, now: Instant) -> Due | None:
@@ -194,6 +217,16 @@ class HostPopulationView:
             "calls_per_hour": round(passed.calls_per_hour, 3),
         }
 
+    def hosts(self, gate: Gate) -> int:
+        """Return the number of hosts that pass a gate on some processor type of some app, each once."""
+        settings = self.settings.deadline
+        thresholds = {
+            of_type: gates_of(reachable(settings, one.cuts))[gate] for of_type, one in self._standings.items()
+        }
+        newcomers = (self._newcomers(of_type, threshold).hosts for of_type, threshold in thresholds.items())
+        one_in = max((one.one_in for one in self._standings.values()), default=1)
+        return self.passing(thresholds).hosts * one_in + max(newcomers, default=0)
+
     def passing(self, thresholds: Mapping[TypeOf, float]) -> Passing:
         """Return the rows that reach their threshold, and the request rate of their hosts and of passing newcomers.
 
@@ -237,6 +270,36 @@ def with_next_ranking(
         for of_type, one in standings.items()
     }
     return replace(changed, cut_points={**catalogue.cut_points, **cuts})
+
+
+@dataclass(frozen=True, slots=True)
+class GateEffect:
+    """A gate that a change moves: the hosts that pass it before and after, and the waiting batches that need it now."""
+
+    gate: Gate
+    before: int
+    after: int
+    batches: Sequence[Batch]
+
+
+def effects_of(
+    waiting: Sequence[WaitingBatch],
+    present: Catalogue,
+    old: HostPopulationView,
+    new: HostPopulationView,
+    *,
+    now: Instant,
+) -> list[GateEffect]:
+    """Return the gates whose threshold or number of passing hosts changes."""
+    needed = [(one.batch, gates_needed(one, present, now=now)) for one in waiting]
+    sides = (old, new)
+    found = []
+    for gate in gates_in_use(old.settings.deadline):
+        before, after = (side.hosts(gate) for side in sides)
+        set_before, set_after = (gates_of(side.settings.deadline)[gate] for side in sides)
+        if (before, set_before) != (after, set_after):
+            found.append(GateEffect(gate, before, after, [batch for batch, gates in needed if gate in gates]))
+    return found
 
 
 def types_previewed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from administration.catalogue import fresh_catalogue, stale_as_json
@@ -10,9 +11,11 @@ from administration.changes import Changes, with_changes, write_changes
 from administration.gate_relaxation import with_relaxed_gates
 from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
+    GateEffect,
     HostPopulationView,
     KeptStandings,
     behind_gates,
+    effects_of,
     types_of,
     types_previewed,
     waits_previewed,
@@ -28,14 +31,15 @@ MOST_BATCHES = 2000  # maximum number of waiting batches in a preview, first in 
 MOST_CHANGES = 10_000  # number of changes in the audit trail that are searched for each threshold's latest change
 
 
-Sides = tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed]]
+Sides = tuple[list[shapes.TypePreviewed], list[shapes.WaitPreviewed], list[GateEffect]]
 
 
 @dataclass(frozen=True, slots=True)
 class Foreseen:
-    """A preview: its figures, and the catalogue at present and with the changes."""
+    """A preview: its figures, the gates that change, and the catalogue at present and with the changes."""
 
     shown: shapes.ThresholdsPreviewed
+    effects: Sequence[GateEffect]
     present: Catalogue
     changed: Catalogue
 
@@ -88,11 +92,11 @@ class Thresholds:
             behind = behind_gates(waiting, present, changed, now=now)
             old = HostPopulationView(standings, settings, now=now, low_turnaround=low).under(present)
             new = old.under(changed)
-            sides = types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
-            return sides, present, changed
+            types, waits = types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
+            return (types, waits, effects_of(waiting, present, old, new, now=now)), present, changed
 
         # A million rows take 1 s, and this process also serves clients.
-        (types, waits), present, changed = await asyncio.to_thread(count)
+        (types, waits, effects), present, changed = await asyncio.to_thread(count)
         before = settings.as_mapping()
         shown: shapes.ThresholdsPreviewed = {
             "computed_at": now,
@@ -103,4 +107,4 @@ class Thresholds:
             "hosts": types,
             "waiting": waits,
         }
-        return Foreseen(shown, present, changed)
+        return Foreseen(shown, effects, present, changed)

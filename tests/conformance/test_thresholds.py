@@ -121,6 +121,23 @@ async def test_jobs_behind_a_gate_wait_for_the_calls_of_those_who_pass(store: St
     assert wait["new"]["send_s"] == round(6 / new_rate * HOUR_S, 1)
 
 
+async def test_effect_names_the_batches_that_need_the_gate(store: Store) -> None:
+    """Hosts of an AFAP batch need p_afap if they are busy: no host of median speed waits for it."""
+    version = await a_registered_version(store)
+    await ranked_hosts(store, version)
+    afap = await a_submitted_batch(store, jobs=7, qos=QoS.AFAP)
+    await a_submitted_batch(store, jobs=7)
+
+    found = await thresholds(store, LATER).foreseen(changes_of([("p_afap", 0.3)]))
+    other = await thresholds(store, LATER).foreseen(changes_of([("p_tight", 0.45)]))
+
+    (before, _), (after, _) = gate_of(found.shown["hosts"], Gate.AFAP)
+    [effect] = found.effects
+    assert (effect.gate, effect.before, effect.after) == (Gate.AFAP, before, after) and before < after
+    assert [one.batch_id for one in effect.batches] == [afap.batch_id] and found.shown["waiting"] == []
+    assert [(one.gate, one.batches) for one in other.effects] == [(Gate.TIGHT, [])]
+
+
 async def test_each_gate_has_a_line_of_its_own(store: Store) -> None:
     version = await a_registered_version(store)
     hosts = await ranked_hosts(store, version)

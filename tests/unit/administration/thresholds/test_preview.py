@@ -22,6 +22,7 @@ from administration.thresholds.preview import (
     HostPopulationView,
     KeptStandings,
     behind_gates,
+    gates_needed,
 )
 from administration.thresholds.service import Thresholds
 from administration.thresholds.shown import preview_as_text
@@ -226,6 +227,34 @@ def test_gates_without_ranking_are_capped_at_0_5() -> None:
     found = behind_gates([due_in(-1.0)], old, new, now=NOW)
 
     assert found == {BehindGate(AppId(1), Gate.TIGHT, ((CPU, 0.5, 0.4),)): 10}
+
+
+IN_TURN, OF_TABLE = frozenset({Gate.AFAP}), frozenset({Gate.LATE, Gate.TIGHT})
+
+
+@pytest.mark.parametrize(
+    ("one", "needed"),
+    [
+        (waiting(qos=QoS.AFAP), IN_TURN),
+        (waiting(qos=QoS.AFAP, completion_at=later(NOW, 1.2 * DAY_S), validated=5), IN_TURN),
+        (due_in(-1.0), IN_TURN),
+        (due_in(0.5), OF_TABLE),
+        (due_in(3.0), frozenset()),
+        (waiting(), frozenset()),
+        (replace(waiting(qos=QoS.AFAP), retries_unsent=10), IN_TURN | {Gate.RETRY}),
+        (replace(due_in(0.5), retries_unsent=10), frozenset({Gate.TIGHT})),
+    ],
+    ids=["AFAP", "AFAP with an end", "past", "due soon", "in good time", "throughput", "AFAP retries", "retries"],
+)
+def test_batch_needs_the_gates_of_its_page(one: WaitingBatch, needed: frozenset[Gate]) -> None:
+    """AFAP and late batches need p_afap, for busy hosts."""
+    cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
+    assert gates_needed(one, under(a_catalogue(cuts=[cuts]), OLD), now=NOW) == needed
+
+
+def test_batch_needs_no_gate_without_gates() -> None:
+    catalogue = under(a_catalogue(), DeadlineSettings(rule=DeadlineRule.FIXED))
+    assert gates_needed(waiting(qos=QoS.AFAP), catalogue, now=NOW) == frozenset()
 
 
 def test_fixed_and_proposal_rules_do_not_gate() -> None:
