@@ -134,6 +134,15 @@ async def test_pages_link_the_batches_that_go_before(grace_server: LiveServer) -
     assert len(named) == min(3, order["batches_ahead"]) > 1 and links == [[*named, *rest]] * 2
 
 
+async def test_preview_links_the_batches_that_need_the_gate(grace_server: LiveServer) -> None:
+    rush = await grace_server.submit(name="rush", qos="afap", jobs={"count": 2})
+    async with a_browser(grace_server, OPERATOR) as grace:
+        page = (await grace.get("/percentiles/preview?deadline.p_afap=0.3"))[1]
+    assert re.findall(r'href="/console/([^"]+)"', page.partition('id="effect"')[2].partition("</div>")[0]) == [
+        f"batches/{rush}/why"
+    ]
+
+
 async def test_forms_of_previews_say_who_may_save(grace_server: LiveServer) -> None:
     await add_person(grace_server, "vera", Role.VIEWER)
     async with a_browser(grace_server, OPERATOR) as grace, a_browser(grace_server, "vera") as vera:
