@@ -220,7 +220,7 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        "Failures in the last week, the highest share since the host joined first; Needs attention lists those marked.",
+        "Failures in the last week. Needs attention lists those marked.",
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }
