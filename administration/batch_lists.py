@@ -9,7 +9,7 @@ from administration.names import checked_text
 from domain.batches import BatchState, QoS
 from domain.errors import InvalidInputError
 from domain.units import Instant
-from domain.views import BatchChoice, BatchPlace, BatchSort, ListedBatch
+from domain.views import ALL_SENT, BatchChoice, BatchPlace, BatchSort, ListedBatch, NotSent
 from store.postgres import PostgresStore
 
 Id = TypeVar("Id", bound=int)
@@ -67,6 +67,7 @@ async def list_page(
     after: BatchPlace | None,
     limit: int,
     looked_at: int = LOOKED_AT,
+    not_sent: NotSent = ALL_SENT,
 ) -> tuple[Sequence[ListedBatch], BatchPlace | None]:
     """Return a page of batches, and the place after which the next one starts; None on the last page.
 
@@ -75,8 +76,8 @@ async def list_page(
     by_id, end = sort.key == "id", None
     if by_id and choice.is_sparse:
         end = await store.listings.place_at(sort, after=after, number=looked_at)
-    found = await store.listings.batches(choice, sort, after=after, limit=limit + 1, until=end)
-    return found[:limit], BatchPlace.of(found[limit - 1].batch, sort) if len(found) > limit else end
+    found = await store.listings.batches(choice, sort, after=after, limit=limit + 1, until=end, not_sent=not_sent)
+    return found[:limit], found[limit - 1].place if len(found) > limit else end
 
 
 def _refuse(field: str, expected: str, got: object) -> None:

@@ -26,7 +26,7 @@ from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
 from administration.ordering.places import sent_first, turn_of
 from administration.show import shown
-from administration.stopped import NOTHING_STOPPED, Stopped, stopped_of
+from administration.stopped import Stopped, stopped_of
 from batch_estimator.preview import Previewer
 from domain.batches import UNNUMBERED, Batch, QoS
 from domain.clock import Clock
@@ -437,7 +437,8 @@ class Batches:
     async def show(self, batch_id: BatchId) -> shapes.OneBatchShown:
         """Return a batch as JSON. Raises NotFoundError."""
         batch = await self._store.views.batch(batch_id)
-        [one] = await self._as_json([batch], await self._store.views.whose([batch_id]))
+        stopped = await stopped_of(self._store, self._clock)
+        [one] = await self._as_json([batch], await self._store.views.whose([batch_id]), stopped)
         ordered = (await self._store.ordering_rules.breakdowns([batch_id])).get(batch_id, {})
         return {**one, "paid_by": str(ordered.get("queue", ""))}
 
@@ -445,24 +446,25 @@ class Batches:
         self, choice: BatchChoice, sort: BatchSort, *, after: BatchPlace | None, limit: int
     ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
         """Return a page of batches as JSON, and the place after which the next one starts; None on the last page."""
-        found, last = await list_page(self._store, choice, sort, after=after, limit=limit)
-        return await self._as_json([one.batch for one in found], {one.batch.batch_id: one for one in found}), last
+        stopped = await stopped_of(self._store, self._clock)
+        found, last = await list_page(self._store, choice, sort, after=after, limit=limit, not_sent=stopped.not_sent)
+        whose = {one.batch.batch_id: one for one in found}
+        return await self._as_json([one.batch for one in found], whose, stopped), last
 
     async def abort(self, batch_id: BatchId) -> None:
         """Abort a batch. Raises NotFoundError."""
         await self._store.submissions.abort_batch(batch_id, now=self._clock.now())
 
     async def _as_json(
-        self, batches: Sequence[Batch], whose: Mapping[BatchId, Whose | ListedBatch]
+        self, batches: Sequence[Batch], whose: Mapping[BatchId, Whose | ListedBatch], stopped: Stopped
     ) -> list[shapes.BatchShown]:
         active = [batch.batch_id for batch in batches if batch.ended_at is None]
         last = await self._store.forecasts.last(active) if active else {}
         short: Mapping[BatchId, Short] = {}
-        stopped, now = NOTHING_STOPPED, self._clock.now()
+        now = self._clock.now()
         if active:
             since = Instant(now - (await self._settings()).ranking.active_s)
             short = await self._store.insight.short(active, active_since=since)
-            stopped = await stopped_of(self._store, self._clock)
         return [
             batch_as_json(one, whose[one.batch_id], last.get(one.batch_id), short.get(one.batch_id), stopped, now=now)
             for one in batches

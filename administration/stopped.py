@@ -21,6 +21,7 @@ from domain.clock import Clock
 from domain.forecasts import ForecastState
 from domain.restrictions import Restricted, Restrictions, pause_of
 from domain.units import AppId, BatchId, later
+from domain.views import NotSent
 from store.postgres import PostgresStore
 
 
@@ -36,6 +37,24 @@ class Stopped:
     down: bool = False
     lost: Mapping[AppId, LostVersion] = field(default_factory=dict)
     unrunnable: Collection[BatchId] = frozenset()
+
+    @property
+    def not_sent(self) -> NotSent:
+        """Return the same for lists of batches, without the reasons.
+
+        >>> from domain.restrictions import Restriction
+        >>> from domain.units import Instant
+        >>> paused = Restriction(Restricted.APP, "3", 0, "broken", "root", Instant(0.0))
+        >>> Stopped(restrictions={(Restricted.APP, "3"): paused}, down=True).not_sent
+        NotSent(all=True, batch_ids=[], app_ids=[3], queues=[])
+        """
+        paused = {kind: [one for found, one in self.restrictions if found is kind] for kind in Restricted}
+        return NotSent(
+            self.down,
+            [*self.refused, *(BatchId(int(one)) for one in paused[Restricted.BATCH])],
+            [*self.lost, *(AppId(int(one)) for one in paused[Restricted.APP])],
+            paused[Restricted.QUEUE],
+        )
 
     def group_of(self, batch: Batch) -> RefusedByAll | None:
         """Return the largest group of a batch that no host can run, None if there is none."""

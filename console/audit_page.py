@@ -49,6 +49,7 @@ SETTINGS = tuple(Settings().as_mapping())  # their keys
 MOST_NAMED = 50  # latest batches, and latest hosts, whose names contain the subject
 ACTION_WORDS = {
     "set_app_version": "set version state",
+    "set_importance": "set level",
     "invite_again": "new one-time password",
 }  # others by their own name
 

@@ -202,7 +202,8 @@ class BatchListPage(Pages[PageServices]):
         if is_csv(query):
             return await send_csv(request, "batches", CSV_COLUMNS, self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
-        found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE)
+        not_sent = attention.stopped.not_sent
+        found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE, not_sent=not_sent)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
         urgent = await sent_first(store, self._services.catalogue, now)

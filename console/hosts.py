@@ -221,10 +221,7 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        (
-            "Failures in the last week, the highest share since the host joined first. Marked: at least half of at "
-            f"least {HOST_RESULTS} results of the last day failed."
-        ),
+        f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day failed.",
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
 }

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -113,7 +113,8 @@ class Returned:
 
 
 class BatchSort(Sort):
-    """The order of a list of batches, descending with `-`. Batches without the value come last.
+    """The order of a list of batches, descending with `-`. Batches without the value, or whose end is not shown, come
+    last.
 
     Only lists in order of id contain ended batches.
     """
@@ -171,32 +172,29 @@ class BatchPlace:
     first: float = 0.0
     second: float = 0.0
 
-    @classmethod
-    def of(cls, batch: Batch, sort: BatchSort) -> BatchPlace:
-        """Return the place of a batch in a list; only the order of the queue has a second key."""
-        value: float | None = 0.0
-        match sort.key:
-            case "order":
-                return cls(batch.batch_id, float(sort.sign * batch.order_tier), sort.sign * batch.order_key)
-            case "deadline":
-                value = batch.deadline_at
-            case "expected_end":
-                value = batch.completion_q50_at
-            case "latest_end":
-                value = batch.completion_q90_at
-            case "failed":
-                value = float(batch.counts.jobs_failed)
-        return cls(batch.batch_id, float("inf") if value is None else sort.sign * value)
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """Selects the batches whose unsent instances no host gets: all, or these and those of some apps and queues."""
+
+    all: bool = False
+    batch_ids: Collection[BatchId] = ()
+    app_ids: Collection[AppId] = ()
+    queues: Collection[str] = ()
+
+
+ALL_SENT = NotSent()
 
 
 @dataclass(frozen=True, slots=True)
 class ListedBatch:
-    """A batch with the names of its submitter, account and app."""
+    """A batch with the names of its submitter, account and app, and its place in the list that was read."""
 
     batch: Batch
     app: str
     submitter: str
     account: str
+    place: BatchPlace | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

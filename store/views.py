@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from domain.batches import Batch
+from domain.forecasting import MOVED_S
 from domain.host_lists import (
     LOOKED_AT,
     RESULTS_LOOKED_AT,
@@ -29,6 +30,7 @@ from domain.jobs import InstanceState, JobClass
 from domain.refusals import Whys
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, SubmitterId, VolunteerId
 from domain.views import (
+    ALL_SENT,
     MOST_EXTRAS,
     ActiveCounts,
     ActiveTotal,
@@ -40,6 +42,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    NotSent,
     Returned,
     UnsentExtras,
     Whose,
@@ -60,7 +63,15 @@ _active_total = mapper(ActiveTotal, app="app_name")
 held_instance = mapper(ListedInProgress, app="app_name")
 _extras = mapper(UnsentExtras)
 _instance = mapper(ListedInstance, reason=or_empty("reason"))
-_listed = mapper(ListedBatch, batch=rows.batch, app="app_name", submitter="submitter_name", account="account_name")
+_listed = mapper(
+    ListedBatch,
+    batch=rows.batch,
+    app="app_name",
+    submitter="submitter_name",
+    account="account_name",
+    left_out=["place"],
+)
+_place = mapper(BatchPlace)
 _whose = mapper(Whose)
 
 
@@ -111,6 +122,7 @@ class PostgresListings(OnDatabase):
         after: BatchPlace | None,
         limit: int,
         until: BatchPlace | None = None,
+        not_sent: NotSent = ALL_SENT,
     ) -> Sequence[ListedBatch]:
         """Return a page of batches. Orders other than by id contain only active batches.
 
@@ -121,12 +133,15 @@ class PostgresListings(OnDatabase):
         if sort.key != "id" or choice.active_only:
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
-            found = await self._database.fetch("active_batches_sorted", *keys, limit, *chosen, *more)
+            stopped = (not_sent.all, list(not_sent.batch_ids), list(not_sent.app_ids), list(not_sent.queues))
+            asked = (*keys, limit, *chosen, *more, MOVED_S, *stopped)
+            places = [_place(row) for row in await self._database.fetch("active_batches_sorted", *asked)]
         else:
             last = None if until is None else until.batch_id
-            asked = (*_by_id(sort, after), limit, choice.state, *chosen, last, choice.failed)
-            found = await self._database.fetch("batches_by_id", *asked)
-        return await self.listed([row["batch_id"] for row in found])
+            by_id = (*_by_id(sort, after), limit, choice.state, *chosen, last, choice.failed)
+            places = [BatchPlace(row["batch_id"]) for row in await self._database.fetch("batches_by_id", *by_id)]
+        found = {one.batch.batch_id: one for one in await self.listed([one.batch_id for one in places])}
+        return [replace(found[one.batch_id], place=one) for one in places if one.batch_id in found]
 
     async def place_at(self, sort: BatchSort, *, after: BatchPlace | None, number: int) -> BatchPlace | None:
         """Return the place of the batch that is this `number` after a place, in a list of all batches by id."""

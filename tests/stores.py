@@ -27,6 +27,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    NotSent,
     UnsentExtras,
 )
 from domain.volunteers import ResultPlace
@@ -115,6 +116,7 @@ class Listings(Protocol):
         after: BatchPlace | None,
         limit: int,
         until: BatchPlace | None = None,
+        not_sent: NotSent = ...,
     ) -> Sequence[ListedBatch]:
         """Return all batches by id, or active batches in another order."""
         ...

@@ -248,25 +248,38 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 -- Arguments: $1 sort key (id, order, deadline, expected_end, latest_end, failed), $2 1 or -1 for descending, $3 and $4 keys and $5 batch_id
 --   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
 --   $11 queue (null: any), $12 text, $13 time at which their deadlines are missed or at risk (null: any), $14 only those over a limit,
---   $15 batch_ids (null: all), $16 only those with failed jobs.
--- Result: batch_id in order.
-SELECT keyed.batch_id
+--   $15 batch_ids (null: all), $16 only those with failed jobs, $17 the seconds after a move that a forecast must count;
+--   whose unsent instances are not sent: $18 those of all batches, or $19 batch_ids, $20 app_ids, $21 queues.
+-- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end.
+SELECT keyed.batch_id, keyed.first, keyed.second
 FROM (
     SELECT
-        batch_id,
+        batch.batch_id,
         coalesce(
             $2::int * CASE $1::text
                 WHEN 'id' THEN 0
                 WHEN 'order' THEN order_tier
                 WHEN 'deadline' THEN deadline_at
-                WHEN 'expected_end' THEN completion_q50_at
-                WHEN 'latest_end' THEN completion_q90_at
+                WHEN 'expected_end' THEN shown.q50_at
+                WHEN 'latest_end' THEN shown.q90_at
                 WHEN 'failed' THEN (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id)
             END,
             'Infinity'::double precision
         ) AS first,
         CASE $1::text WHEN 'order' THEN $2::int * order_key ELSE 0.0 END AS second
     FROM batch
+    LEFT JOIN LATERAL (
+        SELECT batch.completion_q50_at AS q50_at, batch.completion_q90_at AS q90_at
+        FROM batch_forecast AS last
+        WHERE last.batch_id = batch.batch_id AND $1 IN ('expected_end', 'latest_end') AND NOT (
+            (
+                coalesce(batch.moved_at + $17::double precision > last.made_at, false)
+                OR $18::boolean OR batch.batch_id = ANY($19::bigint[]) OR batch.app_id = ANY($20::int[])
+                OR batch.queue = ANY($21::text[])
+            )
+            AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        )
+    ) AS shown ON true
     WHERE
         state = 'active'
         AND ($7::text IS NULL OR qos = $7)
@@ -285,7 +298,7 @@ FROM (
             )
         )
         AND (NOT $14::boolean OR hold IS NOT NULL)
-        AND ($15::bigint[] IS NULL OR batch_id = ANY($15))
+        AND ($15::bigint[] IS NULL OR batch.batch_id = ANY($15))
         AND (NOT $16::boolean OR (SELECT sum(jobs_failed) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0)
 ) AS keyed
 WHERE (keyed.first, keyed.second, $2::int * keyed.batch_id) > ($3::double precision, $4::double precision, $2::int * $5::bigint)

@@ -9,18 +9,20 @@ import pytest
 from administration.batch_lists import list_page
 from domain.batches import BatchState, QoS
 from domain.errors import NotFoundError
+from domain.forecasting import MOVED_S
 from domain.history import START
 from domain.jobs import InstanceState, JobState
 from domain.settlement import JobSettlement
 from domain.units import BatchId, SubmitterId, later
 from domain.views import (
+    ALL_SENT,
     ActiveCounts,
     BatchChoice,
-    BatchPlace,
     BatchSort,
     InstancePlace,
     ListedBatch,
     ListedInstance,
+    NotSent,
     SimulationState,
 )
 from store.postgres import PostgresStore
@@ -39,13 +41,13 @@ def ids(found: object) -> list[int]:
     return [one.batch.batch_id for one in found]
 
 
-async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL) -> list[int]:
+async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL, not_sent: NotSent = ALL_SENT) -> list[int]:
     """Return every batch of a list, read two at a time."""
     found: list[ListedBatch] = []
     place = None
-    while page := list(await store.listings.batches(choice, sort, after=place, limit=2)):
+    while page := list(await store.listings.batches(choice, sort, after=place, limit=2, not_sent=not_sent)):
         found += page
-        place = BatchPlace.of(page[-1].batch, sort)
+        place = page[-1].place
     return ids(found)
 
 
@@ -86,6 +88,42 @@ async def test_batches_are_listed_by_their_forecast_end(store: Store) -> None:
         far.batch_id,
     ]
     assert await store.listings.counts(BatchChoice(), NOW, [far.batch_id, BatchId(99)]) == ActiveCounts(3, 1, 0, 1)
+
+
+async def test_batches_whose_end_is_not_shown_are_listed_last(store: Store) -> None:
+    """Stopped batches and those moved since their forecast have a stored end, which is not shown."""
+    early, stopped, moved, never, late = [await a_submitted_batch(store, jobs=1) for _ in range(5)]
+    for number, batch in enumerate((early, stopped, moved, late)):
+        ends = {"q10_at": NOW, "q50_at": later(NOW, number), "q90_at": later(NOW, 9.0 + number)}
+        await store.forecasts.publish(a_record(batch, **ends))
+    await store.ordering_rules.set_moved(moved.batch_id, later(NOW, 60.0))
+    await store.ordering_rules.set_moved(late.batch_id, later(NOW, -MOVED_S))
+    without = [moved.batch_id, never.batch_id]
+
+    for kind in ("expected_end", "latest_end"):
+        up, down = BatchSort(kind), BatchSort(f"-{kind}")
+        with_end = [one.batch_id for one in (early, stopped, late)]
+        assert await pages(store, up) == [*with_end, *without]
+        assert await pages(store, down) == [*with_end[::-1], *without[::-1]]
+        one = NotSent(batch_ids=[stopped.batch_id])
+        none = [stopped.batch_id, *without]
+        assert await pages(store, up, not_sent=one) == [early.batch_id, late.batch_id, *none]
+        assert await pages(store, down, not_sent=one) == [late.batch_id, early.batch_id, *none[::-1]]
+    every = [one.batch_id for one in (early, stopped, moved, never, late)]
+    for all_stopped in (NotSent(all=True), NotSent(app_ids=[early.app_id]), NotSent(queues=[early.queue])):
+        assert await pages(store, BatchSort.EXPECTED_END, not_sent=all_stopped) == every
+
+
+async def test_batch_whose_instances_are_sent_keeps_its_end_in_lists(store: Store) -> None:
+    host = await a_registered_host(store)
+    none, sent = await a_submitted_batch(store, jobs=1), await a_submitted_batch(store, jobs=1)
+    await a_sent_instance(store, sent.batch_id, host)
+    await store.forecasts.publish(a_record(sent))
+    await store.ordering_rules.set_moved(sent.batch_id, later(NOW, 60.0))
+
+    found = await pages(store, BatchSort.EXPECTED_END, not_sent=NotSent(all=True))
+
+    assert found == [sent.batch_id, none.batch_id]
 
 
 async def test_counts_follow_the_filters(store: Store) -> None:

@@ -265,7 +265,7 @@ BY_KEY = {  # query -> the indexes it must use
     "batch_names": {"batch_pkey"},
     "whose_batches": {"batch_pkey"},
     "batches_by_id": {"batch_pkey", "batch_count_pkey"},
-    "active_batches_sorted": {"batch_in_order", "batch_count_pkey"},
+    "active_batches_sorted": {"batch_in_order", "batch_count_pkey", "batch_forecast_pkey"},
     "active_counts": {"batch_in_order"},
     "listed_batches": {"batch_pkey", "batch_count_pkey"},
     "active_totals": {"batch_in_order", "batch_count_pkey"},

@@ -10,12 +10,13 @@ import store.memory.waiting
 from domain.batches import Batch, BatchCounts, BatchState, QoS
 from domain.credit import NO_CREDIT, CreditKind
 from domain.errors import NotFoundError
-from domain.forecasts import risk_of
+from domain.forecasts import ForecastRecord, ForecastState, batch_state, risk_of
 from domain.history import month_of
 from domain.hosts import Host, HostAppVersion
 from domain.jobs import InstanceState, JobState
 from domain.units import AccountId, AppId, BatchId, HostId, InstanceId, Instant, JobId, VolunteerId
 from domain.views import (
+    ALL_SENT,
     MOST_EXTRAS,
     ActiveCounts,
     ActiveTotal,
@@ -28,6 +29,7 @@ from domain.views import (
     ListedBatch,
     ListedInProgress,
     ListedInstance,
+    NotSent,
     Returned,
     UnsentExtras,
     Whose,
@@ -138,6 +140,7 @@ class MemoryListings:
         after: BatchPlace | None,
         limit: int,
         until: BatchPlace | None = None,
+        not_sent: NotSent = ALL_SENT,
     ) -> Sequence[ListedBatch]:
         chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
         if sort.key != "id" or choice.active_only:
@@ -148,15 +151,17 @@ class MemoryListings:
         def key(place: BatchPlace) -> tuple[float, float, int]:
             return place.first, place.second, sort.sign * place.batch_id
 
-        placed = sorted((key(BatchPlace.of(one.as_batch(), sort)), one.batch_id) for one in chosen)
-        found = [batch_id for place, batch_id in placed if after is None or place > key(after)]
+        last = await self._forecasts.last([one.batch_id for one in chosen])
+        batches = [one.as_batch() for one in chosen]
+        places = [_batch_place(one, sort, has_end=_has_end(one, last.get(one.batch_id), not_sent)) for one in batches]
+        found = [one for one in sorted(places, key=key) if after is None or key(one) > key(after)]
         if until is not None:
-            found = [one for one in found if sort.sign * one <= sort.sign * until.batch_id]
-        return await self.listed(found[:limit])
+            found = [one for one in found if sort.sign * one.batch_id <= sort.sign * until.batch_id]
+        return [replace(self._listed(self._work.batches[one.batch_id]), place=one) for one in found[:limit]]
 
     async def place_at(self, sort: BatchSort, *, after: BatchPlace | None, number: int) -> BatchPlace | None:
         found = await self.batches(BatchChoice(), sort, after=after, limit=number)
-        return BatchPlace.of(found[-1].batch, sort) if len(found) == number else None
+        return found[-1].place if len(found) == number else None
 
     async def listed(self, batch_ids: Sequence[BatchId]) -> Sequence[ListedBatch]:
         return [self._listed(self._work.batches[one]) for one in batch_ids if one in self._work.batches]
@@ -218,6 +223,33 @@ class MemoryListings:
         rows = (row for job in self._work.jobs for row in job.instances)
         held = [held_instance(row) for row in rows if row.host_id == host_id and row.state is InstanceState.IN_PROGRESS]
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
+
+
+def _batch_place(batch: Batch, sort: BatchSort, *, has_end: bool) -> BatchPlace:
+    """Return the place of a batch in a list; only the order of the queue has a second key."""
+    value: float | None = 0.0
+    match sort.key:
+        case "order":
+            return BatchPlace(batch.batch_id, float(sort.sign * batch.order_tier), sort.sign * batch.order_key)
+        case "deadline":
+            value = batch.deadline_at
+        case "expected_end":
+            value = batch.completion_q50_at if has_end else None
+        case "latest_end":
+            value = batch.completion_q90_at if has_end else None
+        case "failed":
+            value = float(batch.counts.jobs_failed)
+    return BatchPlace(batch.batch_id, float("inf") if value is None else sort.sign * value)
+
+
+def _has_end(batch: Batch, last: ForecastRecord | None, not_sent: NotSent) -> bool:
+    is_stopped = (
+        not_sent.all
+        or batch.batch_id in not_sent.batch_ids
+        or batch.app_id in not_sent.app_ids
+        or batch.queue in not_sent.queues
+    )
+    return batch_state(batch, last) is ForecastState.SHOWN and not (is_stopped and batch.counts.unsent)
 
 
 def _is_chosen(one: StoredBatch, choice: BatchChoice) -> bool:
