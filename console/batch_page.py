@@ -8,7 +8,7 @@ from typing import Any
 
 from aiohttp import web
 
-from administration.access.trail import trail_page
+from administration.access.trail import TrailPage, trail_page
 from administration.access.who import Person, is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
@@ -69,6 +69,7 @@ from domain.views import ListedInstance, UnsentExtras
 from muster_client import shapes
 from store.postgres import PostgresStore
 from web.csv_export import is_csv, send_csv
+from web.guard import LIVE
 from web.handlers import LARGEST_ID, Pages, PageServices, get, id_of, whole_number
 from web.moments import length, number, stamp
 from web.rendering import Crumb, RenderedPage
@@ -283,9 +284,7 @@ class BatchPages(Pages[PageServices]):
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
-            "trail": await trail_page(
-                store.access, ActChoice(subject=f"batch {batch_id}", since=batch.created_at), before=None, limit=CHANGES
-            ),
+            "trail": await self._trail(request, batch),
             "action_words": action_words,
             "values_of": values_of,
         }
@@ -321,6 +320,13 @@ class BatchPages(Pages[PageServices]):
             return None
         catalogue, unrunnable = self._services.catalogue, stopped.unrunnable
         return (await turn_of(self._services.store, batch, first, catalogue, now, unrunnable))[1]
+
+    async def _trail(self, request: web.Request, batch: Batch) -> TrailPage | None:
+        """Return the latest changes of a batch for its submitter and operators; None for others, and in live parts."""
+        if not may_change(request, batch) or LIVE in request.headers:
+            return None
+        choice = ActChoice(subject=f"batch {batch.batch_id}", since=batch.created_at)
+        return await trail_page(self._services.store.access, choice, before=None, limit=CHANGES)
 
     async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
         """Return each level with the position that the batch would get; none before its first ordering."""

@@ -332,8 +332,8 @@ class ForecastAge:
         """Return when a forecast is due: immediately if there is none, otherwise after validations or by the timer.
 
         After a move, the next one is due `MOVED_S` after it took effect, and none before. A batch that has not ended
-        when expected, or whose last instance was sent, is due at once, but not within `pause_s`. No batch waits longer
-        than `timer_s`, 15 minutes, however often it is moved.
+        when expected, whose last instance was sent or whose failed jobs are retried is due at once, but not within
+        `pause_s`. No batch waits longer than `timer_s`, 15 minutes, however often it is moved.
 
         >>> after_20_000_s = ForecastAge(1, Instant(1000.0), Instant(21000.0), 4, jobs_over=5, jobs_total=150)
         >>> after_20_000_s.due_at(Instant(1100.0), EstimatorSettings())
@@ -341,6 +341,9 @@ class ForecastAge:
         >>> nothing_new = ForecastAge(1, Instant(1000.0), Instant(21000.0), 5, jobs_over=5, jobs_total=150)
         >>> nothing_new.due_at(Instant(1100.0), EstimatorSettings())
         1900.0
+        >>> retried = ForecastAge(1, Instant(1000.0), Instant(21000.0), 5, jobs_over=4, jobs_total=150)
+        >>> retried.due_at(Instant(1100.0), EstimatorSettings())
+        1060.0
         >>> moved = ForecastAge(1, Instant(1000.0), Instant(21000.0), 5, 5, 150, moved_at=Instant(1090.0))
         >>> moved.due_at(Instant(1100.0), EstimatorSettings())
         1120.0
@@ -352,7 +355,7 @@ class ForecastAge:
             return min(by_at, later(self.moved_at, MOVED_S))
         if self.q50_at is not None:
             by_at = min(by_at, max(self.q50_at, later(self.made_at, settings.pause_s)))
-        if self.is_sent:
+        if self.is_sent or self.jobs_over < self.jobs_over_then:  # fewer are over: failed jobs are retried
             by_at = min(by_at, later(self.made_at, settings.pause_s))
         return min(by_at, later(self.made_at, self.wait_s(settings))) if self.dirty else by_at
 

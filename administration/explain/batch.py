@@ -43,6 +43,7 @@ from domain.deadline_rules import traits_of
 from domain.forecasts import ForecastState
 from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
+from domain.insight import WorkAhead
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.reservations import Kept, Lease
@@ -147,13 +148,15 @@ async def explain_batch(
     risk, state = end.at_risk, end.forecast_state
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     late = late_in_words(risk, "", state)
+    first_unsent = batch.counts.unsent - extras.copies - extras.retries
+    if first_unsent <= 0:  # retries and copies do not wait for the batches before it
+        ahead = WorkAhead()
     remedies: Sequence[Remedy] = (
         later_or_end(batch, is_first=because is not None) if risk is not None and not hold else ()
     )
     if sample is None:
         said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
     else:
-        first_unsent = batch.counts.unsent - extras.copies - extras.retries
         quiet = quiet_in_words(batch, first_unsent, now)
         concluded = partial(
             conclusions, ahead=ahead if first_unsent > 0 else None, blocked=hold, sent_first=because, quiet=quiet

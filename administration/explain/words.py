@@ -98,10 +98,14 @@ def outcome_of(group: Document, refused_at_large: Sequence[Document]) -> str:
     >>> nothing = {"app": "pi", "given": 0, "looks": []}
     >>> outcome_of(nothing, []), outcome_of(nothing, [{"app": "pi"}]), outcome_of({**nothing, "given": 2}, [])
     ('request already filled', 'refused', '2 given')
+    >>> [outcome_of(nothing, [{"app": None, "processor_type": kind}]) for kind in (None, "nvidia")]
+    ['refused', 'request already filled']
     """
     if group["given"]:
         return f"{group['given']} given"
-    at_large = any(one["app"] in (None, group["app"]) for one in refused_at_large)
+    at_large = any(
+        one["app"] == group["app"] or (one["app"] is None and one["processor_type"] is None) for one in refused_at_large
+    )
     refused = at_large or any(look["code"] or look["passed_over"] for look in group["looks"])
     return "refused" if refused else "request already filled"
 

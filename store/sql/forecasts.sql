@@ -55,7 +55,8 @@ ORDER BY batch_with_counts.batch_id;
 
 -- name: forecast_ages
 -- Purpose: return the active batches due for a forecast if any of their jobs ended since the last one, if they have
---   not ended when expected, or if all their instances were sent since, oldest forecast first. A batch that moves waits until its move counts, at most timer_s.
+--   not ended when expected, if all their instances were sent since, or if failed jobs are retried, oldest forecast
+--   first. A batch that moves waits until its move counts, at most timer_s.
 -- Arguments: $1 now, $2 pause_s, $3 timer_s, $4 the fraction of the remaining time, or of the batch's jobs, for which
 --   validations are collected, $5 the number of ended jobs up to which each doubling is due at once, $6 the seconds after
 --   a move in which dispatches are counted.
@@ -99,7 +100,7 @@ WHERE batch.state = 'active' AND (
             OR last.made_at < batch.moved_at + $6::double precision
             OR (
                 last.made_at <= $1::double precision - $2::double precision
-                AND (batch.completion_q50_at <= $1 OR sending.is_sent)
+                AND (batch.completion_q50_at <= $1 OR sending.is_sent OR total.jobs_over < last.jobs_over)
             )
         )
     )

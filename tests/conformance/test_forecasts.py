@@ -271,6 +271,13 @@ async def test_batch_is_due_once_when_its_last_instance_was_sent(store: Store) -
         assert await due_after(store, 899.0) == []
 
 
+async def test_batch_is_due_after_the_pause_when_jobs_are_retried(store: Store) -> None:
+    batch = await a_submitted_batch(store, jobs=2)
+    await store.forecasts.publish(a_record(batch, jobs_failed=1, completion_at=later(NOW, DAY_S)))
+
+    assert (await due_after(store, 59.0), await due_after(store, 60.0)) == ([], [batch.batch_id])
+
+
 async def test_latest_forecast_tells_the_last_move(store: Store) -> None:
     batch = await a_submitted_batch(store, jobs=3)
     made = a_record(batch)

@@ -81,7 +81,7 @@ class BatchAhead(TypedDict):
 class PreviewShown(TypedDict):
     """The forecast for a batch that has not been submitted. `start` says when its jobs would be sent: requests take
     jobs of `batches_ahead` other batches first, with `unsent_ahead` instances; `first_ahead`: the first three of these.
-    `unable`: why none of the last 20 hosts can run its jobs, while the forecast supposes that hosts can; empty if one
+    `unable`: why none of the last 50 hosts can run its jobs, while the forecast supposes that hosts can; empty if one
     can, and for a batch that was submitted.
     """
 
