@@ -1,6 +1,6 @@
-"""Databases for tests: one per test, copied from a migrated template.
+"""Databases for tests: one per test (for several: tests.reused_database), copied from a migrated template.
 
-MUSTER_TEST_DATABASE_URL names a server (a role that may create databases). Without it an embedded server is started, in
+MUSTER_TEST_DATABASE_URL names a server, as a superuser. Without it an embedded server is started, in
 memory if there is room, else in the temporary folder. Concurrent runs share it, and the last one stops it. fsync and
 full_page_writes are off, because a test database need not survive a crash. On a disk, creating the 450 files of a
 database takes most of a test's time. They are copied as files, which takes half the CPU time of a copy through the log
@@ -33,6 +33,7 @@ from tests.builders import NOW
 TEMPLATE_LOCK = 1_977_000
 MEMORY = Path("/dev/shm")
 ROOM_BYTES = 4 * 2**30
+_templates: dict[str, str] = {}  # by the server's DSN
 
 
 def scratch() -> Path:
@@ -92,18 +93,24 @@ async def opened_store(clock: Clock | None = None) -> AsyncIterator[PostgresStor
 async def _created(template: str) -> AsyncIterator[str]:
     name = f"muster_test_{uuid.uuid4().hex}"
     dsn = await server_dsn()
-    await _execute(dsn, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+    connection = await asyncpg.connect(dsn)
     try:
-        yield with_database(dsn, name)
+        await connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
+        try:
+            yield with_database(dsn, name)
+        finally:
+            await connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
     finally:
-        await _execute(dsn, f"DROP DATABASE {name} WITH (FORCE)")
+        await connection.close()
 
 
 async def _template() -> str:
     """Return the name of a template with the current schema; the first test that needs it creates it."""
+    dsn = await server_dsn()
+    if dsn in _templates:
+        return _templates[dsn]
     made_of = "".join(migration.name + migration.sql() for migration in migrations())
     name = "muster_template_" + hashlib.sha256(made_of.encode()).hexdigest()[:16]
-    dsn = await server_dsn()
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute("SELECT pg_advisory_lock($1)", TEMPLATE_LOCK)
@@ -118,12 +125,5 @@ async def _template() -> str:
             await connection.execute(f"ALTER DATABASE {building} RENAME TO {name}")
     finally:
         await connection.close()
+    _templates[dsn] = name
     return name
-
-
-async def _execute(dsn: str, sql: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(sql)
-    finally:
-        await connection.close()

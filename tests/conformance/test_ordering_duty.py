@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 import pytest
+import pytest_asyncio
 
 from domain.errors import InvalidInputError
 from domain.jobs import InstanceState
@@ -42,7 +43,7 @@ async def ready(store: Store) -> Sequence[BatchId]:
     return [batch.batch_id for batch in await store.waiting.ready_batches(10)]
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def project(store: Store) -> Store:
     """Ada and bob in separate accounts, below a lab and an institute."""
     await a_registered_version(store)
