@@ -34,10 +34,7 @@ class DueRow(StrEnum):
 
     PROMPT_2_NO_ESTIMATE = (
         "prompt_2_no_estimate",
-        (
-            "no estimate of the batch's end yet, P {0:.3f} >= {1:g}, host finishes with 90 % confidence in {2:length}; "
-            "due in {3:length}"
-        ),
+        "good host, P {0:.3f} >= {1:g}, finishes with 90 % confidence in {2:length}; due in {3:length}",
     )
     PROMPT_2 = (
         "prompt_2",
@@ -54,21 +51,21 @@ class DueRow(StrEnum):
     TABLE_2 = (
         "table_2",
         (
-            "no estimate of the batch's end yet, P {0:.3f} >= {1:g}; due when the host finishes with 90 % confidence, "
+            "no completion target yet, P {0:.3f} >= {1:g}; due when the host finishes with 90 % confidence, "
             "in {2:length}"
         ),
     )
     TABLE_3 = (
         "table_3",
         (
-            "host finishes with 90 % confidence in {0:length}; batch completes in {1:length}, retry turnaround "
+            "host finishes with 90 % confidence in {0:length}; completion target in {1:length}, retry turnaround "
             "{2:length}; due in {3:length}"
         ),
     )
     TABLE_4 = (
         "table_4",
         (
-            "host finishes with 90 % confidence in {0:length}, too late for a retry before the batch completes in "
+            "host finishes with 90 % confidence in {0:length}, too late for a retry before the completion target in "
             "{1:length}, P {2:.3f} >= {3:g}; due in {4:length}"
         ),
     )
@@ -85,7 +82,7 @@ class DueRow(StrEnum):
     )
     PROPOSAL_EARLY = (
         "proposal_early",
-        "proposal: host finishes in {0:length}, before the batch completes in {1:length}; due when the batch completes",
+        "proposal: host finishes in {0:length}, before the completion target in {1:length}; due at the target",
     )
     PROPOSAL_LATE = (
         "proposal_late",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from typing import Any
 
 from domain.units import DAY_S, HOUR_S, MINUTE_S
@@ -48,13 +48,13 @@ def in_words(seconds: float) -> str:
 
 
 def roughly(seconds: float) -> str:
-    """Format a duration without the smaller unit if there are at least ten of the larger one.
+    """Format a duration, rounded to whole units of the larger one if there are at least ten of it.
 
-    >>> [roughly(s) for s in (858.0, 330.0, 5400.0, 200_000.0, 40.0)]
-    ['14 min', '5 min 30 s', '1 h 30 min', '2 d 8 h', '40 s']
+    >>> [roughly(s) for s in (858.0, 330.0, 5400.0, 42_780.0, 200_000.0, 40.0)]
+    ['14 min', '5 min 30 s', '1 h 30 min', '12 h', '2 d 8 h', '40 s']
     """
-    words = in_words(seconds).split()
-    return " ".join(words[:2] if len(words) == 4 and words[0].isdigit() and int(words[0]) >= 10 else words)
+    unit_s = next((one for one in (DAY_S, HOUR_S, MINUTE_S) if 10.0 * one <= seconds < inf), None)
+    return in_words(seconds if unit_s is None else round(seconds / unit_s) * unit_s)
 
 
 def age_in_words(seconds: float) -> str:

@@ -302,12 +302,11 @@ def _for_late(batch: Batch, pause: Restriction | None, *, helps_first: bool | No
 
 
 def later_or_end(batch: Batch, *, is_first: bool) -> list[Remedy]:
-    """Return the remedies for a batch that cannot meet its deadline. `is_first`: it is sent first because of its
-    deadline; a later one would end that, and is no remedy.
-    """
-    link = f"batches/{batch.batch_id}"
-    later = [] if is_first else [Remedy("agree on a later deadline", f"{link}#h-act", Right.SUBMIT)]
-    return [*later, Remedy("end it", f"{link}/abort", Right.SUBMIT)]
+    """Return the remedies for a batch that cannot meet its deadline. `is_first`: it is sent first because of it."""
+    link, words = f"batches/{batch.batch_id}", "agree on a later deadline"
+    if is_first:
+        words += ", which gives its place to others"
+    return [Remedy(words, f"{link}#h-act", Right.SUBMIT), Remedy("end it", f"{link}/abort", Right.SUBMIT)]
 
 
 def _stuck(facts: AttentionFacts) -> Iterator[Item]:

@@ -390,8 +390,7 @@ class CallingHosts:
 
 
 BUSY_BELOW_GATE = (
-    "less work on these hosts: then they need no gate. A lower p_afap gives them jobs now, but behind their other "
-    "work, so the batch seldom ends earlier"
+    "less work on these hosts: then they need no gate. With a lower p_afap they get jobs now, behind their other work"
 )
 WITHOUT_RANK = "less work on these hosts: then they need no gate; or more results, for a rank"
 

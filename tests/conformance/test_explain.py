@@ -202,7 +202,7 @@ async def test_explain_host_shows_what_it_would_get_and_why(store: Store) -> Non
     shown = await explain(store).host(host.host_id)
 
     assert [one["batch_id"] for one in listed(shown, "would_get")] == [batch.batch_id] * 2
-    assert all(not missing(one["because"], "no estimate", "(row 2 of") for one in listed(shown, "would_get"))
+    assert all(not missing(one["because"], "good host", "(row 2 of") for one in listed(shown, "would_get"))
     assert all(one["tight"] and one["due_in_s"] > 0 for one in listed(shown, "would_get"))
     [group] = listed(shown, "groups")
     assert (group["place"], group["slots"], group["given"]) == (1, 5, 2)
@@ -533,7 +533,7 @@ async def test_a_batch_at_risk_opens_with_its_cause(store: Store) -> None:
 
     assert shown["at_risk"] is not None and shown["awaited"] is None
     assert "miss its deadline: " in shown["verdict"] and shown["verdict"].count(". ") == 0
-    assert not missing(shown["facts"][0], "13 h", "1 d 1 h")
+    assert not missing(shown["facts"][0], "14 h", "1 d 1 h")
     assert not missing(shown["facts"][1], "2 unsent", "at least")
     assert "1 of 1 host" in shown["facts"][2]
     assert [one["link"].partition("/")[0] for one in shown["remedies"]] == ["settings"]

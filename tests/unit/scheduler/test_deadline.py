@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from domain.acceleration import Acceleration
 from domain.batches import BatchCounts, QoS, complete_at
 from domain.catalogue import Catalogue
+from domain.due_terms import DueRow
 from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import AfapPolicy, DeadlineRule, DeadlineSettings
@@ -140,7 +141,8 @@ def test_afap_due_factor_allows_more_than_the_safe_runtime() -> None:
     assert DeadlineSettings().afap_due_factor == 1.1
     hurried = due(QoS.AFAP, p=0.5, afap_due_factor=1.2)
     assert (hurried.due_at, hurried.tight) == (NOW + 6 * HOUR_S, True)
-    assert not missing(hurried.because, "row 2 of", "no estimate", "P 0.500 >= 0.5", "confidence in 5 h", "due in 6 h")
+    assert hurried.row is DueRow.PROMPT_2_NO_ESTIMATE
+    assert not missing(hurried.because, "row 2 of", "P 0.500 >= 0.5", "confidence in 5 h", "due in 6 h")
     in_turn = due(QoS.AFAP, p=0.2, queue_s=43 * HOUR_S, afap_due_factor=1.5)
     assert (in_turn.due_at, in_turn.tight) == (NOW + 72 * HOUR_S, False)
     assert not missing(in_turn.because, "row 3 of", "queue order in 2 d", "2 retry turnarounds of 1 d", "due in 3 d")

@@ -11,6 +11,7 @@ import pytest
 from domain.apps import CPU, NVIDIA, OnePerVolunteer
 from domain.batches import BatchCounts, QoS
 from domain.dispatch import Assignment
+from domain.due_terms import DueRow
 from domain.hosts import Coprocessor, DecayedSums, HostAppVersion
 from domain.jobs import Input, InstanceInProgress
 from domain.refusals import RefusalCode
@@ -70,7 +71,8 @@ def test_a_job_is_taken_from_the_array_with_everything_to_write() -> None:
 def test_a_tight_job_says_so() -> None:
     (chosen,) = choose(an_asking(), array(a_group(1, **AFAP))).chosen
     assert (chosen.assignment.tight, chosen.assignment.due_at) == (True, NOW + 2.5 * JOB_S)
-    assert not missing(chosen.assignment.due_terms.because, "row 2 of", "no estimate", "P 0.500 >= 0.5")
+    assert chosen.assignment.due_terms.row is DueRow.PROMPT_2_NO_ESTIMATE
+    assert not missing(chosen.assignment.due_terms.because, "row 2 of", "P 0.500 >= 0.5")
 
 
 def test_the_host_class_is_fixed_where_jobs_ask_for_hosts_alike() -> None:

@@ -87,15 +87,14 @@ def test_least_time_is_dropped_if_the_forecast_is_sooner() -> None:
 def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
     """The least time decides, then slow results, then slow sending."""
 
-    def told(per_hour: float, cause: str = "", *, is_first: bool = True) -> tuple[str, list[str]]:
+    def told(per_hour: float, cause: str = "") -> tuple[str, list[str]]:
         time = SendingTime(100, None, per_hour, 2.0)
         asked = late(), RISK, ForecastState.SHOWN, time, sample(*SHARED), WorkAhead(), cause
-        words, remedies = late_conclusion(*asked, now=NOW, is_first=is_first)
+        words, remedies = late_conclusion(*asked, now=NOW, is_first=True)
         return words, [one.link for one in remedies]
 
     words, links = told(40.0)
-    assert not missing(words, "cannot", "100 unsent", "1 h 15 min") and links == ["batches/1/abort"]
-    assert told(40.0, is_first=False) == (words, ["batches/1#h-act", *links])
+    assert not missing(words, "cannot", "100 unsent", "1 h 15 min") and links == ["batches/1#h-act", "batches/1/abort"]
     slow = told(60.0, "host 7 is slow")
     assert not missing(slow[0], "60 %", "host 7 is slow") and slow[1] == links
     assert not missing(told(60.0)[0], "60 %", "50 %") and told(60.0)[1] == [f"settings/{GATED_SHARE}"]
@@ -108,7 +107,7 @@ def test_missed_deadline_is_told_with_the_time_left_to_send() -> None:
 
     words, remedies = late_conclusion(late(), missed, *asked, now=NOW, is_first=True)
 
-    assert not missing(words, "missed", "100 unsent", "1 h") and "50 %" not in words and len(remedies) == 1
+    assert not missing(words, "missed", "100 unsent", "1 h") and "50 %" not in words and len(remedies) == 2
 
 
 def test_instances_of_one_request_are_counted_together() -> None:
