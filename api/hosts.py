@@ -43,7 +43,11 @@ class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
         ),
     ] = None
     platform: Annotated[
-        str, msgspec.Meta(description="Only hosts of this platform; not among slow or failing ones.")
+        str,
+        msgspec.Meta(
+            description="Part of a platform's name, in upper or lower case: only hosts that have such a platform; not "
+            "among slow or failing ones."
+        ),
     ] = ""
     label: Annotated[str, msgspec.Meta(description="Only hosts with this label; not among slow or failing ones.")] = ""
     volunteer: Annotated[str, msgspec.Meta(description="Only hosts of the volunteer with this e-mail address.")] = ""

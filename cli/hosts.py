@@ -43,7 +43,7 @@ def host() -> None:
 @click.option(
     "--silent-s", type=SILENCE, help="Minimum time since the last request, for --show silent; default: one week."
 )
-@click.option("--platform", help="List only hosts of this platform, newest first.")
+@click.option("--platform", help="List only hosts with this part in a platform's name, newest first.")
 @click.option("--label", help="List only hosts with this label, newest first.")
 @click.option("--volunteer", metavar="EMAIL", help="List only hosts of this volunteer, newest first.")
 @click.option("--sort", metavar="KEY", help="id, last_contact, cpus, memory or availability; -KEY for descending.")

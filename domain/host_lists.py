@@ -76,7 +76,8 @@ class HostChoice:
     """Selects hosts for a list. `since` applies to all kinds but ALL and SLOW; `email` restricts ALL to one volunteer.
 
     `text` restricts ALL to hosts that have it in the name that the client reports or in the volunteer's name, or whose
-    address or volunteer's e-mail address it is. `platform`, `label` and `sort` apply to ALL, WITHOUT_WORK and SILENT.
+    address or volunteer's e-mail address it is. `platform`, part of a platform's name, `label` and `sort` apply to ALL,
+    WITHOUT_WORK and SILENT.
     """
 
     kind: HostKind = HostKind.ALL

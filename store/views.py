@@ -343,14 +343,14 @@ class PostgresHostLists(OnDatabase):
         """Return hosts, newest first. A filter reads at most `looked_at` hosts, so a page may be short."""
         since = choice.since if choice.kind is HostKind.SILENT else None
         asked_since = choice.since if choice.kind is HostKind.WITHOUT_WORK else None
+        having = (choice.platform.lower(), choice.label)
         if choice.text or choice.sort is not HostSort.NEWEST:
             start = (-inf, 0) if after is None else (after.key, after.host_id)
-            asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, choice.platform, choice.label)
+            asked = (choice.sort.key, choice.sort.sign, *start, limit + 1, since, *having)
             more = (choice.email.lower(), choice.text.lower(), asked_since)
             found = await self._database.fetch("sorted_hosts", *asked, *more)
             return await self._page([(HostPlace(row["host_id"], row["key"]), None) for row in found], limit)
-        before, having = LAST_HOST_ID if after is None else after.host_id, (choice.platform, choice.label)
-        last, is_end = HostId(0), True
+        before, last, is_end = LAST_HOST_ID if after is None else after.host_id, HostId(0), True
         if choice.email:
             found = await self._database.fetch("hosts_of_email", choice.email.lower(), before, limit + 1, *having)
         else:

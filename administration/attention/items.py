@@ -393,7 +393,6 @@ def _version(one: FailingVersion) -> Item:
         one.words,
         [
             Remedy("read its errors", f"apps/{one.app}/versions/{one.app_version_id}#h-errors"),
-            Remedy("see the failing hosts, with links to their errors", "hosts?show=failing"),
             Remedy(
                 "withdraw the version",
                 f"apps/{one.app}/versions/{one.app_version_id}?state=withdrawn",

@@ -198,7 +198,7 @@ class SyncClient(LoopThread):
     ) -> list[shapes.ListedHostShown]:
         """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
 
-        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        `chosen`: platform (a part of its name), label, volunteer (an e-mail address) and sort.
         """
         return self._run(self._client.hosts(limit=limit, show=show, silent_s=silent_s, **chosen))
 

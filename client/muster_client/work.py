@@ -218,7 +218,7 @@ class Work(Transport):
     ) -> list[shapes.ListedHostShown]:
         """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
 
-        `chosen`: platform, label, volunteer (an e-mail address) and sort.
+        `chosen`: platform (a part of its name), label, volunteer (an e-mail address) and sort.
         """
         query = {"show": show, "silent_s": silent_s, **chosen}
         return await self._list("hosts", "hosts", limit=limit, query=query)

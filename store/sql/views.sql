@@ -654,13 +654,14 @@ SELECT host_id FROM host WHERE lower(domain_name) = lower($1::text) ORDER BY hos
 
 -- name: hosts_of_email
 -- Purpose: return the hosts of the volunteer with an e-mail address, newest first.
--- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit, $4 platform, $5 label (empty: any).
+-- Arguments: $1 e-mail in lower case, $2 host_id before which to continue, $3 limit, $4 part of a platform in lower case,
+--   $5 label (empty: any).
 -- Result: host_id, descending.
 SELECT host.host_id
 FROM host
 WHERE host.volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $1)
     AND host.host_id + 0 < $2  -- not by the key: that would scan all hosts
-    AND ($4::text = '' OR $4 = ANY(host.platforms))
+    AND ($4::text = '' OR strpos(lower(array_to_string(host.platforms, ' ')), $4) > 0)
     AND ($5::text = '' OR $5 = ANY(host.labels))
 ORDER BY host.host_id + 0 DESC
 LIMIT $3;
@@ -745,15 +746,15 @@ LIMIT 2;
 -- name: selected_hosts
 -- Purpose: hosts on a platform or with a label, that have not called since an instant, or that got no work, newest first.
 -- Arguments: $1 host_id before which to continue, $2 host_id of the last one that is read, $3 the instant (null: any), $4 limit,
---   $5 platform, $6 label (empty: any), $7 instant since which they got no work (null: any): the last request got none, and
---   nothing is in progress.
+--   $5 part of a platform in lower case, $6 label (empty: any), $7 instant since which they got no work (null: any): the last
+--   request got none, and nothing is in progress.
 -- Result: host_id, descending.
 SELECT host_id
 FROM host
 WHERE
     host_id < $1 AND host_id >= $2
     AND ($3::double precision IS NULL OR last_rpc_at < $3)
-    AND ($5::text = '' OR $5 = ANY(platforms))
+    AND ($5::text = '' OR strpos(lower(array_to_string(platforms, ' ')), $5) > 0)
     AND ($6::text = '' OR $6 = ANY(labels))
     AND (
         $7::double precision IS NULL
@@ -767,9 +768,10 @@ LIMIT $4;
 -- name: sorted_hosts
 -- Purpose: return selected hosts in some order. It reads all hosts, and with the last three keys their counts.
 -- Arguments: $1 sort key (id, last_contact, cpus, memory, availability, in_progress, valid, failed), $2 1 or -1 for descending, $3 key and $4 host_id after which to
---   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 platform, $8 label,
---   $9 e-mail of the volunteer in lower case (empty: any), $10 text in lower case (empty: any): the host's or the volunteer's
---   name contains it, or it is the host's address or the volunteer's e-mail address, $11 as $7 of selected_hosts.
+--   continue (-infinity and 0 for the start), $5 limit, $6 instant before which they called last (null: any), $7 part of a
+--   platform in lower case, $8 label, $9 e-mail of the volunteer in lower case (empty: any), $10 text in lower case (empty: any):
+--   the host's or the volunteer's name contains it, or it is the host's address or the volunteer's e-mail address, $11 as $7 of
+--   selected_hosts.
 -- Result: host_id and key, in order.
 SELECT keyed.host_id, keyed.key
 FROM (
@@ -795,7 +797,7 @@ FROM (
     FROM host
     WHERE
         ($6::double precision IS NULL OR last_rpc_at < $6)
-        AND ($7::text = '' OR $7 = ANY(platforms))
+        AND ($7::text = '' OR strpos(lower(array_to_string(platforms, ' ')), $7) > 0)
         AND ($8::text = '' OR $8 = ANY(labels))
         AND ($9::text = '' OR volunteer_id = (SELECT volunteer.volunteer_id FROM volunteer WHERE volunteer.email = $9))
         AND (

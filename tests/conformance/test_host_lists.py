@@ -229,6 +229,27 @@ async def test_hosts_are_filtered_by_platform_and_label(store: Store) -> None:
     assert ids(await pages(store, quiet, limit=9)) == [[hosts[1].host_id]]
 
 
+async def test_hosts_are_found_by_a_part_of_any_platform(store: Store) -> None:
+    pi, intel = ("aarch64-unknown-linux-gnu", "arm-unknown-linux-gnueabihf"), ("x86_64-pc-linux-gnu",)
+    hosts = [(await a_registered_host(store, platforms=some)).host for some in (pi, intel)]
+    first, second = [one.host_id for one in hosts]
+
+    for part, found in (
+        ("ARM", [first]),
+        ("aarch", [first]),
+        ("linux", [second, first]),
+        ("x86_6", [second]),
+        ("86%", []),
+    ):
+        assert ids(await pages(store, HostChoice(platform=part), limit=9)) == [found], part
+        ordered = HostChoice(platform=part, sort=HostSort.OLDEST)
+        assert ids(await pages(store, ordered, limit=9)) == [found[::-1]], part
+    emails = {one.volunteer.volunteer_id: one.email for one in await store.volunteers.volunteers()}
+    email = emails[hosts[0].volunteer_id]
+    assert ids(await pages(store, HostChoice(email=email, platform="Arm"), limit=9)) == [[first]]
+    assert ids(await pages(store, HostChoice(email=email, platform="windows"), limit=9)) == [[]]
+
+
 async def test_hosts_are_sorted_over_all_pages(store: Store) -> None:
     called = (50.0, 10.0, 50.0, 30.0)
     one, two, three, four = [

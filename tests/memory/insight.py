@@ -322,7 +322,7 @@ class MemoryHostLists:
             and (not text or text in named or host.volunteer_id == by_email.get(text))
             and (choice.kind is not HostKind.SILENT or host.last_rpc_at < choice.since)
             and (choice.kind is not HostKind.WITHOUT_WORK or self._got_none(host, choice.since))
-            and (not choice.platform or choice.platform in host.platforms)
+            and choice.platform.lower() in " ".join(host.platforms).lower()
             and (not choice.label or choice.label in host.labels)
         )
 

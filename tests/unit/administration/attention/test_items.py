@@ -283,6 +283,7 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
     if found:
         assert (found[0].subject, found[0].figures["failures"]) == ("pi 1.02 x86_64-pc-linux-gnu", 340)
         assert (found[0].link, found[0].why) == ("apps/pi/versions/3", "hosts?show=failing")
+        assert all(one.startswith("apps/pi/versions/3") for one in links(found[0], OLGA))
 
 
 def test_overdue_task_outweighs_its_failure() -> None:
