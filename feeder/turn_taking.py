@@ -20,6 +20,7 @@ from priority.equal_access import EQUAL_ACCESS, owner_of
 MOST_AHEAD_JOBS: Final = 8  # limits what an owner gets after a time in which no host could run its jobs
 EQUAL_FRACTION: Final = 0.01  # logical ends are equal if they differ by less than this part of the time until then
 EQUAL_S: Final = 1.0  # or by less than this
+ROUNDED: Final = 1e-9  # points are equal if they differ by less than this part, as sums of rounded terms do
 
 
 class GroupPlace(NamedTuple):
@@ -99,12 +100,16 @@ def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batc
     >>> ends = [replace(batch, order_key=end) for end in (500.0, 504.0, 506.0)]
     >>> [len(equal) for equal in _equals(ends, Instant(0.0))], [len(equal) for equal in _equals(ends, None)]
     ([2, 1], [1, 1, 1])
+    >>> [len(equal) for equal in _equals([replace(batch, order_key=key) for key in (-0.1 - 0.2, -0.3)], None)]
+    [2]
     """
     run: list[Batch] = []
     for batch in batches:
         if run:
             first = run[0]
-            slack = 0.0 if now is None else max(EQUAL_S, EQUAL_FRACTION * (first.order_key - now))
+            slack = ROUNDED * abs(first.order_key)
+            if now is not None:
+                slack = max(EQUAL_S, EQUAL_FRACTION * (first.order_key - now))
             if batch.order_tier != first.order_tier or batch.order_key - first.order_key > slack:
                 yield run
                 run = []
