@@ -56,7 +56,7 @@ SORTS = {
 ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
 TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
 NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
-TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
+TAB_NAMES = {"": "all", ATTENTION: "needs attention", AT_RISK: "late or at risk", BLOCKED: "blocked by a limit"}
 FILTERS = ("state", *NARROWING, "sort")
 RISK = ("late_by_s", "probability")  # fields of `at_risk` with a column each
 CSV_COLUMNS = (*(one for one in shapes.BatchShown.__annotations__ if one != "at_risk"), *RISK)
