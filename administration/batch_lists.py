@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TypeVar
 
 from administration.names import checked_text
 from domain.batches import BatchState, QoS
 from domain.errors import InvalidInputError
-from domain.units import Instant
+from domain.units import BatchId, Instant
 from domain.views import ALL_SENT, BatchChoice, BatchPlace, BatchSort, ListedBatch, NotSent
 from store.postgres import PostgresStore
 
@@ -68,15 +68,19 @@ async def list_page(
     limit: int,
     looked_at: int = LOOKED_AT,
     not_sent: NotSent = ALL_SENT,
+    first: Collection[BatchId] = (),
 ) -> tuple[Sequence[ListedBatch], BatchPlace | None]:
     """Return a page of batches, and the place after which the next one starts; None on the last page.
 
-    A page of selected batches searches `looked_at` batches: it may be short, or empty.
+    A page of selected batches searches `looked_at` batches: it may be short, or empty. `first`: the batches that are
+    sent first, in sequence.
     """
     by_id, end = sort.key == "id", None
     if by_id and choice.is_sparse:
         end = await store.listings.place_at(sort, after=after, number=looked_at)
-    found = await store.listings.batches(choice, sort, after=after, limit=limit + 1, until=end, not_sent=not_sent)
+    found = await store.listings.batches(
+        choice, sort, after=after, limit=limit + 1, until=end, not_sent=not_sent, first=first
+    )
     return found[:limit], found[limit - 1].place if len(found) > limit else end
 
 

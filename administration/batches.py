@@ -24,7 +24,7 @@ from administration.explain.batch import hold_of, unable_in_words
 from administration.explain.verdict import start_in_words
 from administration.forecasts.service import end_of, preview_as_json
 from administration.ordering.importance import ImportanceBody, set_importance
-from administration.ordering.places import sent_first, turn_of
+from administration.ordering.places import Urgent, sent_first, turn_of
 from administration.show import shown
 from administration.stopped import Stopped, stopped_of
 from batch_estimator.preview import Previewer
@@ -447,7 +447,13 @@ class Batches:
     ) -> tuple[Sequence[shapes.BatchShown], BatchPlace | None]:
         """Return a page of batches as JSON, and the place after which the next one starts; None on the last page."""
         stopped = await stopped_of(self._store, self._clock)
-        found, last = await list_page(self._store, choice, sort, after=after, limit=limit, not_sent=stopped.not_sent)
+        first: Urgent = {}
+        if sort.key == "order":
+            catalogue = await fresh_catalogue(self._store.applications, self._clock)
+            first = await sent_first(self._store, catalogue, self._clock.now())
+        found, last = await list_page(
+            self._store, choice, sort, after=after, limit=limit, not_sent=stopped.not_sent, first=first
+        )
         whose = {one.batch.batch_id: one for one in found}
         return await self._as_json([one.batch for one in found], whose, stopped), last
 

@@ -56,7 +56,7 @@ SORTS = {
 ATTENTION, AT_RISK, BLOCKED, FAILED = "attention", "at_risk", "blocked", "failed_jobs"
 TABS = ("", "active", ATTENTION, AT_RISK, BLOCKED, FAILED, "complete", "aborted")
 NARROWING = ("q", "qos", "app", "submitter", "account", "queue")
-TAB_NAMES = {"": "all", ATTENTION: "needs attention", BLOCKED: "blocked by a limit"}
+TAB_NAMES = {"": "all", ATTENTION: "needs attention", AT_RISK: "missed or at risk", BLOCKED: "blocked by a limit"}
 FILTERS = ("state", *NARROWING, "sort")
 RISK = ("late_by_s", "probability")  # fields of `at_risk` with a column each
 CSV_COLUMNS = (*(one for one in shapes.BatchShown.__annotations__ if one != "at_risk"), *RISK)
@@ -202,11 +202,10 @@ class BatchListPage(Pages[PageServices]):
         if is_csv(query):
             return await send_csv(request, "batches", CSV_COLUMNS, self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
-        not_sent = attention.stopped.not_sent
-        found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE, not_sent=not_sent)
+        not_sent, urgent = attention.stopped.not_sent, await sent_first(store, self._services.catalogue, now)
+        found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE, not_sent=not_sent, first=urgent)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        urgent = await sent_first(store, self._services.catalogue, now)
         standing = await standings(store, active, urgent)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)

@@ -123,10 +123,12 @@ class PostgresListings(OnDatabase):
         limit: int,
         until: BatchPlace | None = None,
         not_sent: NotSent = ALL_SENT,
+        first: Collection[BatchId] = (),
     ) -> Sequence[ListedBatch]:
         """Return a page of batches. Orders other than by id contain only active batches.
 
-        `until`: the place of the last batch to look at, in a list by id.
+        `until`: the place of the last batch to look at, in a list by id. `first`: the batches that are sent first, in
+        sequence.
         """
         place = BatchPlace(BatchId(0), -inf, -inf) if after is None else after
         chosen = _filters(choice)
@@ -134,7 +136,7 @@ class PostgresListings(OnDatabase):
             keys = (sort.key, sort.sign, place.first, place.second, place.batch_id)
             more = (choice.at_risk_at, choice.blocked, choice.ids, choice.failed)
             stopped = (not_sent.all, list(not_sent.batch_ids), list(not_sent.app_ids), list(not_sent.queues))
-            asked = (*keys, limit, *chosen, *more, MOVED_S, *stopped)
+            asked = (*keys, limit, *chosen, *more, MOVED_S, *stopped, list(first))
             places = [_place(row) for row in await self._database.fetch("active_batches_sorted", *asked)]
         else:
             last = None if until is None else until.batch_id

@@ -117,6 +117,7 @@ class Listings(Protocol):
         limit: int,
         until: BatchPlace | None = None,
         not_sent: NotSent = ...,
+        first: Collection[BatchId] = ...,
     ) -> Sequence[ListedBatch]:
         """Return all batches by id, or active batches in another order."""
         ...

@@ -249,8 +249,10 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 --   after which to continue (-infinity, -infinity and 0 for the start), $6 limit, $7 qos, $8 app_id, $9 submitter_id, $10 account_id,
 --   $11 queue (null: any), $12 text, $13 time at which their deadlines are missed or at risk (null: any), $14 only those over a limit,
 --   $15 batch_ids (null: all), $16 only those with failed jobs, $17 the seconds after a move that a forecast must count;
---   whose unsent instances are not sent: $18 those of all batches, or $19 batch_ids, $20 app_ids, $21 queues.
--- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end.
+--   whose unsent instances are not sent: $18 those of all batches, or $19 batch_ids, $20 app_ids, $21 queues,
+--   $22 batch_ids sent first, in sequence.
+-- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end, and those without unsent
+--   instances no place in the order.
 SELECT keyed.batch_id, keyed.first, keyed.second
 FROM (
     SELECT
@@ -258,7 +260,7 @@ FROM (
         coalesce(
             $2::int * CASE $1::text
                 WHEN 'id' THEN 0
-                WHEN 'order' THEN order_tier
+                WHEN 'order' THEN turn.tier
                 WHEN 'deadline' THEN deadline_at
                 WHEN 'expected_end' THEN shown.q50_at
                 WHEN 'latest_end' THEN shown.q90_at
@@ -266,8 +268,15 @@ FROM (
             END,
             'Infinity'::double precision
         ) AS first,
-        CASE $1::text WHEN 'order' THEN $2::int * order_key ELSE 0.0 END AS second
+        CASE $1::text WHEN 'order' THEN coalesce($2::int * turn.key, 'Infinity'::double precision) ELSE 0.0 END AS second
     FROM batch
+    LEFT JOIN LATERAL (
+        SELECT
+            CASE WHEN urgent.is_first THEN '-Infinity'::double precision ELSE batch.order_tier END AS tier,
+            CASE WHEN urgent.is_first THEN array_position($22, batch.batch_id) ELSE batch.order_key END AS key
+        FROM (SELECT batch.batch_id IN (SELECT unnest($22::bigint[])) AS is_first) AS urgent
+        WHERE $1 = 'order' AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    ) AS turn ON true
     LEFT JOIN LATERAL (
         SELECT batch.completion_q50_at AS q50_at, batch.completion_q90_at AS q90_at
         FROM batch_forecast AS last

@@ -358,6 +358,32 @@ async def test_batch_all_sent_has_no_position_after_a_change(server: LiveServer)
     assert [bool(re.search(r"[0-9] of [0-9]", one)) for one in rows] == [False, True]
 
 
+async def test_lists_by_position_have_rising_positions(server: LiveServer) -> None:
+    """The page, its CSV file and the API: an urgent batch is sent first, and one whose instances are sent has none."""
+    await add_operator(server)
+    await server.add_app()
+    host = await server.add_host()
+    sent = await server.submit(name="oak", jobs={"count": 1})
+    assert len(await host.ask(1)) == 1
+    plain = await server.submit(name="elm")
+    urgent = await server.submit(name="ash", qos="afap")
+    in_order = [urgent, plain, sent]
+    async with a_browser(server, OPERATOR) as grace:
+        for sort, expected in (("order", in_order), ("-order", [plain, urgent, sent])):
+            page = (await grace.get(f"/batches?sort={sort}"))[1].partition('id="t-batches"')[2]
+            assert [int(one) for one in re.findall(r'name="batch" value="(\d+)"', page)] == expected
+            positions = [int(one) for one in re.findall(r"\b(\d) of 2\b", page)]
+            assert positions == ([1, 2] if sort == "order" else [2, 1])
+            async with grace.http.get(f"{grace.root}/batches?sort={sort}&as=csv") as answer:
+                rows = [*csv.DictReader(io.StringIO(await answer.text()))]
+            assert [int(row["batch_id"]) for row in rows] == expected
+            more = ""
+            for batch_id in expected:
+                found = await server.create("GET", f"/batches?sort={sort}&limit=1{more}")
+                assert [one["batch_id"] for one in found["batches"]] == [batch_id]
+                more = f"&cursor={found['next_cursor']}"
+
+
 async def test_pages_name_the_batch_and_the_host(server: LiveServer) -> None:
     await add_operator(server)
     await server.add_app()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, cast
 
 import pytest
 
 from administration.batch_lists import list_page
+from administration.ordering.places import position, sent_first
 from domain.batches import BatchState, QoS
 from domain.errors import NotFoundError
 from domain.forecasting import MOVED_S
@@ -30,7 +32,14 @@ from tests.builders import NOW
 from tests.conformance.test_forecasts import a_record
 from tests.conformance.to_settle import failed, valid
 from tests.stores import Store
-from tests.worlds import a_registered_host, a_report, a_sent_instance, a_submitted_batch, report
+from tests.worlds import (
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
 
 S = InstanceState
 ALL = BatchChoice()
@@ -41,11 +50,20 @@ def ids(found: object) -> list[int]:
     return [one.batch.batch_id for one in found]
 
 
-async def pages(store: Store, sort: BatchSort, choice: BatchChoice = ALL, not_sent: NotSent = ALL_SENT) -> list[int]:
-    """Return every batch of a list, read two at a time."""
+async def pages(
+    store: Store,
+    sort: BatchSort,
+    choice: BatchChoice = ALL,
+    not_sent: NotSent = ALL_SENT,
+    first: Collection[BatchId] = (),
+    limit: int = 2,
+) -> list[int]:
+    """Return every batch of a list, read in pages."""
     found: list[ListedBatch] = []
-    place = None
-    while page := list(await store.listings.batches(choice, sort, after=place, limit=2, not_sent=not_sent)):
+    place, stopped = None, not_sent
+    while page := list(
+        await store.listings.batches(choice, sort, after=place, limit=limit, not_sent=stopped, first=first)
+    ):
         found += page
         place = page[-1].place
     return ids(found)
@@ -70,6 +88,40 @@ async def test_batches_are_listed_by_age_queue_and_deadline(store: Store) -> Non
     assert await pages(store, BatchSort.ORDER_DOWN) == in_order[::-1]
     assert await pages(store, BatchSort.DEADLINE) == [batch.batch_id for batch in (four, two, one, three)]
     assert await pages(store, BatchSort.DEADLINE_DOWN) == [batch.batch_id for batch in (two, four, three, one)]
+
+
+async def test_batches_are_listed_by_their_position(store: Store) -> None:
+    """Batches that are sent first are not the first in the order, and those whose instances are all sent have none."""
+    await a_registered_version(store)
+    host, late = await a_registered_host(store), {"qos": QoS.SHORT_DEADLINE, "deadline_at": NOW}
+    made: dict[str, Any] = {
+        "plain": {"order_key": 3.0},
+        "late": {"order_key": 2.0, **late},
+        "sent": {"order_key": 1.0},
+        "standby": {"order_tier": 41, "order_key": 0.0},
+        "rush": {"order_key": 9.0, "qos": QoS.AFAP},
+        "expedite": {"order_tier": -40, "order_key": 5.0},
+        "last rush": {"order_tier": 41, "order_key": 4.0, "qos": QoS.AFAP},
+        "sent rush": {"order_key": 0.0, "qos": QoS.AFAP},
+    }
+    batches = {name: await a_submitted_batch(store, jobs=1, **values) for name, values in made.items()}
+    none = [batches[name].batch_id for name in ("sent", "sent rush")]
+    for batch_id in none:
+        await a_sent_instance(store, batch_id, host)
+    urgent = await sent_first(cast(PostgresStore, store), await store.applications.load_catalogue(), NOW)
+    places = await store.ordering_rules.places([one.batch_id for one in batches.values()])
+    positions = {
+        position(one, places[one.batch_id], urgent).place: name
+        for name, one in batches.items()
+        if one.batch_id in places
+    }
+
+    in_order = [batches[positions[place]].batch_id for place in sorted(positions)]
+    assert [positions[place] for place in range(1, 7)] == ["rush", "last rush", "late", "expedite", "plain", "standby"]
+    for limit in (1, 2, 3, 9):
+        assert await pages(store, BatchSort.ORDER, first=urgent, limit=limit) == [*in_order, *none]
+        assert await pages(store, BatchSort.ORDER_DOWN, first=urgent, limit=limit) == [*in_order[::-1], *none[::-1]]
+    assert await pages(store, BatchSort.ORDER, BatchChoice(qos=QoS.AFAP), first=urgent) == [*in_order[:2], none[1]]
 
 
 async def test_batches_are_listed_by_their_forecast_end(store: Store) -> None:

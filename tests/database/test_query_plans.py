@@ -809,6 +809,27 @@ async def test_a_search_for_batches_reads_one_stretch(dsn: str) -> None:
     assert blocks(plan) < 50
 
 
+async def test_a_list_reads_the_batches_sent_first_once(dsn: str) -> None:
+    """Not once per active batch, which took seconds."""
+    store = await open_store(dsn, min_size=1, max_size=2)
+    await a_submitted_batch(store, jobs=1)
+    await store.close()
+    connection = await asyncpg.connect(dsn, server_settings=SESSION)
+    await connection.execute(OTHER_BATCHES)
+    await connection.execute("UPDATE batch SET state = 'active', ended_at = NULL")
+    await connection.execute("INSERT INTO batch_count (batch_id, stripe, unsent) SELECT batch_id, 1, 1 FROM batch")
+    await connection.execute("ANALYZE batch, batch_count")
+    await connection.execute(f"PREPARE sorted AS {load('active_batches_sorted')}")
+    start, first = "'order', 1, '-Infinity', '-Infinity', 0, 50", f"ARRAY{[*range(1000, 0, -1)]}"
+    rest = "NULL, NULL, NULL, NULL, NULL, '', NULL, false, NULL, false, 60, false, '{}', '{}', '{}'"
+    plan = (await explained(connection, f"EXECUTE sorted ({start}, {rest}, {first})"))["Plan"]
+    await connection.close()
+
+    assert plan["Actual Rows"] == 50
+    assert {node["Actual Loops"] for node in walk(plan) if node["Node Type"] == "ProjectSet"} == {1}
+    assert not [node for node in walk(plan) if node["Node Type"] == "Function Scan"]
+
+
 async def test_abort_reads_only_its_own_instances(dsn: str) -> None:
     store = await open_store(dsn, min_size=1, max_size=2)
     await a_submitted_batch(store, jobs=20_000)

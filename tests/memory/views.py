@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import inf
 
 import store.memory.waiting
 from domain.batches import Batch, BatchCounts, BatchState, QoS
@@ -141,6 +142,7 @@ class MemoryListings:
         limit: int,
         until: BatchPlace | None = None,
         not_sent: NotSent = ALL_SENT,
+        first: Collection[BatchId] = (),
     ) -> Sequence[ListedBatch]:
         chosen = [one for one in self._work.batches.values() if _is_chosen(one, choice)]
         if sort.key != "id" or choice.active_only:
@@ -153,7 +155,10 @@ class MemoryListings:
 
         last = await self._forecasts.last([one.batch_id for one in chosen])
         batches = [one.as_batch() for one in chosen]
-        places = [_batch_place(one, sort, has_end=_has_end(one, last.get(one.batch_id), not_sent)) for one in batches]
+        places = [
+            _batch_place(one, sort, list(first), has_end=_has_end(one, last.get(one.batch_id), not_sent))
+            for one in batches
+        ]
         found = [one for one in sorted(places, key=key) if after is None or key(one) > key(after)]
         if until is not None:
             found = [one for one in found if sort.sign * one.batch_id <= sort.sign * until.batch_id]
@@ -225,10 +230,14 @@ class MemoryListings:
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
 
 
-def _batch_place(batch: Batch, sort: BatchSort, *, has_end: bool) -> BatchPlace:
+def _batch_place(batch: Batch, sort: BatchSort, first: Sequence[BatchId], *, has_end: bool) -> BatchPlace:
     """Return the place of a batch in a list; only the order of the queue has a second key."""
     value: float | None = 0.0
     match sort.key:
+        case "order" if not batch.counts.unsent:
+            return BatchPlace(batch.batch_id, inf, inf)
+        case "order" if batch.batch_id in first:
+            return BatchPlace(batch.batch_id, sort.sign * -inf, float(sort.sign * (1 + first.index(batch.batch_id))))
         case "order":
             return BatchPlace(batch.batch_id, float(sort.sign * batch.order_tier), sort.sign * batch.order_key)
         case "deadline":
@@ -239,7 +248,7 @@ def _batch_place(batch: Batch, sort: BatchSort, *, has_end: bool) -> BatchPlace:
             value = batch.completion_q90_at if has_end else None
         case "failed":
             value = float(batch.counts.jobs_failed)
-    return BatchPlace(batch.batch_id, float("inf") if value is None else sort.sign * value)
+    return BatchPlace(batch.batch_id, inf if value is None else sort.sign * value)
 
 
 def _has_end(batch: Batch, last: ForecastRecord | None, not_sent: NotSent) -> bool:
