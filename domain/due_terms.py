@@ -78,7 +78,7 @@ class DueRow(StrEnum):
     )
     PROPOSAL_AFAP = (
         "proposal_afap",
-        "proposal: no estimate yet, P {0:.3f} > {1:g}; due at busy time + runtime, in {2:length}",
+        "proposal: no completion target yet, P {0:.3f} > {1:g}; due at busy time + runtime, in {2:length}",
     )
     PROPOSAL_EARLY = (
         "proposal_early",

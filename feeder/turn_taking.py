@@ -63,8 +63,9 @@ class TurnTaking:
         self._sent = {batch.batch_id: batch.counts.sent for batch in batches}
         self._keys, self._ahead = keys, {}
         found, ends_from = {}, now if settings.policy == "logical_time" else None
+        are_points = settings.policy not in ("logical_time", "fifo")
         tiers = (list(tier) for _, tier in groupby(batches, key=lambda batch: batch.order_tier))
-        for equal in tiers if equal_access else _equals(batches, ends_from):
+        for equal in tiers if equal_access else _equals(batches, ends_from, are_points=are_points):
             pe = {owner_of(batch, among): batch.job_pe for batch in equal}
             if len(pe) > 1:
                 least = min(ahead[owner] for owner in pe)
@@ -92,24 +93,25 @@ def place_of(batch: Batch) -> GroupPlace:
     return GroupPlace(batch.order_tier, batch.order_key, 0.0, batch.submitter_id, 0.0)
 
 
-def _equals(batches: Sequence[Batch], now: Instant | None) -> Iterator[list[Batch]]:
-    """Yield runs of batches with equal numbers. With `now`, numbers are logical ends, compared with a tolerance.
+def _equals(batches: Sequence[Batch], ends_from: Instant | None, *, are_points: bool = False) -> Iterator[list[Batch]]:
+    """Yield runs of batches with equal numbers: logical ends after `ends_from` and points have a tolerance.
 
     >>> from dataclasses import replace
     >>> batch = Batch(1, 7, 1, 1, "b", "afap", "active", Instant(0.0), 0, 500.0, Instant(0.0))
     >>> ends = [replace(batch, order_key=end) for end in (500.0, 504.0, 506.0)]
     >>> [len(equal) for equal in _equals(ends, Instant(0.0))], [len(equal) for equal in _equals(ends, None)]
     ([2, 1], [1, 1, 1])
-    >>> [len(equal) for equal in _equals([replace(batch, order_key=key) for key in (-0.1 - 0.2, -0.3)], None)]
-    [2]
+    >>> sums = [replace(batch, order_key=points) for points in (-0.3, 0.0, 0.1 + 0.2 - 0.3)]
+    >>> [len(equal) for equal in _equals(sums, None, are_points=True)]
+    [1, 2]
     """
     run: list[Batch] = []
     for batch in batches:
         if run:
             first = run[0]
-            slack = ROUNDED * abs(first.order_key)
-            if now is not None:
-                slack = max(EQUAL_S, EQUAL_FRACTION * (first.order_key - now))
+            slack = ROUNDED * max(1.0, abs(first.order_key)) if are_points else 0.0
+            if ends_from is not None:
+                slack = max(EQUAL_S, EQUAL_FRACTION * (first.order_key - ends_from))
             if batch.order_tier != first.order_tier or batch.order_key - first.order_key > slack:
                 yield run
                 run = []

@@ -152,9 +152,9 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     if not (is_lost or is_slow):
         return None
     because = f"no result after {late:.1f} times the usual turnaround ({len(under_way)} in progress)"
-    if late < 1.0 and median_s is not None:
-        usual = in_words(median_s)
-        because = f"on a slow host: {in_words(left_s)} more are expected, longer than the usual turnaround of {usual}"
+    if not is_lost and median_s is not None and late < settings.tail_late_factor:
+        median = in_words(median_s)
+        because = f"on a slow host: {in_words(left_s)} more are expected, longer than the median turnaround of {median}"
     return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 

@@ -43,7 +43,6 @@ from domain.deadline_rules import traits_of
 from domain.forecasts import ForecastState
 from domain.formatting import age_in_words, in_words, roughly
 from domain.hosts import host_in_words
-from domain.insight import WorkAhead
 from domain.jobs import Candidate, InstanceState, JobClass, Ready
 from domain.queue_hosts import hosts_of_queue
 from domain.reservations import Kept, Lease
@@ -149,8 +148,6 @@ async def explain_batch(
     fails = fails_in_words(batch, app_name, await attention.failing_versions(stopped.restrictions))
     late = late_in_words(risk, "", state)
     first_unsent = batch.counts.unsent - extras.copies - extras.retries
-    if first_unsent <= 0:  # retries and copies do not wait for the batches before it
-        ahead = WorkAhead()
     remedies: Sequence[Remedy] = (
         later_or_end(batch, is_first=because is not None) if risk is not None and not hold else ()
     )

@@ -14,7 +14,7 @@ from administration.thresholds.preview import GateStanding
 from domain.access import Right
 from domain.batches import Batch
 from domain.forecasts import ForecastState
-from domain.formatting import roughly
+from domain.formatting import in_words, roughly
 from domain.insight import WorkAhead
 from domain.ordering import ServiceLevel
 from domain.refusals import BEHIND_GATE
@@ -58,7 +58,7 @@ class SendingTime:
             return ""
         each = f"each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
         what = f"Sending its {counted(self.unsent, 'unsent instance')} takes"
-        return f"{what} at least {roughly(self.least_s)}, if {each} took {self.per_request:.1f} of them."
+        return f"{what} at least {in_words(self.least_s)}, if {each} took {self.per_request:.1f} of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def cannot_meet(time: SendingTime, risk: shapes.RiskShown, now: Instant) -> str:
     if least_s is None or (left_s >= least_s and not risk["missed"]):
         return ""
     takes = "takes" if time.unsent == 1 else "take"
-    what = f"its {counted(time.unsent, 'unsent instance')} {takes} at least {roughly(least_s)}"
+    what = f"its {counted(time.unsent, 'unsent instance')} {takes} at least {in_words(least_s)}"
     if risk["missed"]:
         return late_in_words(risk, f"{what} even if every request took them")
     due = f"the deadline is in {roughly(left_s)}"

@@ -167,11 +167,11 @@ def _batch(shown: Document) -> Iterator[str]:
     if order["hold"] is not None:
         yield f"blocked: {order['hold']}"
     if shown["complete_in_s"] is None:
-        yield "C: none, or no estimate yet"
+        yield "completion target: none yet"
     elif shown["complete_in_s"] >= 0:
-        yield f"C: in {in_words(shown['complete_in_s'])}"
+        yield f"completion target: in {in_words(shown['complete_in_s'])}"
     else:
-        yield f"C: {in_words(-shown['complete_in_s'])} ago"
+        yield f"completion target: {in_words(-shown['complete_in_s'])} ago"
     gate = "first instances go to any host" if shown["gate"] == "none" else f"gated by {shown['gate']}"
     yield f"feeding: {gate}; a refill now gives it {shown['slots']} of {shown['slots_total']} slots"
     yield from kept_in_words(shown["kept"])

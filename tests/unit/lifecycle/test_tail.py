@@ -18,6 +18,7 @@ from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seco
 from lifecycle.settle import settle
 from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 from tests.builders import NOW, a_batch, a_job_class, instance_facts, job_facts
+from tests.facts import missing
 
 S = InstanceState
 
@@ -118,7 +119,7 @@ def test_last_job_on_slow_host_gets_an_early_capped_copy() -> None:
     found = late_copy(a_job(SLOW, median_s=HOUR_S))
     assert found is not None
     assert found.rest_s == pytest.approx(2.5 * HOUR_S)
-    assert found.is_capped
+    assert found.is_capped and not missing(found.copy.because or "", "2 h 30 min", "median turnaround of 1 h")
     soon = replace(SLOW, sent_at=Instant(NOW - 2.1 * HOUR_S))
     assert late_copy(a_job(soon, median_s=HOUR_S)) is None
     assert late_copy(a_job(SLOW, median_s=HOUR_S), is_last=False) is None
@@ -144,7 +145,7 @@ def test_a_job_that_was_lost_before_counts_as_lost_sooner(timed_out: int, hours:
     assert a_copy_after(hours - 0.01) is None
     found = a_copy_after(hours)
     assert found is not None
-    assert not found.is_capped
+    assert not found.is_capped and f"{hours:.1f} times" in (found.copy.because or "")
 
 
 @given(st.integers(0, 5), st.floats(0.0, 5.0), st.booleans())
