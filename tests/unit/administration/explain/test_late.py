@@ -102,7 +102,7 @@ def test_deadline_that_all_requests_could_not_meet_is_told() -> None:
     assert not missing(told(0.0)[0], "60 %")
 
 
-def test_later_deadline_says_that_it_ends_the_place_of_a_batch_sent_first() -> None:
+def test_later_deadline_says_that_it_ends_a_place() -> None:
     first, other = (later_or_end(late(), is_first=is_first) for is_first in (True, False))
 
     assert [one.link for one in first] == [one.link for one in other]
