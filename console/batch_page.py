@@ -95,8 +95,7 @@ def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
 
 
 def suggested_deadline(deadline_at: Instant | None, latest_at: Instant | None, now: Instant) -> Instant | None:
-    """Return the latest end by the present forecast of a batch that is not sent first, rounded up to the hour; None if
-    unknown or before the deadline.
+    """Return the latest end by the present forecast, rounded up to the hour; None if unknown or before the deadline.
 
     >>> suggested_deadline(Instant(7200.0), Instant(7201.0), Instant(0.0))
     10800.0
@@ -115,11 +114,11 @@ def deadline_help(standing: PlaceShown, first_s: float, effect: FieldEffect) -> 
     on the order.
     """
     said, because, then = [], standing.because, standing.not_first
+    if because:
+        said.append(f"The batch is {because}")
     if because and first_s:
         place = f"about position {number(then.place)} of {number(then.of)}" if then else "its position in the order"
-        said.append(f"The batch is {because}. A later deadline ends that until {length(first_s)} before it: {place}")
-    elif because:
-        said.append(f"The batch is {because}")
+        said.append(f"With a later deadline it has {place} until {length(first_s)} before it")
     elif first_s:
         said.append(
             f"Most requests take its jobs before the order when less than {length(first_s)} remains until the deadline"
