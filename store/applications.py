@@ -138,7 +138,7 @@ class PostgresApplications:
 
     async def load_catalogue(self) -> Catalogue:
         """Load the whole catalogue, including settings."""
-        catalogue, self._versions = await self._database.in_transaction(self._read_catalogue)
+        catalogue, self._versions = await self._database.in_transaction(self._read_catalogue, snapshot=True)
         self._noted(catalogue.settings)
         return catalogue
 
@@ -195,7 +195,7 @@ async def _insert_version_files(connection: Connection, version_id: AppVersionId
 
 async def _changed_versions(connection: Connection, before: _Versions) -> _Versions:
     """Return the app versions and restrictions, or `before` if nothing has changed since."""
-    last = await connection.fetchval(load("last_app_change"))  # first, so that a concurrent change is read again later
+    last = await connection.fetchval(load("last_app_change"))
     if last is not None and last == before.last_change:
         return before
     by_id = await read_versions(connection)

@@ -426,8 +426,10 @@ class Database:
         await self.in_transaction(write)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Connection]:
+    async def transaction(self, *, snapshot: bool = False) -> AsyncIterator[Connection]:
         """Open a transaction, which commits on normal exit and rolls back on an exception.
+
+        All statements of a `snapshot` read the data of one moment, and it cannot write.
 
         An OSError from the caller's own code, which may read files inside, passes through unchanged. A lost connection
         and a command that takes too long raise UnavailableError.
@@ -437,13 +439,15 @@ class Database:
             connection = await self._pool.acquire()
         try:
             with lost_means_unavailable(LOST_INSIDE):
-                async with connection.transaction():
+                async with connection.transaction(isolation="repeatable_read" if snapshot else None, readonly=snapshot):
                     await _pass_fence(connection)
                     yield connection
         finally:
             await self._pool.release(connection)
 
-    async def in_transaction(self, work: Callable[[Connection], Awaitable[Result]]) -> Result:
+    async def in_transaction(
+        self, work: Callable[[Connection], Awaitable[Result]], *, snapshot: bool = False
+    ) -> Result:
         """Run `work` in one transaction and return its result. Retries after a conflict with another transaction.
 
         `work` must be safe to repeat after a rollback.
@@ -451,11 +455,11 @@ class Database:
         with lost_means_unavailable():
             for _ in range(TRIES - 1):
                 try:
-                    async with self.transaction() as connection:
+                    async with self.transaction(snapshot=snapshot) as connection:
                         return await work(connection)
                 except CONFLICTS:
                     continue
-            async with self.transaction() as connection:
+            async with self.transaction(snapshot=snapshot) as connection:
                 return await work(connection)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -12,9 +13,19 @@ from domain.apps import DEFAULT_PLAN_CLASS, VersionState
 from domain.units import AppVersionId
 from store.postgres import PostgresStore, open_store
 from tests.builders import NOW
+from tests.database.blocking import until_blocked
 from tests.pg import database
 from tests.worlds import the_version
 
+ADD_VERSION = """
+    INSERT INTO app_version (app_id, platform, version_num, plan_class, created_at)
+    SELECT app_id, platform, version_num + 1, plan_class, created_at FROM app_version WHERE app_version_id = $1
+    RETURNING app_version_id
+"""
+ADD_FILES = """
+    INSERT INTO app_version_file SELECT $1, position, file_id, main_program, open_name, copy_file, executable
+    FROM app_version_file WHERE app_version_id = $2
+"""
 Change = Callable[[PostgresStore], Awaitable[object]]
 
 
@@ -55,6 +66,30 @@ async def test_what_changes_of_them_is_read_at_once(store: PostgresStore, change
     second = await store.applications.load_catalogue()
 
     assert second.versions != first.versions
+
+
+async def test_a_version_added_meanwhile_has_its_files_or_is_absent() -> None:
+    """Its files were read before it was added and it was read after that: clients got a version without files."""
+    async with database() as dsn:
+        store = await open_store(dsn, min_size=1, max_size=1)
+        other, look = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+        first = (await the_version(store)).app_version_id
+        await _another_plan_class(store)
+        async with other.transaction():
+            await other.execute("LOCK TABLE app_version")
+            reading = asyncio.create_task(store.applications.load_catalogue())
+            await until_blocked(look, 1, reading)
+            added = await other.fetchval(ADD_VERSION, first)
+            await other.execute(ADD_FILES, added, first)
+
+        during, after = await reading, await store.applications.load_catalogue()
+
+        assert {number: len(one.files) for number, one in during.versions.items()} == {first: 1}
+        assert {number: len(one.files) for number, one in after.versions.items()} == {first: 1, added: 1}
+
+        await look.close()
+        await other.close()
+        await store.close()
 
 
 async def test_change_is_read_after_fail_over_undid_previous_one() -> None:
