@@ -360,8 +360,9 @@ class OrderingPages(Pages[PageServices]):
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
         store, now = self._services.store, self._services.clock.now()
         first = await sent_first(store, self._services.catalogue, now)
-        rows = await self._neighbours(batch_id, first)
-        places = await standings(store, [row.batch for row in rows], first)
+        found = await self._neighbours(batch_id, first)
+        places = await standings(store, [row.batch for row in found], first)
+        rows = [row for row in found if places[row.batch.batch_id].at is not None]
         breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
         tree, stopped = await self._sharing.show(), await stopped_of(store, self._services.clock)
@@ -402,7 +403,7 @@ class OrderingPages(Pages[PageServices]):
         )
 
     async def _neighbours(self, batch_id: BatchId | None, first: Urgent) -> Sequence[ListedBatch]:
-        """Return the batches that requests take first, or one with NEIGHBOURS on both sides, with unsent instances."""
+        """Return the batches that requests take first, or one with NEIGHBOURS on both sides."""
         store, most, place = self._services.store, SHOWN, FIRST_PLACE
         batch = None if batch_id is None else await store.views.batch(batch_id)
         before: Sequence[BatchId] = list(first)
@@ -413,8 +414,7 @@ class OrderingPages(Pages[PageServices]):
         sides = await store.ordering_rules.around(place, most, without=first)
         if place != FIRST_PLACE and batch_id is not None:
             before = [*sides[0][-NEIGHBOURS:], batch_id]
-        found = await store.listings.listed([*before, *sides[1]][:most])
-        return [one for one in found if one.batch.counts.unsent]
+        return await store.listings.listed([*before, *sides[1]][:most])
 
     @get("/ordering/usage", "usage_history", asks=(*REPORT, "as"), form="usage_history")
     async def usage_history(self, request: web.Request) -> RenderedPage | web.Response:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from administration.explain.verdict import start_in_words
+from administration.explain.verdict import counted, start_in_words
 from administration.ordering.places import Urgent, after_first, position, sent_first_because
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
@@ -40,7 +40,7 @@ MOST_POINTS = "the batch with the most points goes first"
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """A batch's place. `at` is None without unsent instances, `breakdown` is None before its first ordering.
+    """A batch's place. `at` is None without fresh unsent instances, `breakdown` is None before its first ordering.
 
     `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
     importance on which the place rests. `first`: the number of batches that are sent first. `not_first`: the place
@@ -274,6 +274,8 @@ def when_sent(
     ('10 of 11', 'paused: nothing is sent')
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
+    >>> when_sent(PlaceShown(None, found), one, None)
+    ('all sent', '5 retries or copies waiting')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -286,8 +288,10 @@ def when_sent(
     if not batch.counts.unsent:
         waits = batch.counts.jobs_open > batch.counts.in_progress
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
-    if standing.at is None or standing.breakdown is None:
+    if standing.breakdown is None:
         return "not ordered yet", ""
+    if standing.at is None:
+        return "all sent", f"{counted(batch.counts.unsent, 'retry or copy', 'retries or copies')} waiting"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, ahead, state))))
 
@@ -356,7 +360,7 @@ def moves(
 ) -> str:
     """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
 
-    `then`: None without unsent instances. `first`: the number of batches that are sent first.
+    `then`: None without fresh unsent instances. `first`: the number of batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'about position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
@@ -366,7 +370,7 @@ def moves(
     'about position 3 of 9, after the 2 batches that are sent first,'
     """
     if then is None:
-        return "it has no jobs to send"
+        return "its jobs are all sent"
     place = f"{number(then.place)} of {number(then.of)}"
     if first and then.place == first + 1:
         place = f"{place}, {after_first(first)}{',' * (present != then)}"

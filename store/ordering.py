@@ -240,18 +240,18 @@ class PostgresOrderingRules(OnDatabase):
         await self._database.fetch_known("set_deadline", batch_id, deadline_at, kind="active batch with a deadline")
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
-        """Return the first active batches, in dispatch order, with unsent instances."""
+        """Return the first active batches, in dispatch order, with fresh unsent instances."""
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return places among the active batches with unsent instances. Others have no entry."""
+        """Return places among the active batches with fresh unsent instances. Others have no entry."""
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: rows.place(row) for row in found}
 
     async def around(
         self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
     ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:
-        """Return the last `limit` active batches before a place in the order with unsent instances, and the
+        """Return the last `limit` active batches before a place in the order with fresh instances, and the
         first after it, both in order. `without`: batches that are left out.
         """
         found = await self._database.fetch("batches_around", *place, limit, list(without))

@@ -44,15 +44,16 @@ class PostgresWaitingWork(OnDatabase):
         return [rows.batch(row) for row in await self._database.fetch("paused_or_blocked", limit)]
 
     async def afap_or_due(self, limit: int, apps: Collection[AppId]) -> Sequence[Batch]:
-        """Return those of the first `limit` ready batches of some apps that are AFAP or have a deadline, in order."""
-        found = [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit, list(apps))]
-        return [batch for batch in found if batch.counts.unsent > 0]
+        """Return those of the first `limit` ready batches of some apps that have fresh unsent instances and are AFAP or
+        have a deadline, in order.
+        """
+        return [rows.batch(row) for row in await self._database.fetch("ready_afap_or_due", limit, list(apps))]
 
     async def work_before(
         self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId], *, without: Collection[BatchId]
     ) -> WorkAhead:
-        """Return the work of at most `limit` ready batches of some apps before a place in the order. `without`: batches
-        that are left out.
+        """Return the work of the batches with fresh instances before a place in the order, among at most `limit` ready
+        ones of some apps. `without`: batches that are left out.
         """
         row = await self._database.fetch_first("work_before", *place, limit, list(apps), list(without))
         return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit)

@@ -19,6 +19,7 @@ from domain.dispatch import Assignment, AssignmentFate, Report, RequestKey, Requ
 from domain.havs import HavEvent, HavEventKind
 from domain.hosts import Host
 from domain.jobs import Candidate, FreshRange, InstanceState, JobClass
+from domain.settlement import JobSettlement
 from domain.submission import NewBatch, NewJob
 from domain.units import (
     AccountId,
@@ -289,3 +290,12 @@ def a_hav_event(assignment: Assignment, kind: HavEventKind = HavEventKind.VALID,
         "tight": assignment.tight,
     }
     return HavEvent(**(values | changes))
+
+
+async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
+    """Fail an instance of the batch, so that its job gets another."""
+    sent = await a_sent_instance(store, batch_id, host)
+    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
+    again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
+    await store.unsettled.settle([again])

@@ -67,7 +67,7 @@ def because_of(urgent: Batch, now: Instant) -> str:
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
     """Return the batches that most requests take before the others now, in order.
 
-    Blocked, paused and unpaid batches, those of an app without a version for new work, and those without unsent
+    Blocked, paused and unpaid batches, those of an app without a version for new work, and those without fresh unsent
     instances, are not among them.
     """
     ready = await store.waiting.afap_or_due(MOST_AHEAD, catalogue.sent_apps())

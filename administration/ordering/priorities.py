@@ -138,7 +138,7 @@ REASONS = 30  # number of breakdowns in a preview
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in order, with breakdowns. `unordered`: not ordered yet. `places`: of those with unsent instances."""
+    """Batches in order, with breakdowns. `unordered`: not ordered yet. `places`: of those with fresh instances."""
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[shapes.PriorityShown]
@@ -163,7 +163,7 @@ class Priorities:
         self._clock = clock
 
     async def show(self, batch_id: BatchId | None = None, *, limit: int = 50) -> Shown:
-        """Return the first batches in order that have unsent instances, or one batch. Raises NotFoundError if no
+        """Return the first batches in order that have fresh instances, or one batch. Raises NotFoundError if no
         breakdown is stored.
         """
         rules = self._store.ordering_rules
@@ -196,21 +196,19 @@ class Priorities:
         changed = replace(catalogue, settings=with_ordering(catalogue.settings, changes))
         reference, first = await self._reference(view, now), await sent_first(self._store, catalogue, now)
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
-        unsent = _unsent(view)
-        before, would_be = catalogue.settings.as_mapping(), _reasons(new, first, unsent)
+        ready = frozenset(await self._store.ordering_rules.in_order(len(view.batches)))
+        before, would_be = catalogue.settings.as_mapping(), _reasons(new, first, ready)
         shown: shapes.OrderPreviewed = {
             "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
             "policy": {"from": catalogue.settings.ordering.policy, "to": changed.settings.ordering.policy},
             "batches": len(old.order.places),
-            "places": _moves(old, new, first, unsent, limit),
+            "places": _moves(old, new, first, ready, limit),
             "reasons": cast(list[shapes.PlaceReasonShown], [one.as_record() for one in would_be]),
         }
-        return OrderPreview(shown, _reasons(old, first, unsent), would_be)
+        return OrderPreview(shown, _reasons(old, first, ready), would_be)
 
     async def foreseen(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return the positions that batches with unsent instances would have after the next ordering pass, from the
-        stored values.
-        """
+        """Return the positions of batches with fresh instances after the next ordering pass, from the stored values."""
         now = self._clock.now()
         catalogue, view = await asyncio.gather(
             fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
@@ -218,7 +216,7 @@ class Priorities:
         first = await sent_first(self._store, catalogue, now)
         reference = await self._reference(view, now)
         found = await asyncio.to_thread(order_all, view, reference=reference, catalogue=catalogue, sampled={}, now=now)
-        places = _sequence(found, first, _unsent(view))
+        places = _sequence(found, first, await self._store.ordering_rules.in_order(len(view.batches)))
         return {one: PlaceInOrder(number, len(places)) for number, one in enumerate(places, 1) if one in batch_ids}
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
@@ -241,15 +239,11 @@ def _both(
     return old, new
 
 
-def _unsent(view: OrderingView) -> frozenset[BatchId]:
-    return frozenset(one.batch.batch_id for one in view.batches if one.batch.counts.unsent > 0)
-
-
 def _moves(
-    old: OrderingPass, new: OrderingPass, first: Urgent, unsent: Collection[BatchId], limit: int
+    old: OrderingPass, new: OrderingPass, first: Urgent, ready: Collection[BatchId], limit: int
 ) -> list[shapes.PlaceMoved]:
-    """Return the position of each batch with unsent instances among these (1 = first) with the old and new order."""
-    places = {batch_id: number for number, batch_id in enumerate(_sequence(old, first, unsent), start=1)}
+    """Return the position of each `ready` batch among these (1 = first) with the old and new order."""
+    places = {batch_id: number for number, batch_id in enumerate(_sequence(old, first, ready), start=1)}
     return [
         {
             "batch": one,
@@ -258,16 +252,16 @@ def _moves(
             "held": old.found[one].hold,
             "would_be_held": new.found[one].hold,
         }
-        for number, one in enumerate(_sequence(new, first, unsent)[:limit], start=1)
+        for number, one in enumerate(_sequence(new, first, ready)[:limit], start=1)
     ]
 
 
-def _reasons(found: OrderingPass, first: Urgent, unsent: Collection[BatchId]) -> list[Breakdown]:
-    return [found.order.breakdown(batch_id) for batch_id in _sequence(found, first, unsent)[:REASONS]]
+def _reasons(found: OrderingPass, first: Urgent, ready: Collection[BatchId]) -> list[Breakdown]:
+    return [found.order.breakdown(batch_id) for batch_id in _sequence(found, first, ready)[:REASONS]]
 
 
-def _sequence(found: OrderingPass, first: Urgent, unsent: Collection[BatchId]) -> Sequence[BatchId]:
-    return sequence((one.batch_id for one in found.order.places if one.batch_id in unsent), first)
+def _sequence(found: OrderingPass, first: Urgent, ready: Collection[BatchId]) -> Sequence[BatchId]:
+    return sequence((one.batch_id for one in found.order.places if one.batch_id in ready), first)
 
 
 def grant_as_json(account: str, grant: Grant, now: Instant) -> shapes.GrantShown:

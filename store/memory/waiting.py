@@ -51,16 +51,20 @@ class MemoryWaiting(OnTables):
         return list(islice((one for one in wanted if not paused or pause_of(paused, one) is None), limit))
 
     async def afap_or_due(self, limit: int, apps: Collection[AppId]) -> Sequence[Batch]:
-        ready = await self.ready_batches(limit, apps)
+        ready = self._with_fresh(await self.ready_batches(limit, apps))
         return [one for one in ready if one.qos is QoS.AFAP or one.deadline_at is not None]
+
+    def _with_fresh(self, batches: Sequence[Batch]) -> list[Batch]:
+        return [one for one in batches if self._work.has_fresh(self._work.batches[one.batch_id])]
 
     async def work_before(
         self, place: tuple[int, float, BatchId], limit: int, apps: Collection[AppId], *, without: Collection[BatchId]
     ) -> WorkAhead:
         ready = await self.ready_batches(len(self._work.ready), apps)
         before = (one for one in ready if place_of(one) < place and one.batch_id not in without)
-        found = [one.counts.unsent for one in before][:limit]
-        return WorkAhead(len(found), sum(found), is_part=len(found) == limit)
+        found = list(islice(before, limit))
+        fresh = self._with_fresh(found)
+        return WorkAhead(len(fresh), sum(one.counts.unsent for one in fresh), is_part=len(found) == limit)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes

@@ -213,6 +213,9 @@ class Work:
         rows, unsent = self.instances, InstanceState.UNSENT
         return [row for id_ in instance_ids if (row := rows[id_ - 1]).state is unsent and not row.urgent]
 
+    def has_fresh(self, batch: StoredBatch) -> bool:
+        return any(queue.after(InstanceId(0), 1, self.fresh_of) for queue in batch.waiting.fresh.values())
+
     def newest_host(self, volunteer_id: VolunteerId, host_cpid: str) -> StoredHost | None:
         """Return the volunteer's newest host with this CPID, None for an empty CPID."""
         ids = self._hosts_by_cpid.get((volunteer_id, host_cpid)) if host_cpid else None

@@ -335,14 +335,17 @@ ON CONFLICT (submitter_id, account_id) DO UPDATE SET
     at = excluded.at, accuracies = excluded.accuracies;
 
 -- name: batches_around
--- Purpose: return the active batches with unsent instances around a place in the order.
+-- Purpose: return the active batches with fresh unsent instances around a place in the order.
 -- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 limit on each side, $5 batch_ids to leave out.
 -- Result: batch_id and is_before: first the batches before the place, the nearest first, then those after it.
 (
     SELECT batch_id, true AS is_before
     FROM batch
     WHERE state = 'active' AND waiting
-        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        AND EXISTS (
+            SELECT FROM instance
+            WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+        )
         AND (order_tier, order_key, batch_id) < ($1::int, $2::double precision, $3::bigint)
         AND batch_id NOT IN (SELECT unnest($5::bigint[]))
     ORDER BY order_tier DESC, order_key DESC, batch_id DESC
@@ -353,7 +356,10 @@ UNION ALL
     SELECT batch_id, false AS is_before
     FROM batch
     WHERE state = 'active' AND waiting
-        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        AND EXISTS (
+            SELECT FROM instance
+            WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+        )
         AND (order_tier, order_key, batch_id) > ($1::int, $2::double precision, $3::bigint)
         AND batch_id NOT IN (SELECT unnest($5::bigint[]))
     ORDER BY order_tier, order_key, batch_id
@@ -362,12 +368,15 @@ UNION ALL
 
 
 -- name: batches_in_order
--- Purpose: return the first active batches with unsent instances in order.
+-- Purpose: return the first active batches with fresh unsent instances in order.
 -- Arguments: $1 limit.
 -- Result: batch_id, in order.
 SELECT batch_id FROM batch
 WHERE state = 'active' AND waiting
-    AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+    AND EXISTS (
+        SELECT FROM instance
+        WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+    )
 ORDER BY order_tier, order_key, batch_id
 LIMIT $1;
 
@@ -434,7 +443,7 @@ ORDER BY submitter_id, account_id, level, starts_at, length_s;
 
 
 -- name: places_of_batches
--- Purpose: return batches' places in the order of the active ones with unsent instances.
+-- Purpose: return batches' places in the order of the active ones with fresh unsent instances.
 -- Arguments: $1 batch_ids.
 -- Result: batch_id, place (1 = first), active (how many are ordered), by batch_id; no row for another batch.
 SELECT ordered.batch_id, ordered.place, ordered.active
@@ -445,7 +454,10 @@ FROM (
         count(*) OVER () AS active
     FROM batch
     WHERE state = 'active' AND waiting
-        AND (SELECT sum(batch_count.unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        AND EXISTS (
+            SELECT FROM instance
+            WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+        )
 ) AS ordered
 WHERE ordered.batch_id = ANY($1::bigint[])
 ORDER BY ordered.batch_id;

@@ -251,8 +251,8 @@ SELECT batch_id, name FROM batch WHERE batch_id = ANY($1::bigint[]) ORDER BY bat
 --   $15 batch_ids (null: all), $16 only those with failed jobs, $17 the seconds after a move that a forecast must count;
 --   whose unsent instances are not sent: $18 those of all batches, or $19 batch_ids, $20 app_ids, $21 queues,
 --   $22 batch_ids sent first, in sequence.
--- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end, and those without unsent
---   instances no place in the order.
+-- Result: batch_id in order, first and second (its keys). Batches whose end is not shown have no end, and those without fresh
+--   unsent instances no place in the order.
 SELECT keyed.batch_id, keyed.first, keyed.second
 FROM (
     SELECT
@@ -275,7 +275,10 @@ FROM (
             CASE WHEN urgent.is_first THEN '-Infinity'::double precision ELSE batch.order_tier END AS tier,
             CASE WHEN urgent.is_first THEN array_position($22, batch.batch_id) ELSE batch.order_key END AS key
         FROM (SELECT batch.batch_id IN (SELECT unnest($22::bigint[])) AS is_first) AS urgent
-        WHERE $1 = 'order' AND (SELECT sum(unsent) FROM batch_count WHERE batch_count.batch_id = batch.batch_id) > 0
+        WHERE $1 = 'order' AND EXISTS (
+            SELECT FROM instance
+            WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+        )
     ) AS turn ON true
     LEFT JOIN LATERAL (
         SELECT batch.completion_q50_at AS q50_at, batch.completion_q90_at AS q90_at

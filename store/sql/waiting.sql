@@ -102,7 +102,7 @@ ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_c
 
 
 -- name: ready_afap_or_due
--- Purpose: return those of the first ready batches (`ready_batches`) that are AFAP or have a deadline.
+-- Purpose: return those of the first ready batches (`ready_batches`) that have fresh unsent instances and are AFAP or have a deadline.
 -- Arguments: $1 number of ready batches, $2 app_ids.
 -- Result: as of ready_batches.
 SELECT batch_with_counts.*
@@ -118,7 +118,12 @@ FROM (
     LIMIT $1
 ) AS first
 JOIN batch_with_counts ON batch_with_counts.batch_id = first.batch_id
-WHERE first.qos = 'afap' OR first.deadline_at IS NOT NULL
+WHERE
+    (first.qos = 'afap' OR first.deadline_at IS NOT NULL)
+    AND EXISTS (
+        SELECT FROM instance
+        WHERE instance.batch_id = first.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+    )
 ORDER BY batch_with_counts.order_tier, batch_with_counts.order_key, batch_with_counts.batch_id;
 
 
@@ -221,14 +226,14 @@ ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
 
 
 -- name: work_before
--- Purpose: count the unsent instances of the ready batches (`ready_batches`) before a place in the order.
+-- Purpose: count the ready batches (`ready_batches`) with fresh unsent instances before a place in the order.
 -- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read,
 --   $5 app_ids, $6 batch_ids to leave out.
--- Result: one row: found, the batches that were read; batches, those with unsent instances; unsent, the number of these.
+-- Result: one row: found, the batches that were read; batches, those with fresh ones; unsent, all theirs.
 SELECT
     count(*)::int AS found,
-    count(*) FILTER (WHERE total.unsent > 0)::int AS batches,
-    coalesce(sum(total.unsent), 0)::bigint AS unsent
+    count(*) FILTER (WHERE total.has_fresh)::int AS batches,
+    coalesce(sum(total.unsent) FILTER (WHERE total.has_fresh), 0)::bigint AS unsent
 FROM (
     SELECT batch_id
     FROM batch
@@ -243,5 +248,12 @@ FROM (
     LIMIT $4
 ) AS first
 CROSS JOIN LATERAL (
-    SELECT coalesce(sum(batch_count.unsent), 0) AS unsent FROM batch_count WHERE batch_count.batch_id = first.batch_id
+    SELECT
+        coalesce(sum(batch_count.unsent), 0) AS unsent,
+        EXISTS (
+            SELECT FROM instance
+            WHERE instance.batch_id = first.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+        ) AS has_fresh
+    FROM batch_count
+    WHERE batch_count.batch_id = first.batch_id
 ) AS total;

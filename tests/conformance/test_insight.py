@@ -15,7 +15,6 @@ from domain.history import START
 from domain.hosts import Coprocessor
 from domain.insight import STANDING_FIELDS, Caller, HostSample, JobSize, Newcomers, RecentInstance
 from domain.jobs import InstanceState
-from domain.settlement import JobSettlement
 from domain.units import BatchId, Flop, FlopPerSecond, HostId, InstanceId, Instant, Seconds, later
 from tests.builders import NOW
 from tests.stores import Store
@@ -25,6 +24,7 @@ from tests.worlds import (
     a_registered_host,
     a_registered_version,
     a_report,
+    a_retry,
     a_sent_instance,
     a_submitted_batch,
     report,
@@ -206,15 +206,6 @@ async def test_batches_wait_in_order_with_their_retries_counted(store: Store) ->
     assert {one.delay_bound_s for one in waiting} == {7 * 86400.0}
     assert [one.batch for one in waiting] == list(await store.waiting.ready_batches(9))
     assert len(await store.insight.waiting_batches(1)) == 1
-
-
-async def a_retry(store: Store, host: RegisteredHost, batch_id: BatchId) -> None:
-    """Fail an instance of the batch, so that its job gets another."""
-    sent = await a_sent_instance(store, batch_id, host)
-    await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
-    [facts] = await store.unsettled.unsettled(9, now=NOW)
-    again = JobSettlement(facts.job_id, facts.serial, facts.state, NOW, new_instances=1, retries=1)
-    await store.unsettled.settle([again])
 
 
 async def test_job_of_an_instance_is_found_by_its_id(store: Store) -> None:

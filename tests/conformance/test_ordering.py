@@ -10,6 +10,7 @@ from administration.ordering.places import sent_first
 from console.places import Beside, beside, why_there
 from domain.batches import FIRST_PLACE, BatchState, QoS, place_of
 from domain.errors import NotFoundError
+from domain.insight import WorkAhead
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import (
     Grant,
@@ -30,7 +31,7 @@ from domain.usage import Amounts, DecayedUsage
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store, as_postgres
-from tests.worlds import a_registered_host, a_registered_version, a_sent_instance, a_submitted_batch
+from tests.worlds import a_registered_host, a_registered_version, a_retry, a_sent_instance, a_submitted_batch
 
 MINE = (SubmitterId(1), AccountId(1))
 NOTES = OrderNotes(QueueClock(Seconds(60.0), NOW), 2, 5, 4, 3, Instant(NOW - 9.0), 0.5, 20)
@@ -175,6 +176,25 @@ async def test_batch_without_unsent_instances_has_no_place(store: Store) -> None
 
     assert await rules.places(ids) == {next_.batch_id: PlaceInOrder(1, 2), last.batch_id: PlaceInOrder(2, 2)}
     assert await rules.around(place_of(last), 9, without=()) == ([next_.batch_id], [])
+
+
+async def test_batch_with_only_a_retry_unsent_has_no_place(store: Store) -> None:
+    """Otherwise the positions of others change whenever a job fails."""
+    await a_registered_version(store)
+    sent, next_ = [await a_submitted_batch(store, jobs=1, order_key=float(key), qos=QoS.AFAP) for key in range(2)]
+    await a_retry(store, await a_registered_host(store), sent.batch_id)
+    rules, waiting, apps = (
+        store.ordering_rules,
+        as_postgres(store).waiting,
+        (await store.applications.load_catalogue()).sent_apps(),
+    )
+
+    assert await rules.places([sent.batch_id, next_.batch_id]) == {next_.batch_id: PlaceInOrder(1, 1)}
+    assert await rules.in_order(9) == [next_.batch_id]
+    assert await rules.around(FIRST_PLACE, 9, without=()) == ([], [next_.batch_id])
+    assert [one.batch_id for one in await waiting.ready_batches(9)] == [sent.batch_id, next_.batch_id]
+    assert [one.batch_id for one in await waiting.afap_or_due(9, apps)] == [next_.batch_id]
+    assert await waiting.work_before(place_of(next_), 9, apps, without=()) == WorkAhead(0, 0)
 
 
 async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:

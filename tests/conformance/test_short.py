@@ -12,9 +12,8 @@ from domain.batches import Batch
 from domain.insight import Short
 from domain.units import Instant, later
 from tests.builders import NOW
-from tests.conformance.test_insight import a_retry
 from tests.stores import Store
-from tests.worlds import a_registered_app, a_registered_host, a_sent_instance, a_submitted_batch, the_version
+from tests.worlds import a_registered_app, a_registered_host, a_retry, a_sent_instance, a_submitted_batch, the_version
 
 SINCE = Instant(NOW - 7 * 86400.0)
 

@@ -106,11 +106,11 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         batch.new = replace(batch.new, deadline_at=deadline_at)
 
     async def in_order(self, limit: int) -> Sequence[BatchId]:
-        return [batch.batch_id for batch in sorted(self._unsent(), key=lambda one: one.order)[:limit]]
+        return [batch.batch_id for batch in sorted(self._with_fresh(), key=lambda one: one.order)[:limit]]
 
-    def _unsent(self) -> list[StoredBatch]:
+    def _with_fresh(self) -> list[StoredBatch]:
         active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
-        return [one for one in active if one.as_batch().counts.unsent > 0]
+        return [one for one in active if self._work.has_fresh(one)]
 
     async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
         ordered = list(await self.in_order(len(self._work.batches)))
@@ -120,7 +120,7 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
     async def around(
         self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
     ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:
-        ordered = sorted(one.order for one in self._unsent() if one.batch_id not in without)
+        ordered = sorted(one.order for one in self._with_fresh() if one.batch_id not in without)
         before = [one for *_, one in ordered if self._work.batches[one].order < place]
         after = [one for *_, one in ordered if self._work.batches[one].order > place]
         return before[-limit:], after[:limit]

@@ -156,7 +156,12 @@ class MemoryListings:
         last = await self._forecasts.last([one.batch_id for one in chosen])
         batches = [one.as_batch() for one in chosen]
         places = [
-            _batch_place(one, sort, list(first), has_end=_has_end(one, last.get(one.batch_id), not_sent))
+            _batch_place(
+                one,
+                sort,
+                list(first) if self._work.has_fresh(self._work.batches[one.batch_id]) else None,
+                has_end=_has_end(one, last.get(one.batch_id), not_sent),
+            )
             for one in batches
         ]
         found = [one for one in sorted(places, key=key) if after is None or key(one) > key(after)]
@@ -230,13 +235,15 @@ class MemoryListings:
         return sorted(held, key=lambda one: (one.due_at, one.instance_id))[:limit]
 
 
-def _batch_place(batch: Batch, sort: BatchSort, first: Sequence[BatchId], *, has_end: bool) -> BatchPlace:
-    """Return the place of a batch in a list; only the order of the queue has a second key."""
+def _batch_place(batch: Batch, sort: BatchSort, first: Sequence[BatchId] | None, *, has_end: bool) -> BatchPlace:
+    """Return the place of a batch in a list; only the order of the queue has a second key. `first` None: the batch has
+    no place in the order.
+    """
     value: float | None = 0.0
     match sort.key:
-        case "order" if not batch.counts.unsent:
+        case "order" if first is None:
             return BatchPlace(batch.batch_id, inf, inf)
-        case "order" if batch.batch_id in first:
+        case "order" if first and batch.batch_id in first:
             return BatchPlace(batch.batch_id, sort.sign * -inf, float(sort.sign * (1 + first.index(batch.batch_id))))
         case "order":
             return BatchPlace(batch.batch_id, float(sort.sign * batch.order_tier), sort.sign * batch.order_key)
