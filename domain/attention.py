@@ -58,7 +58,11 @@ class FailingVersion:
 
     @property
     def words(self) -> str:
-        return f"the latest result of {self.failing} of the {self.hosts} hosts that used it in the last day failed"
+        return self.latest_of("it")
+
+    def latest_of(self, name: str) -> str:
+        """Return on how many hosts its latest result failed, with this name for the version."""
+        return f"the latest result of {self.failing} of the {self.hosts} hosts that used {name} in the last day failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,22 @@ class FailingApp:
     @property
     def worst(self) -> FailingVersion:
         return self.versions[0]
+
+    @property
+    def latest(self) -> str:
+        """Return on how many hosts the latest result of each version failed.
+
+        >>> one = FailingVersion(AppVersionId(3), "pi", "x86_64-pc-linux-gnu", 102, "", 340, 40, 25)
+        >>> FailingApp([one]).latest
+        'the latest result of 25 of the 40 hosts that used it in the last day failed'
+        >>> FailingApp([one, one]).latest.partition(", ")[0]
+        'the latest result of 25 of the 40 hosts that used 1.02 x86_64-pc-linux-gnu in the last day failed'
+        """
+        if len(self.versions) == 1:
+            return self.worst.words
+        others = [f"{one.failing} of {one.hosts} for {one.version}" for one in self.versions[1:NAMED]]
+        more = [f"{len(self.versions) - NAMED} more"] * (len(self.versions) > NAMED)
+        return ", ".join([self.worst.latest_of(self.worst.version), *others, *more])
 
     @property
     def words(self) -> str:

@@ -20,10 +20,13 @@ from domain.attention import (
     FAILED_FRACTION,
     FAILED_JOBS,
     LOOKED_AT,
+    FailingApp,
     FailingHost,
     FailingVersion,
     HostContacts,
     Upkeep,
+    by_app,
+    worst_first,
 )
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.forecasts import ForecastRecord, risk_of
@@ -144,7 +147,7 @@ def items_of(facts: AttentionFacts) -> list[Item]:
         *_batches(facts),
         *_stuck(facts),
         *_unschedulable(facts),
-        *(_version(one) for one in facts.versions if one.is_failing),
+        *map(_failing, by_app(worst_first(facts.versions)).values()),
         *_tasks(facts),
         *_disks(facts),
         *_failing_hosts(facts.hosts),
@@ -384,25 +387,28 @@ def _for_unschedulable(one: RefusedByAll, lost: LostVersion | None) -> list[Reme
     return [Remedy(f"{advice[:1].lower()}{advice[1:]}", *at)]
 
 
-def _version(one: FailingVersion) -> Item:
+def _failing(found: FailingApp) -> Item:
+    """Return the item about the failing versions of an app."""
+    one, all_ = found.worst, found.versions
+    app, version = f"apps/{one.app}", f"apps/{one.app}/versions/{one.app_version_id}"
+    errors, figures = f"{version}#h-errors", {"hosts": one.hosts, "hosts_failing": one.failing}
+    if len(all_) == 1:
+        subject, link, read = one.title, version, "read its errors"
+        command = f"muster app version withdraw {one.app_version_id}"
+        withdraw = Remedy("withdraw the version", f"{version}?state=withdrawn", Right.OPERATE, command)
+    else:
+        subject, link, read = f"{len(all_)} versions of {one.app}", app, f"read the errors of {one.version}"
+        withdraw, figures = Remedy("withdraw versions", app, Right.OPERATE), {"versions": len(all_), **figures}
     return Item(
         AttentionKind.FAILING_VERSION,
         one.failing >= HALF * one.hosts,
-        one.title,
-        f"apps/{one.app}/versions/{one.app_version_id}",
-        one.words,
-        [
-            Remedy("read its errors", f"apps/{one.app}/versions/{one.app_version_id}#h-errors"),
-            Remedy(
-                "withdraw the version",
-                f"apps/{one.app}/versions/{one.app_version_id}?state=withdrawn",
-                Right.OPERATE,
-                f"muster app version withdraw {one.app_version_id}",
-            ),
-        ],
-        figures={"failures": one.failures, "hosts": one.hosts, "hosts_failing": one.failing},
+        subject,
+        link,
+        found.latest,
+        [Remedy(read, errors), withdraw],
+        figures={**figures, "failures": sum(each.failures for each in all_)},
         weight=one.failing_fraction,
-        why="hosts?show=failing",
+        why=errors,
     )
 
 

@@ -282,8 +282,26 @@ def test_version_fails_when_a_quarter_of_its_hosts_do(failing: int, severe: bool
     )
     if found:
         assert (found[0].subject, found[0].figures["failures"]) == ("pi 1.02 x86_64-pc-linux-gnu", 340)
-        assert (found[0].link, found[0].why) == ("apps/pi/versions/3", "hosts?show=failing")
+        assert (found[0].link, found[0].why) == ("apps/pi/versions/3", "apps/pi/versions/3#h-errors")
         assert all(one.startswith("apps/pi/versions/3") for one in links(found[0], OLGA))
+
+
+def test_versions_of_one_app_that_fail_are_one_item() -> None:
+    """They often have one cause."""
+    some = [
+        FailingVersion(AppVersionId(number), app, platform, 102, "", 340, 40, failing)
+        for number, (app, platform, failing) in enumerate(
+            [("pi", "x86_64-pc-linux-gnu", 12), ("tau", "x86_64-pc-linux-gnu", 30), ("pi", "windows_x86_64", 25)], 1
+        )
+    ]
+
+    tau, pi = items(versions=some)
+
+    assert (tau.subject, tau.link) == ("tau 1.02 x86_64-pc-linux-gnu", "apps/tau/versions/2")
+    assert (pi.subject, pi.link, pi.severe) == ("2 versions of pi", "apps/pi", True)
+    assert pi.figures == {"versions": 2, "failures": 680, "hosts": 40, "hosts_failing": 25}
+    assert not missing(pi.sentence, "1.02 windows_x86_64", "25 of the 40", "1.02 x86_64-pc-linux-gnu", "12 of 40")
+    assert list(links(pi, OLGA)) == ["apps/pi/versions/3#h-errors", "apps/pi"]
 
 
 def test_overdue_task_outweighs_its_failure() -> None:
