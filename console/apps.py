@@ -12,6 +12,7 @@ from administration.attention.service import AttentionViews
 from administration.batch_errors import TAIL_CHARS, example_in_words, groups_of, version_in_words
 from administration.hosts import FAILED_WITHIN_S
 from administration.names import checked_app_name, chosen
+from console.audit_page import changes_of
 from console.restrictions import restrictions_of
 from domain.access import Role
 from domain.apps import App, AppVersion, OnePerVolunteer, VersionState, VersionUse
@@ -175,6 +176,9 @@ class AppPages(Pages[PageServices]):
             "version_in_words": version_in_words,
             "example_in_words": example_in_words,
         }
+        if may:
+            subject = f"app version {version.app_version_id}"
+            values |= await changes_of(self._services, subject, since=version.created_at)
         crumbs = (Crumb("apps", "Apps"), Crumb(f"apps/{name}", name))
         hosts = await self._services.host_names(HostId(one["example"]["host_id"]) for one in errors)
         return RenderedPage("app_version.html", version.title, "apps", crumbs, values, hosts=hosts)

@@ -32,6 +32,7 @@ from web.moments import clock, stamp
 from web.rendering import RenderedPage
 
 PER_PAGE = 50
+CHANGES = 10  # latest entries about the subject of a page
 PER_ROUND = 1000  # entries that the CSV file reads at once
 CSV_COLUMNS = ("act_id", "acted_at", "who", "what", "subject", "address", "detail")
 FILTERS = ("who", "what", "subject", "first_day", "last_day")
@@ -183,6 +184,12 @@ def values_of(detail: Mapping[str, object]) -> list[RecordedValue]:
         for name, value in new.items()
         if name not in hidden
     ]
+
+
+async def changes_of(services: PageServices, subject: str, *, since: Instant) -> Mapping[str, object]:
+    """Return the values with which a page lists the latest changes of its subject."""
+    found = await trail_page(services.store.access, ActChoice(subject=subject, since=since), before=None, limit=CHANGES)
+    return {"trail": found, "action_words": in_words, "values_of": values_of}
 
 
 class AuditPage(Pages[PageServices]):

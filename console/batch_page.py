@@ -8,7 +8,6 @@ from typing import Any
 
 from aiohttp import web
 
-from administration.access.trail import TrailPage, trail_page
 from administration.access.who import Person, is_operator, person_of, present
 from administration.apps import lost_versions
 from administration.attention.items import CLONE_HELPS, failing_of
@@ -37,8 +36,7 @@ from administration.stopped import Stopped, stopped_of
 from administration.thresholds.in_force import concerning, gate_values, gates_in_words, lowered_gates
 from administration.thresholds.keys import gate_meanings
 from administration.thresholds.preview import goes_in_turn
-from console.audit_page import in_words as action_words
-from console.audit_page import values_of
+from console.audit_page import changes_of
 from console.batch_charts import Document, forecasts_chart, progress_chart, until_forecast
 from console.charts import bar_of_batch
 from console.drawing import TIME, Axis
@@ -54,7 +52,7 @@ from console.places import (
     when_sent,
 )
 from console.restrictions import restrictions_of
-from domain.access import ActChoice, Role
+from domain.access import Role
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.errors import InvalidInputError
 from domain.forecasts import WITHOUT_FORECAST, ForecastState, HoldKind, state_of
@@ -83,7 +81,6 @@ FIRST_INSTANCES = 10
 ENDED = tuple(one for one in InstanceState if one not in (InstanceState.IN_PROGRESS, InstanceState.UNSENT))
 LOOK = 2000  # maximum number of jobs read to fill a page of jobs in one state
 STATES = ("all", "open", "valid", "failed", "cancelled")
-CHANGES = 10  # latest entries of the audit trail about the batch
 
 
 def first_at(batch: Batch, first_s: float, now: Instant) -> Instant | None:
@@ -283,9 +280,7 @@ class BatchPages(Pages[PageServices]):
             "pending": batch.state is BatchState.ACTIVE and standing.is_pending(batch),
             "every_s": self._settings.ordering.interval_s,
             "first_at": goes_first_at,
-            "trail": await self._trail(request, batch),
-            "action_words": action_words,
-            "values_of": values_of,
+            **await self._changes(request, batch),
         }
         if values["may"] and batch.state is BatchState.ACTIVE:
             values["choices"] = choices = await choices_of(
@@ -320,12 +315,11 @@ class BatchPages(Pages[PageServices]):
         catalogue, unrunnable = self._services.catalogue, stopped.unrunnable
         return (await turn_of(self._services.store, batch, first, catalogue, now, unrunnable))[1]
 
-    async def _trail(self, request: web.Request, batch: Batch) -> TrailPage | None:
-        """Return the latest changes of a batch for its submitter and operators; None for others, and in live parts."""
+    async def _changes(self, request: web.Request, batch: Batch) -> Mapping[str, object]:
+        """Return the latest changes of a batch for its submitter and operators; none for others, and in live parts."""
         if not may_change(request, batch) or LIVE in request.headers:
-            return None
-        choice = ActChoice(subject=f"batch {batch.batch_id}", since=batch.created_at)
-        return await trail_page(self._services.store.access, choice, before=None, limit=CHANGES)
+            return {}
+        return await changes_of(self._services, f"batch {batch.batch_id}", since=batch.created_at)
 
     async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
         """Return each level with the position that the batch would get; none before its first ordering."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from administration.catalogue import fresh_catalogue, stale_as_json
 from administration.changes import Changes, with_changes, write_changes
 from administration.gate_relaxation import with_relaxed_gates
+from administration.stopped import stopped_of
 from administration.thresholds.keys import thresholds_as_json
 from administration.thresholds.preview import (
     GateEffect,
@@ -76,10 +77,12 @@ class Thresholds:
         catalogue = await fresh_catalogue(self._store.applications, self._clock)
         now = self._clock.now()
         settings = catalogue.settings
-        waiting, (standings, hosts) = await asyncio.gather(
+        waiting, (standings, hosts), stopped = await asyncio.gather(
             self._store.insight.waiting_batches(MOST_BATCHES),
             self._standings.of(types_of(catalogue), catalogue, now=now),
+            stopped_of(self._store, self._clock),
         )
+        runnable = [one for one in waiting if one.batch.batch_id not in stopped.unrunnable]
         low = catalogue.acceleration.hosts if catalogue.acceleration is not None else frozenset[HostId]()
 
         names = {app_id: app.name for app_id, app in catalogue.apps.items()}
@@ -93,7 +96,7 @@ class Thresholds:
             old = HostPopulationView(standings, settings, now=now, low_turnaround=low).under(present)
             new = old.under(changed)
             types, waits = types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)
-            return (types, waits, effects_of(waiting, present, old, new, now=now)), present, changed
+            return (types, waits, effects_of(runnable, present, old, new, now=now)), present, changed
 
         # A million rows take 1 s, and this process also serves clients.
         (types, waits, effects), present, changed = await asyncio.to_thread(count)

@@ -317,6 +317,9 @@ async def test_retry_of_selected_batches_asks_first(server: LiveServer) -> None:
         assert 'value="withdrawn" required checked' in page and page.count(" checked") == 1
         await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "wrong results"})
         await tell(server)
+        _, page = await grace.get("/apps/pi/versions/1")
+        changes = page.partition('id="changes"')[2]
+        assert not missing(changes, OPERATOR, "offered → withdrawn", "wrong results", "audit?subject=app+version+1")
         _, page = await grace.get(f"/hosts/{host.host_id}")
         row = page.partition('id="h-havs"')[2].partition("<td")[0]
         tags = re.findall(r'<span class="tag[^"]*">([^<]+)</span>', row)
