@@ -43,7 +43,6 @@ from console.drawing import TIME, Axis
 from console.over_time import ASKS, RETRIED, asks_a_part, range_links, window_asked
 from console.places import (
     PlaceShown,
-    beside,
     level_in_words,
     moves,
     sentence,
@@ -260,7 +259,7 @@ class BatchPages(Pages[PageServices]):
             "turn": when_sent(standing, batch, ahead, state),
             "ahead": ahead,
             "standing": standing,
-            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
+            "stands": sentence(standing, now) if standing.at else "",
             "classes": classes,
             "quorums": quorums_of(classes),
             "unsent": unsent_in_words(batch.counts.unsent, extras),
@@ -385,7 +384,7 @@ class BatchPages(Pages[PageServices]):
             "name": name,
             "release": await release_of(store, batch, await restrictions_of(store), present(request)),
             "standing": standing,
-            "stands": sentence(standing, now, await beside(store, batch, urgent)) if standing.at else "",
+            "stands": sentence(standing, now) if standing.at else "",
             "turn": when_sent(standing, batch, ahead, ForecastState(shown["forecast_state"])),
             "target": await self._target(batch, shown["complete_at"], now),
             "may": may_change(request, batch),

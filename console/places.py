@@ -11,7 +11,7 @@ from administration.explain.verdict import counted, start_in_words
 from administration.ordering.places import Urgent, after_first, position, sent_first_because
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
-from domain.batches import FIRST_PLACE, Batch, QoS, place_of
+from domain.batches import Batch, QoS
 from domain.deadline_rules import traits_of
 from domain.forecasts import ForecastState
 from domain.formatting import in_words
@@ -80,50 +80,6 @@ async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgen
             not_first,
         )
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """The active batches directly before and after a batch in the sequence, in words; "" if there is none.
-
-    `is_ranked`: the rule of the policy put the batch between them, as all have one level and none is sent first.
-    """
-
-    before: str = ""
-    after: str = ""
-    is_ranked: bool = True
-
-
-ALONE = Beside()
-
-
-async def beside(store: PostgresStore, batch: Batch, first: Urgent) -> Beside:
-    """Return the neighbours of a batch in the sequence."""
-    urgent, at = list(first), first[batch.batch_id].ahead.batches if batch.batch_id in first else None
-    place = place_of(batch) if at is None else FIRST_PLACE
-    before, after = await store.ordering_rules.around(place, 1, without=first)
-    if at is None:
-        before = before or urgent[-1:]
-    else:
-        before, after = urgent[max(0, at - 1) : at], urgent[at + 1 : at + 2] or after
-    names = await store.listings.names([*before, *after])
-    records = await store.ordering_rules.breakdowns([batch.batch_id, *names])
-    tiers = {one: breakdown_of(record).tier for one, record in records.items()}
-    said = {one: f"“{name_of(one, name)}”{why_there(one in first, tiers.get(one, 0))}" for one, name in names.items()}
-    alike = first.keys().isdisjoint((batch.batch_id, *names)) and len(set(tiers.values())) < 2
-    sides = ["".join(said.get(one, "") for one in side) for side in (before, after)]
-    return Beside(sides[0], sides[1], alike)
-
-
-def why_there(is_first: bool, tier: int) -> str:
-    """Return why a batch has its place regardless of the policy's rule, "" if it has it by the rule.
-
-    >>> why_there(True, 0), why_there(False, -40), why_there(False, 0)
-    (' (sent first)', ' (expedite)', '')
-    """
-    if is_first:
-        return " (sent first)"
-    return f" ({tier_name(tier)})" if tier else ""
 
 
 def name_of(batch_id: BatchId, name: str) -> str:
@@ -221,25 +177,22 @@ def weightiest(breakdown: Breakdown) -> str:
     return said + (f" and {len(terms) - 2} more" if len(terms) > 2 else "")
 
 
-def sentence(standing: PlaceShown, now: float, between: Beside = ALONE) -> Markup:
-    """Explain a batch's place in full sentences: by the policy's rule, or by what is stronger than the rule.
+def sentence(standing: PlaceShown, now: float) -> Markup:
+    """Explain a batch's place in a full sentence: by what is stronger than the policy's rule, or by the rule.
 
-    >>> str(sentence(PlaceShown(), 0.0, Beside("“trio #1”")))
+    >>> str(sentence(PlaceShown(), 0.0))
     'The next ordering, within a minute, gives it a place.'
     """
     found = standing.breakdown
     if found is None:
         return Markup("The next ordering, within a minute, gives it a place.")
-    sides = (between.before and f"behind {between.before}", between.after and f"before {between.after}")
-    near = " and ".join(filter(None, sides))
-    tier = standing.because or tier_of(found.tier, standing.first)
-    decided = between.is_ranked and not standing.because
-    words = because(found, now) if decided and found.policy != RANKED else ""
-    rule = Markup("; ").join(filter(None, (words, rule_of(found.policy)))) if decided else ""
-    said = (f"it is {near}" if near else "", rule, tier and f"it is {tier}" if standing.because else tier)
-    if not (decided or tier):
-        said = (said[0], f"otherwise {rule_of(found.policy)}", "")
-    return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said if one)
+    if standing.because:
+        return Markup("It is {}.").format(standing.because)
+    rule = rule_of(found.policy)
+    if found.policy != RANKED:
+        rule = Markup("{}; {}").format(because(found, now), rule)
+    said = filter(None, (tier_of(found.tier, standing.first), rule))
+    return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said)
 
 
 def level_deciding(standing: PlaceShown) -> str:

@@ -12,6 +12,7 @@ from domain.units import DAY_S, HOUR_S, AppVersionId, BatchId, Flop, HostId, Ins
 
 MOST_SHORT_HOSTS = 10_000  # an app with at least this many suitable hosts is not short of hosts
 MOST_SHORT_JOBS = 100  # number of jobs checked per batch, retries first
+MOST_NAMED = 3  # batches before another one that are named
 LEAST_INTERVAL_S = Seconds(
     1.0
 )  # minimum time between two requests of a host; volunteers' clients do not connect more often
@@ -184,8 +185,8 @@ class Short:
 class WorkAhead:
     """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
     `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
-    gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs. `first`: the first of
-    the batches.
+    gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs. `first`: at most
+    MOST_NAMED of the batches.
     """
 
     batches: int = 0

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
-from domain.batches import Batch
-from domain.insight import WorkAhead
+from domain.batches import Batch, place_of
+from domain.insight import MOST_NAMED, WorkAhead
 from domain.jobs import Candidate, FreshRange, JobClass
 from domain.units import AppId, BatchId, InstanceId, JobClassId
 from store import rows
@@ -55,8 +55,10 @@ class PostgresWaitingWork(OnDatabase):
         """Return the work of the batches with fresh instances before a place in the order, among at most `limit` ready
         ones of some apps. `without`: batches that are left out.
         """
-        row = await self._database.fetch_first("work_before", *place, limit, list(apps), list(without))
-        return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit)
+        row = await self._database.fetch_first("work_before", *place, limit, list(apps), list(without), MOST_NAMED)
+        named = await self._database.fetch("batches_with", row["first"]) if row["first"] else ()
+        first = sorted((rows.batch(one) for one in named), key=place_of)
+        return WorkAhead(row["batches"], row["unsent"], is_part=row["found"] == limit, first=first)
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         found = await self._database.fetch("job_classes", list(ids))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 from domain.batches import Batch, QoS, is_late, place_of
 from domain.catalogue import Catalogue
 from domain.deadline_rules import traits_of
-from domain.insight import WorkAhead
+from domain.insight import MOST_NAMED, WorkAhead
 from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
@@ -20,7 +20,6 @@ from priority.policies import LEVEL_TIERS
 from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
-MOST_NAMED = 3  # batches before another one that are named
 FirstPlace: TypeAlias = tuple[bool, tuple[int, float, BatchId]]
 NEAR = 200  # batches counted from an end of the order for a position at another level
 
@@ -149,11 +148,7 @@ async def _turn(
     overtaking = _overtaking(batch, first)
     if ahead.batches + len(overtaking) == 0:
         return None, ahead
-    named = [one.batch for one in first.values()]
-    if len(named) < MOST_NAMED:
-        ready = await store.waiting.ready_batches(2 * MOST_NAMED + len(unrunnable), apps)
-        left_out = {*first, *unrunnable}
-        named += [one for one in ready if one.batch_id not in left_out and place_of(one) < at]
+    named = [one.batch for one in first.values()] + [one for one in ahead.first if one.batch_id not in first]
     gated = sum(one.batch.counts.unsent for one in first.values() if one.gated and place_of(one.batch) < at)
     return None, _with(replace(ahead, gated=gated, first=named[:MOST_NAMED]), overtaking)
 

@@ -12,6 +12,7 @@ from domain.batches import Batch, QoS, place_of
 from domain.errors import NotFoundError
 from domain.insight import (
     LEAST_INTERVAL_S,
+    MOST_NAMED,
     SILENT_INTERVALS,
     STANDING_FIELDS,
     Newcomers,
@@ -64,7 +65,8 @@ class MemoryWaiting(OnTables):
         before = (one for one in ready if place_of(one) < place and one.batch_id not in without)
         found = list(islice(before, limit))
         fresh = self._with_fresh(found)
-        return WorkAhead(len(fresh), sum(one.counts.unsent for one in fresh), is_part=len(found) == limit)
+        unsent, is_part = sum(one.counts.unsent for one in fresh), len(found) == limit
+        return WorkAhead(len(fresh), unsent, is_part=is_part, first=fresh[:MOST_NAMED])
 
     async def job_classes(self, ids: Sequence[JobClassId]) -> Mapping[JobClassId, JobClass]:
         classes = self._work.classes

@@ -228,14 +228,16 @@ ORDER BY wanted.position, waiting.retries DESC, waiting.instance_id;
 -- name: work_before
 -- Purpose: count the ready batches (`ready_batches`) with fresh unsent instances before a place in the order.
 -- Arguments: $1 order_tier, $2 order_key and $3 batch_id of the place, $4 number of batches to read,
---   $5 app_ids, $6 batch_ids to leave out.
--- Result: one row: found, the batches that were read; batches, those with fresh ones; unsent, all theirs.
+--   $5 app_ids, $6 batch_ids to leave out, $7 number of batches to name.
+-- Result: one row: found, the batches that were read; batches, those with fresh ones; unsent, all theirs; first, the first
+--   batch_ids.
 SELECT
     count(*)::int AS found,
+    (array_agg(first.batch_id ORDER BY first.number) FILTER (WHERE total.has_fresh))[1:$7] AS first,
     count(*) FILTER (WHERE total.has_fresh)::int AS batches,
     coalesce(sum(total.unsent) FILTER (WHERE total.has_fresh), 0)::bigint AS unsent
 FROM (
-    SELECT batch_id
+    SELECT batch_id, row_number() OVER (ORDER BY order_tier, order_key, batch_id) AS number
     FROM batch
     WHERE state = 'active' AND waiting AND hold IS NULL
         AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')

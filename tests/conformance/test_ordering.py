@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from administration.ordering.places import sent_first
-from console.places import Beside, beside, why_there
 from domain.batches import FIRST_PLACE, BatchState, QoS, place_of
 from domain.errors import NotFoundError
 from domain.insight import WorkAhead
@@ -383,27 +381,3 @@ async def test_batches_around_a_place_are_active_and_in_order(store: Store) -> N
     assert await rules.around(place_of(second), 2, without=()) == (ids[:2], ids[3:])
     assert await rules.around(place_of(second), 1, without=[first.batch_id]) == (ids[:1], ids[3:4])
     assert await rules.around(FIRST_PLACE, 9, without=ids[1:4]) == ([], [ids[0], ids[4]])
-
-
-async def test_neighbours_are_those_of_the_sequence(store: Store) -> None:
-    """Urgent batches are the last in the order, and are sent first."""
-    keys = {"early": 1.0, "plain": 2.0, "due": 8.0, "rush": 9.0}
-    batches = {
-        name: await a_submitted_batch(store, name=name, order_key=key, qos=QoS.AFAP if key > 5.0 else QoS.THROUGHPUT)
-        for name, key in keys.items()
-    }
-    known = as_postgres(store)
-    await a_registered_version(store)
-    first = await sent_first(known, await store.applications.load_catalogue(), NOW)
-
-    found = {name: await beside(known, batch, first) for name, batch in batches.items()}
-
-    titles = {
-        name: f"“{name} #{batch.batch_id}”{why_there(batch.batch_id in first, 0)}" for name, batch in batches.items()
-    }
-    titles[""] = ""
-    expected = {"due": ("", "rush"), "rush": ("due", "early"), "early": ("rush", "plain"), "plain": ("early", "")}
-    assert found == {
-        name: Beside(titles[before], titles[after], is_ranked=name == "plain")
-        for name, (before, after) in expected.items()
-    }

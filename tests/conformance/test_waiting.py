@@ -91,6 +91,7 @@ async def test_work_before_a_place_counts_ready_batches(store: Store) -> None:
     found = [await waiting.work_before(place_of(one), 9, apps, without=()) for one in (second, third)]
 
     assert found == [WorkAhead(1, 2), WorkAhead(2, 5)]
+    assert [[one.counts.unsent for one in ahead.first] for ahead in found] == [[2], [2, 3]]
     assert await waiting.work_before(place_of(third), 1, apps, without=()) == WorkAhead(1, 2, is_part=True)
     assert await waiting.work_before(FIRST_PLACE, 9, apps, without=()) == WorkAhead()
     assert await waiting.work_before(place_of(second), 9, [*apps, other], without=()) == WorkAhead(2, 8)

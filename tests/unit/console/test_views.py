@@ -16,7 +16,7 @@ from console.drawing import Plot, RowPlot
 from console.ordering_page import contributions_chart, instants_chart
 from console.overview import ReadyJobs, codes_of, duties_of, rates_of, ready_of, requests_of
 from console.percentiles import distribution
-from console.places import Beside, PlaceShown, sentence, total_name
+from console.places import PlaceShown, sentence, total_name
 from console.settings_pages import rows_of
 from console.simulate import asked_of as simulation_of
 from console.simulate import in_order
@@ -260,26 +260,18 @@ def test_position_has_its_reason_and_tier() -> None:
         assert sentence(PlaceShown(PlaceInOrder(1, 2), breakdown), NOW).striptags() == words
 
 
-def test_place_by_rank_value_names_its_neighbours() -> None:
-    said = sentence(
-        PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=2)), NOW, Beside("“rush #7”", "“late #9”")
-    ).striptags()
+def test_place_by_rank_value_says_its_level_and_rule() -> None:
+    said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=-40), first=1), NOW).striptags()
 
-    assert not missing(said, "behind “rush #7”", "before “late #9”", "submitted", "Tier 2")
+    assert not missing(said, "submitted", "Expedite", after_first(1))
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
-def test_rank_value_is_left_out_where_it_decides_nothing() -> None:
-    """A neighbour is sent first or has another level, or the batch itself is sent first."""
-    at, urgent = PlaceInOrder(2, 3), Beside("“rush #7”, which is sent first", "“late #9”", is_ranked=False)
-    plain = sentence(PlaceShown(at, ending(1, -900.0), first=1), NOW, urgent).striptags()
-    expedite = sentence(PlaceShown(at, ending(1, -900.0, tier=-40), first=1), NOW, urgent).striptags()
-    first = sentence(PlaceShown(at, ending(1, -900.0), because=sent_first_because("it is due"), first=2), NOW, urgent)
+def test_rule_is_left_out_for_a_batch_that_is_sent_first() -> None:
+    because = sent_first_because("it is due")
+    said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0), because=because, first=2), NOW).striptags()
 
-    for said in (plain, expedite, first.striptags()):
-        assert not missing(said, "rush #7", "sent first", "late #9")
-    assert not missing(plain, "submitted") and missing(expedite, "submitted")
-    assert not missing(expedite, "Expedite", after_first(1)) and not missing(first, "sent first", "it is due")
+    assert not missing(said, "sent first", "it is due") and missing(said, "submitted")
 
 
 def test_batch_that_is_sent_first_has_no_tier() -> None:
