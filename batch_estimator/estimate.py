@@ -29,7 +29,7 @@ MOST_HOSTS = 5
 STATES = {  # of one instance, and of several
     HoldKind.OVERDUE: ("takes longer than usual there", "take longer than usual there"),
     HoldKind.QUORUM: ("is to agree with an existing result", "are to agree with an existing result"),
-    HoldKind.IN_PROGRESS: ("is in progress", "are in progress"),
+    HoldKind.IN_PROGRESS: ("is still out, within its usual time", "are still out, within their usual time"),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -121,8 +121,8 @@ class AttentionFacts:
     """The facts. `last` are the latest forecasts of `batches`, `short` the limits that leave a batch without hosts,
     `stopped` the work that no active host can run and pauses, `waiting` the batches of both, `processes` the reports of
     running processes, `deadlines` those of the periodic tasks' next rounds. `backup_age_s`: 0 if backups are not
-    checked. `first`: those of `batches` that most requests take before the others, and whether level expedite would put
-    them before more of these.
+    checked. `all_sent`: those of `batches` of which only retries and copies wait. `first`: those that most requests
+    take before the others, and whether level expedite would put them before more of these.
     """
 
     now: Instant
@@ -138,6 +138,7 @@ class AttentionFacts:
     contacts: HostContacts
     upkeep: Upkeep
     backup_age_s: Seconds
+    all_sent: Collection[BatchId] = ()
     first: Mapping[BatchId, bool] = field(default_factory=dict)
 
 
@@ -216,7 +217,7 @@ def _batches(facts: AttentionFacts) -> Iterator[Item]:
                 title,
                 link,
                 f"{risk_in_words(told, end.forecast_state)}; {progress}{ending}{_paused(pause)}",
-                _for_late(batch, pause, helps_first=facts.first.get(batch.batch_id)),
+                _for_late(batch, pause, facts),
                 risk.deadline_at if risk.missed else None,
                 {"late_by_s": risk.late_by_s, "probability": risk.probability, "jobs_open": counts.jobs_open},
                 batch.batch_id,
@@ -284,13 +285,12 @@ def _paused(pause: Restriction | None) -> str:
     return f"; {'it' if pause.kind is Restricted.BATCH else f'its {pause.kind}'} is paused by {pause.set_by}"
 
 
-def _for_late(batch: Batch, pause: Restriction | None, *, helps_first: bool | None) -> list[Remedy]:
-    """Return the remedies for a batch that is late, or why its level is none. `helps_first`: as in AttentionFacts,
-    None unless the batch is sent first.
-    """
+def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) -> list[Remedy]:
+    """Return the remedies for a batch that is late, or why its level is none."""
     link, useless = f"batches/{batch.batch_id}", ""
-    if not batch.counts.unsent:
-        useless = "all its instances are sent"
+    helps_first = facts.first.get(batch.batch_id)
+    if batch.batch_id in facts.all_sent:
+        useless = "all its jobs are sent"
     elif batch.level is ServiceLevel.EXPEDITE:
         useless = "it has this level already"
     elif helps_first is False:

@@ -149,7 +149,7 @@ async def explain_batch(
     late = late_in_words(risk, "", state)
     first_unsent = batch.counts.unsent - extras.copies - extras.retries
     remedies: Sequence[Remedy] = (
-        later_or_end(batch, is_first=because is not None) if risk is not None and not hold else ()
+        later_or_end(batch, is_first=batch_id in urgent) if risk is not None and not hold else ()
     )
     if sample is None:
         said = [late, fails, *_nothing_waits(batch, awaited, end, now)]
@@ -170,7 +170,7 @@ async def explain_batch(
             names = await store.host_lists.names([HostId(one) for one in held])
             cause = "" if record is None else cause_in_words(record, names, left_s=left_s)
             late, remedies = late_conclusion(
-                batch, risk, state, time, sample, ahead, cause, now=now, is_first=because is not None
+                batch, risk, state, time, sample, ahead, cause, now=now, is_first=batch_id in urgent
             )
             told = any(one.link.endswith(GATED_SHARE) for one in remedies)
             said = [

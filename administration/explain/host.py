@@ -17,6 +17,7 @@ from administration.explain.verdict import (
     class_conditions,
     counted,
     host_conclusion,
+    quiet_contact_in_words,
     silence_in_words,
 )
 from administration.show import shown
@@ -83,9 +84,13 @@ async def explain_host(
     whys = () if refused is None else (refused,)
     answer = HostAnswer(host_id, 0.0, 0 if whys else len(chosen), free_s(context, chosen), whys)
     title, batches = host_in_words(host_id, context.host.domain_name), len({one.batch.batch_id for one in chosen})
+    own = await store.volunteer_views.host(context.host.volunteer_id, host_id)
+    quiet = quiet_contact_in_words(
+        title, caller.last_rpc_at, [own.refused_at, *(one.sent_at for one in view.held)], clock.now()
+    )
     said = host_conclusion(title, answer, conditions, batches=batches, groups=len(found.groups))
     return {
-        "verdict": f"{silence_in_words(title, caller, now)} {said}".lstrip(),
+        "verdict": f"{silence_in_words(title, caller, now) or quiet} {said}".lstrip(),
         "conditions": [
             shown(
                 shapes.HostCondition,

@@ -298,6 +298,20 @@ def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
     return f"Host {host} last contacted the server {in_words(now - caller.last_rpc_at)} ago{usual}."
 
 
+def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[Instant | None], now: Instant) -> str:
+    """Return that a host's last request asked for no work, as a sentence; "" if it asked. `busy_at`: when its requests
+    for work got jobs or were refused.
+
+    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
+    'Host swan (7) asked for no work with its last request, 1 min ago.'
+    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
+    ''
+    """
+    if any(one is not None and one >= last_rpc_at for one in busy_at):
+        return ""
+    return f"Host {host} asked for no work with its last request, {in_words(now - last_rpc_at)} ago."
+
+
 def host_conclusion(
     host: str, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
 ) -> str:
@@ -309,7 +323,7 @@ def host_conclusion(
     if answer.jobs:
         jobs, of = counted(answer.jobs, "job"), counted(batches, "batch", "batches")
         busy = f", but is busy for about {in_words(answer.free_s)}" if answer.free_s > 0.0 else ""
-        return f"Host {host} would get {jobs} of {of} at its next request{busy}."
+        return f"Host {host} would get {jobs} of {of} if it asked for work now{busy}."
     if answer.refusals:
         first_of_all = answer.refusals[0]
         if first_of_all.code is RefusalCode.BANNED:  # its sentence is for the volunteer
@@ -390,9 +404,9 @@ class CallingHosts:
 
 
 BUSY_BELOW_GATE = (
-    "less work on these hosts: then they need no gate. With a lower p_afap they get jobs now, behind their other work"
+    "time: once less work is queued on them, they need no gate. With a lower p_afap they get jobs now, behind that work"
 )
-WITHOUT_RANK = "less work on these hosts: then they need no gate; or more results, for a rank"
+WITHOUT_RANK = "time: once less work is queued on them, they need no gate; or more results, for a rank"
 
 
 def ungated(sample: CallingHosts) -> CallingHosts:

@@ -110,12 +110,12 @@ def test_remedies_are_pages_that_the_user_may_use() -> None:
 def test_level_is_no_remedy_once_all_is_sent_or_expedite() -> None:
     unsent = BatchCounts(jobs_total=40, jobs_validated=28, unsent=9)
     sent, level, first, helped = (
-        item_as_json(only(batches=[a_late_batch(-840.0, **changes)], first=ids), OLGA)["remedy"]
-        for changes, ids in (
-            ({}, {}),
-            ({"counts": unsent, "level": ServiceLevel.EXPEDITE}, {}),
-            ({"counts": unsent}, {B: False}),
-            ({"counts": unsent}, {B: True}),
+        item_as_json(only(batches=[a_late_batch(-840.0, counts=unsent, **changes)], **facts), OLGA)["remedy"]
+        for changes, facts in (
+            ({}, {"all_sent": [B]}),  # what is unsent are retries or copies
+            ({"level": ServiceLevel.EXPEDITE}, {}),
+            ({}, {"first": {B: False}}),
+            ({}, {"first": {B: True}}),
         )
     )
     assert (
