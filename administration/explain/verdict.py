@@ -303,7 +303,7 @@ def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[In
     for work got jobs or were refused.
 
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
-    'Host swan (7) asked for no work with its last request, 1 min ago.'
+    'Host swan (7) asked for no work with its last request, 60 s ago.'
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
     ''
     """
