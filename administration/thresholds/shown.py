@@ -101,10 +101,9 @@ def population_in_words(one: Mapping[str, Any]) -> str:
     >>> population_in_words({"small_population": False, "would_be_small": True})
     'after the change too few to rank: hosts have P 0.5 unless their last result failed'
     """
-    sides = [side for side, key in (("now", "small_population"), ("after the change", "would_be_small")) if one[key]]
-    if not sides:
-        return ""
-    return f"{' and '.join(sides)} too few to rank: hosts have P 0.5 unless their last result failed"
+    now, after = one["small_population"], one["would_be_small"]
+    when = "" if now and after else "now " if now else "after the change "
+    return f"{when}too few to rank: hosts have P 0.5 unless their last result failed" if now or after else ""
 
 
 def replayed_in_words(found: Replayed) -> str:
@@ -128,7 +127,8 @@ def _change(key: str, before: object, after: object) -> str:
 def _of_side(side: Mapping[str, Any]) -> str:
     lowered = f" (set: {side['asked']:g}; {side['because']})" if side["because"] else ""
     passed = side["havs"] + side["newcomers"]
-    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
+    fast = f" of {side['fast']} fast enough" if side["fast"] != side["havs"] else ""
+    return f">= {side['threshold']:g}{lowered}: {passed}{fast} pass, {side['calls_per_hour']:.1f} requests/h"
 
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
