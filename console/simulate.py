@@ -219,6 +219,7 @@ RULE_WORDS = {
 
 LEFT_OUT_WORDS = {  # by administration.thresholds.replay.LeftOut
     "sent": "all jobs sent: only its retries and copies depend on the change",
+    "unrunnable": "no host can run it: not simulated",
     "stopped": "paused, blocked by a limit, or without a version of its app: it is not sent",
     "beyond": "later in order than the batches that are compared",
 }
@@ -365,6 +366,7 @@ class SimulatePages(Pages[PageServices]):
             "figures": () if result is None else decisive_first(result),
             "notes": NOTES,
             "equal": result is not None
+            "listed": LISTED,
             and len(result["rules"]) > 1
             and all(len(set(row[1])) == 1 for row in result["rows"]),
             "may": admit(request, Role.VIEWER).may(Role.SUBMITTER),
@@ -404,9 +406,10 @@ class SimulatePages(Pages[PageServices]):
             "most_active": MOST_ACTIVE,
             "more_left_out": asked.get("more_left_out", 0),
         }
+            "unfinished": await self._services.store.views.batches_with(replayed.get("unfinished", ())),
 
     async def _left_out(self, found: Sequence[Document]) -> Sequence[tuple[Batch, str]]:
-        """Return the urgent batches whose ends were not compared, with the reason."""
+        """Return the batches whose ends were not compared, with the reason."""
         why = {one["batch_id"]: LEFT_OUT_WORDS.get(one["why"], "") for one in found}
         return [(one, why[one.batch_id]) for one in await self._services.store.views.batches_with(sorted(why))]
 
