@@ -215,6 +215,7 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert not missing(row, "this project", "deadline.p_tight 0.9 → 0.8", OPERATOR)
         found = verdict_of(simulation)
         assert found is not None and f">{VERDICTS[found.verdict]}</span>" in row
+        assert page.count('data-label="Verdict"') == len(found.findings) > 0
         assert simulation.result is not None
         assert "jobs_failed" not in str(simulation.result["rows"])
         took_s = simulation.heard_at - simulation.asked_at
@@ -243,7 +244,6 @@ async def test_simulation_of_too_few_hosts_says_so(
         assert ("Too few hosts" in (await grace.get(f"/simulate/{number}"))[1]) is warned
 
 
-async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: LiveServer) -> None:
 async def test_simulation_names_its_unfinished_batches(grace_server: LiveServer) -> None:
     batch_id = await grace_server.submit(name="rush", qos="afap", jobs={"count": 2})
     sides = {side: {"makespan_s": {"afap": 86400.0}, "batches_unfinished": 1.0} for side in ("now", "then")}
@@ -257,6 +257,7 @@ async def test_simulation_names_its_unfinished_batches(grace_server: LiveServer)
     assert f"/batches/{batch_id}" in note
 
 
+async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: LiveServer) -> None:
     old = {"scenario": "recent", "rules": ["now", "then"], "seeds": 1, "changes": {"deadline.p_tight": 0.8}}
     now = grace_server.clock.now()
     await grace_server.store.simulations.add(old, who=OPERATOR, now=now, heard_since=now, most=1)  # of an older version
