@@ -18,7 +18,7 @@ from administration.thresholds.in_force import lowered_gates, lowered_in_words
 from administration.thresholds.keys import FORESEEN, THRESHOLDS, TITLES, changes_of, gate_meanings
 from administration.thresholds.preview import gates_of
 from administration.thresholds.service import Thresholds
-from administration.thresholds.shown import after_in_words
+from administration.thresholds.shown import after_in_words, population_in_words
 from administration.thresholds.sizing import ENOUGH_S, FEW_DAYS, FEW_SEEDS, LEAST_HOSTS, replay_cost
 from console.charts import Chart
 from console.drawing import Axis, Bins, MarkLine, Plot, labelled_fraction
@@ -230,6 +230,7 @@ class PercentilePages(Pages[PageServices]):
             and any(one.gate is Gate.AFAP and one.batches for one in foreseen.effects),
             "most_named": MOST_NAMED,
             "gates": moved_first(shown["hosts"]),
+            "small": {(one["app"], one["processor_type"]): population_in_words(one) for one in shown["hosts"]},
             "changes": [(one["key"], one["from"], one["to"]) for one in shown["changes"]],
             "in_force": lowered_in_words(lowered_gates(catalogue, catalogue.current)),
             "after": after_in_words(shown["changes"]),

@@ -189,7 +189,8 @@ def _with_unit(value: float | None, unit: str) -> str:
 
 
 LISTED = 20
-DECIDING = {*COMPARED, "afap_makespan_s", "other_makespan_s", "jobs_failed"}  # fields of figures
+JUDGED = {*COMPARED, "afap_makespan_s"}  # fields of figures
+DECIDING = JUDGED | {"other_makespan_s", "jobs_failed"}
 NOTES = {
     "jobs_per_day": "from the submission of the first batch to the end of the simulation; a simulation of this project "
     "does not count the jobs from which it learns the hosts' statistics",
@@ -218,6 +219,7 @@ RULE_WORDS = {
 
 
 LEFT_OUT_WORDS = {  # by administration.thresholds.replay.LeftOut
+    "unrunnable": "no host can run it: not simulated",
     "sent": "all jobs sent: only its retries and copies depend on the change",
     "stopped": "paused, blocked by a limit, or without a version of its app: it is not sent",
     "beyond": "later in order than the batches that are compared",
@@ -268,12 +270,15 @@ def unfinished(result: Document) -> dict[str, float]:
 def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the rows of figures that decide between the sides, and the others; rows are a label, cells and a field.
 
-    Rows of older versions have no field: all of them come first.
+    Those of a simulated project that decide are in its Conclusion. Rows of older versions have no field: all of them
+    come first.
 
     >>> decisive_first({"rows": [["tail, afap", ["1 h"], "tail_s"], ["jobs per day", ["7"], "jobs_per_day"]]})
     ([['tail, afap', ['1 h'], 'tail_s']], [['jobs per day', ['7'], 'jobs_per_day']])
     """
     rows = result["rows"]
+    if result.get("replayed"):
+        return [], [row for row in rows if JUDGED.isdisjoint(row[2:])]
     first = [row for row in rows if DECIDING.issuperset(row[2:])]
     return first, [row for row in rows if row not in first]
 
@@ -361,6 +366,7 @@ class SimulatePages(Pages[PageServices]):
             "charts": charts,
             "rules": [] if result is None else list(result["rules"]),
             "unfinished": {} if result is None else unfinished(result),
+            "listed": LISTED,
             "words": RULE_WORDS,
             "figures": () if result is None else decisive_first(result),
             "notes": NOTES,
@@ -400,13 +406,14 @@ class SimulatePages(Pages[PageServices]):
             else 0,
             "again": 0 if said is None or said.verdict not in ("same", "unclear") else more_runs(asked["seeds"]),
             "batches": await self._urgent(found.asked_at, replayed.get("batches", ())),
+            "unfinished": await self._services.store.views.batches_with(replayed.get("unfinished", ())),
             "left_out": await self._left_out(asked.get("left_out", ())),
             "most_active": MOST_ACTIVE,
             "more_left_out": asked.get("more_left_out", 0),
         }
 
     async def _left_out(self, found: Sequence[Document]) -> Sequence[tuple[Batch, str]]:
-        """Return the urgent batches whose ends were not compared, with the reason."""
+        """Return the batches whose ends were not compared, with the reason."""
         why = {one["batch_id"]: LEFT_OUT_WORDS.get(one["why"], "") for one in found}
         return [(one, why[one.batch_id]) for one in await self._services.store.views.batches_with(sorted(why))]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,8 +31,15 @@ from hoststats.ranking import (
 )
 
 
-def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Floats:
-    """Return domain.ranking.percentile for each record (STANDING_FIELDS); NaN for newcomers, which have none.
+class Percentiles(NamedTuple):
+    """P of each record, and X, its rank by turnaround alone; NaN for newcomers. In a small population X is P."""
+
+    p: Floats
+    x: Floats
+
+
+def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings: RankingSettings) -> Percentiles:
+    """Return domain.ranking.percentile for each record (STANDING_FIELDS).
 
     Two hosts with 10 results each; the first is at the population's median, and its last results are valid:
 
@@ -39,7 +47,8 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
     >>> first = (1, 1, 1, 11, False, 0.0, 10.0, 20.0, 0.0, 0.0, 0.0, 1.0)
     >>> rows = [first, (2, 1, 1, 0, True, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0)]
     >>> cuts = CutPoints(1, "cpu", 0.0, 40, (1.0, 2.0, 3.0), (20,) + (0,) * 10, score_mean=2.0)
-    >>> percentiles(np.array(rows, list(STANDING_FIELDS)), cuts, now=Instant(0.0), settings=RankingSettings()).tolist()
+    >>> table = np.array(rows, list(STANDING_FIELDS))
+    >>> percentiles(table, cuts, now=Instant(0.0), settings=RankingSettings()).p.tolist()
     [0.5, nan]
     """
     record, enough = _record(table, now, settings)
@@ -47,13 +56,12 @@ def percentiles(table: Table, cuts: CutPoints | None, *, now: Instant, settings:
     x = 1.0 - ranks_among(np.array(cuts.turnaround if cuts else ()), scores)
     if cuts is None or not cuts.turnaround:
         x[:] = 0.5
+    x[~enough] = np.nan
     if cuts is None or cuts.n < settings.min_rows:
-        x[~enough] = np.nan
-        return bootstrap(x, failed=table["failed"])
+        p = bootstrap(x, failed=table["failed"])
+        return Percentiles(p, p)
     y = valid_ranks(np.array(cuts.consecutive_valid, np.int64), cuts.n, _valid_in_a_row(table, now, settings))
-    p: Floats = np.minimum(x, y)
-    p[~enough] = np.nan
-    return p
+    return Percentiles(np.minimum(x, y), x)
 
 
 def _record(table: Table, now: Instant, settings: RankingSettings) -> tuple[Record, Flags]:

@@ -25,8 +25,7 @@ from domain.settings import DeadlineSettings, Settings
 from domain.units import AppId, AppVersionId, Flop, HostId, Instant, JobClassId, Seconds
 from feeder.supply import gate_of
 from hoststats.ports import Table
-from hoststats.ranking import Floats
-from hoststats.standing import Passing, opens, passing, percentiles, reranked, time_to_send_s
+from hoststats.standing import Passing, Percentiles, opens, passing, percentiles, reranked, time_to_send_s
 from muster_client import shapes
 from scheduler.deadline import Due, Moment, due_inputs, rule_of
 from scheduler.gates import reachable
@@ -168,7 +167,7 @@ class HostPopulationView:
         *,
         now: Instant,
         low_turnaround: frozenset[HostId] = frozenset(),
-        ranked: Mapping[TypeOf, Floats] | None = None,
+        ranked: Mapping[TypeOf, Percentiles] | None = None,
         passed: dict[Passes, Passing] | None = None,
     ) -> None:
         """Build the view; `ranked` are the percentiles and `passed` the counts that are already computed."""
@@ -179,7 +178,7 @@ class HostPopulationView:
         self.settings = settings
         self._strict = traits_of(settings.deadline).strict_gates
         self._passed: dict[Passes, Passing] = {} if passed is None else passed
-        self._p: Mapping[TypeOf, Floats] = ranked or {
+        self._ranked: Mapping[TypeOf, Percentiles] = ranked or {
             of_type: percentiles(one.table, one.cuts, now=now, settings=settings.ranking)
             for of_type, one in standings.items()
         }
@@ -193,7 +192,7 @@ class HostPopulationView:
             settings,
             now=self._now,
             low_turnaround=self._low_turnaround,
-            ranked=self._p if same else None,
+            ranked=self._ranked if same else None,
             passed=self._passed if same else None,
         )
 
@@ -206,13 +205,15 @@ class HostPopulationView:
         """Return one gate on one processor type. Newcomers that pass count in the request rate, but not in `havs`."""
         settings, cuts = self.settings.deadline, self._standings[of_type].cuts
         asked, threshold = gates_of(settings)[gate], gates_of(reachable(settings, cuts))[gate]
-        passed = self.passing({of_type: threshold})
+        passed, one_in = self.passing({of_type: threshold}), self._standings[of_type].one_in
+        fast = opens(self._ranked[of_type].x, threshold, strict=self._strict)
         capped = UNRANKED if cuts is None or not cuts.turnaround else LOWERED
         return {
             "asked": asked,
             "threshold": threshold,
             "because": capped if threshold < asked else "",
-            "havs": passed.rows * self._standings[of_type].one_in,
+            "havs": passed.rows * one_in,
+            "fast": int(np.count_nonzero(fast)) * one_in,
             "newcomers": self._newcomers(of_type, threshold).hosts,
             "calls_per_hour": round(passed.calls_per_hour, 3),
         }
@@ -236,7 +237,7 @@ class HostPopulationView:
         found = self._passed.get(key)
         if found is None:
             found = self._passed[key] = passing(
-                (self._standings[of_type].table, opens(self._p[of_type], threshold, strict=self._strict))
+                (self._standings[of_type].table, opens(self._ranked[of_type].p, threshold, strict=self._strict))
                 for of_type, threshold in thresholds.items()
             )
         newcomers = [self._newcomers(of_type, threshold).calls_per_hour for of_type, threshold in thresholds.items()]

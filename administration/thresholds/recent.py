@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -311,19 +311,25 @@ class _Read:
     changed: Mapping[str, object]
 
 
-async def recent_project(store: PostgresStore, clock: Clock, *, most_hosts: int, days: float) -> Recent:
-    """Read the project; `days` start with the waiting batches. Raises InvalidInputError without hosts or work."""
-    read = await _read(store, clock, most_hosts)
+async def recent_project(
+    store: PostgresStore, clock: Clock, *, most_hosts: int, days: float, without: Collection[BatchId] = ()
+) -> Recent:
+    """Read the project; `days` start with the waiting batches, except those in `without`. Raises InvalidInputError
+    without hosts or work.
+    """
+    read = await _read(store, clock, most_hosts, without)
     return await asyncio.to_thread(_recent, read, days)  # many hosts take long, and this process also serves clients
 
 
-async def _read(store: PostgresStore, clock: Clock, most_hosts: int) -> _Read:
+async def _read(store: PostgresStore, clock: Clock, most_hosts: int, without: Collection[BatchId]) -> _Read:
     catalogue = await fresh_catalogue(store.applications, clock)
     now = clock.now()
     active_since = Instant(now - catalogue.settings.ranking.active_s)
     sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since, most_held=MOST_HELD)
     waiting = [
-        one for one in await store.insight.waiting_batches(MOST_BATCHES) if catalogue.current.get(one.batch.app_id)
+        one
+        for one in await store.insight.waiting_batches(MOST_BATCHES)
+        if catalogue.current.get(one.batch.app_id) and one.batch.batch_id not in without
     ]
     sizes = await store.insight.job_sizes([one.batch.batch_id for one in waiting])
     return _Read(
@@ -346,7 +352,7 @@ def _recent(read: _Read, days: float) -> Recent:
         active_days = catalogue.settings.ranking.active_s / DAY_S
         raise InvalidInputError("population", f"computers that called in the last {active_days:g} days", 0)
     if not waiting:
-        raise InvalidInputError("batches", "at least one batch with unsent instances of an app with versions", 0)
+        raise InvalidInputError("batches", "at least one batch with unsent instances that a host can run", 0)
     plans = list(_plans(read, share=len(hosts) / max(len(hosts), read.sample.active)))
     unfit = {error.field for error in catalogue.unfit_settings}
     scenario = FileScenario(

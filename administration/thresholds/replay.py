@@ -18,6 +18,7 @@ import msgspec
 from administration.changes import Changes, with_changes
 from administration.simulations.rules import as_result
 from administration.simulations.runs import SimulationRuns
+from administration.stopped import stopped_of
 from administration.thresholds.recent import MOST_BATCHES, SCENARIO, Recent, RecentSample, recent_project
 from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
@@ -44,8 +45,9 @@ Ids = Collection[int | None]
 
 
 class LeftOut(StrEnum):
-    """Why the ends of an active urgent batch are not compared."""
+    """Why the ends of an active batch are not compared."""
 
+    UNRUNNABLE = "unrunnable"  # no host can run any of its unsent instances: it is not simulated
     SENT = "sent"  # it has no unsent instances
     STOPPED = "stopped"  # paused, blocked by a limit, or its app has no version
     BEYOND = "beyond"  # after the first MOST_SHOWN urgent or the first waiting batches
@@ -62,13 +64,14 @@ class _Document(msgspec.Struct):
     ends: dict[str, BatchEnds]
     runs: list[tuple[dict[str, Any], dict[str, Any]]] = []
     batches: list[dict[str, Any]] = []
+    unfinished: list[int] = []
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """The figures of both sides: medians over seeds, rounded to significant digits. `runs`: the COMPARED figures of
     both sides by seed. `batches`: when each urgent batch ended on both sides, in seconds after the start; None if it
-    was unfinished in half of the runs.
+    was unfinished in half of the runs. `unfinished`: the ids of the batches that were unfinished in any run.
     """
 
     sample: RecentSample
@@ -76,6 +79,7 @@ class Replayed:
     comparison: RuleComparison
     runs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]] = ()
     batches: Sequence[Mapping[str, Any]] = ()
+    unfinished: Sequence[int] = ()
 
     def rounded(self) -> Replayed:
         """Return the replay in the precision of its stored form."""
@@ -93,6 +97,7 @@ class Replayed:
             RuleComparison(SCENARIO, found.seeds, figures, ends),
             found.runs,
             found.batches,
+            found.unfinished,
         )
 
     def as_json(self) -> dict[str, object]:
@@ -107,9 +112,10 @@ class Replayed:
         }
 
     def as_document(self) -> dict[str, object]:
-        """Return the JSON with each run's figures, the ends of urgent batches, and chart data."""
+        """Return the JSON with each run's figures, the ends of urgent batches, unfinished batches, and chart data."""
         ends = {name: asdict(thinned(one, MOST_ENDS)) for name, one in self.comparison.ends.items()}
-        return {**self.as_json(), "ends": ends, "runs": self.runs, "batches": self.batches}
+        more = {"runs": self.runs, "batches": self.batches, "unfinished": self.unfinished}
+        return {**self.as_json(), "ends": ends, **more}
 
 
 def thinned(ends: BatchEnds, most: int) -> BatchEnds:
@@ -160,7 +166,13 @@ class ThresholdReplay:
         half = len(self.now)
         pairs = zip(ran[:half], ran[half:], strict=True)
         runs = [(_compared_figures(one), _compared_figures(other)) for one, other in pairs]
-        return Replayed(self.sample, self.changes, self._compared(ran), runs, self._ends(ran)).rounded()
+        plans = self.now[0].scenario.batches
+        unfinished = [
+            one.batch_id
+            for one in plans
+            if one.batch_id is not None and any(one.name not in run.spans_s for run in ran)
+        ]
+        return Replayed(self.sample, self.changes, self._compared(ran), runs, self._ends(ran), unfinished).rounded()
 
     def result(self, ran: Sequence[Ran]) -> dict[str, object]:
         """Return the result for a page: also the whole replay under `replayed`."""
@@ -189,18 +201,26 @@ def _urgent(scenario: FileScenario) -> Sequence[BatchPlan]:
     return [one for one in scenario.batches if one.deadline_s is not None or one.qos is QoS.AFAP][:MOST_SHOWN]
 
 
-def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids) -> dict[str, object]:
-    """Return the first urgent batches whose ends are not shown, with the reason, and the number of the others.
-    `simulated` and `shown` are ids.
+def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids, unrunnable: Ids) -> dict[str, object]:
+    """Return the first urgent batches whose ends are not shown and batches that no host can run, with the reason, and
+    the number of the others.
     """
     found = [
-        one for one in active if (one.qos is QoS.AFAP or one.deadline_at is not None) and one.batch_id not in shown
+        one
+        for one in active
+        if one.batch_id not in shown
+        and (one.qos is QoS.AFAP or one.deadline_at is not None or one.batch_id in unrunnable)
     ]
-    first = [{"batch_id": one.batch_id, "why": _why_left_out(one, simulated).value} for one in found[:MOST_LEFT_OUT]]
+    first = [
+        {"batch_id": one.batch_id, "why": _why_left_out(one, simulated, unrunnable).value}
+        for one in found[:MOST_LEFT_OUT]
+    ]
     return {"left_out": first, "more_left_out": len(found) - len(first)}
 
 
-def _why_left_out(batch: Batch, simulated: Ids) -> LeftOut:
+def _why_left_out(batch: Batch, simulated: Ids, unrunnable: Ids) -> LeftOut:
+    if batch.batch_id in unrunnable:
+        return LeftOut.UNRUNNABLE
     if not batch.counts.unsent:
         return LeftOut.SENT
     is_beyond = batch.batch_id in simulated or len(simulated) >= MOST_BATCHES
@@ -222,7 +242,8 @@ async def replay(
     store: PostgresStore, clock: Clock, changes: Changes, *, seeds: Sequence[int], most_hosts: int, days: float
 ) -> ThresholdReplay:
     """Prepare a replay. Raises InvalidInputError if no host was recently active or no work waits."""
-    recent = await recent_project(store, clock, most_hosts=most_hosts, days=days)
+    unrunnable = (await stopped_of(store, clock)).unrunnable
+    recent = await recent_project(store, clock, most_hosts=most_hosts, days=days, without=unrunnable)
     active = await store.listings.batches(
         BatchChoice(state=BatchState.ACTIVE), BatchSort.ORDER, after=None, limit=MOST_ACTIVE
     )
@@ -240,7 +261,7 @@ async def replay(
             "hosts_active": recent.sample.hosts_active,
             "days": days,
             "known_s": recent.sample.known_s,
-            **left_out([one.batch for one in active], simulated, shown),
+            **left_out([one.batch for one in active], simulated, shown, unrunnable),
             "cpu_s": round(len(seeds) * processor_s(jobs, recent.sample.hosts, days), 1),
         },
         recent.sample,

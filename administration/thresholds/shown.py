@@ -101,10 +101,9 @@ def population_in_words(one: Mapping[str, Any]) -> str:
     >>> population_in_words({"small_population": False, "would_be_small": True})
     'after the change too few to rank: hosts have P 0.5 unless their last result failed'
     """
-    sides = [side for side, key in (("now", "small_population"), ("after the change", "would_be_small")) if one[key]]
-    if not sides:
-        return ""
-    return f"{' and '.join(sides)} too few to rank: hosts have P 0.5 unless their last result failed"
+    now, after = one["small_population"], one["would_be_small"]
+    when = "" if now and after else "now " if now else "after the change "
+    return f"{when}too few to rank: hosts have P 0.5 unless their last result failed" if now or after else ""
 
 
 def replayed_in_words(found: Replayed) -> str:
@@ -128,7 +127,8 @@ def _change(key: str, before: object, after: object) -> str:
 def _of_side(side: Mapping[str, Any]) -> str:
     lowered = f" (set: {side['asked']:g}; {side['because']})" if side["because"] else ""
     passed = side["havs"] + side["newcomers"]
-    return f">= {side['threshold']:g}{lowered}: {passed} pass, {side['calls_per_hour']:.1f} requests/h"
+    fast = f" of {side['fast']} fast enough" if side["fast"] != side["havs"] else ""
+    return f">= {side['threshold']:g}{lowered}: {passed}{fast} pass, {side['calls_per_hour']:.1f} requests/h"
 
 
 def _of_wait(wait: Mapping[str, Any]) -> str:
@@ -153,7 +153,7 @@ def stale_in_words(stale: Iterable[Mapping[str, Any]], now: float) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One compared figure: its change, the least change that counts, and its words.
+    """One compared figure: its change, the least change that counts, its words, and its values with both settings.
 
     `gain`: 1 better, -1 worse, 0 no difference beyond chance.
     """
@@ -163,12 +163,20 @@ class Finding:
     least: float
     subject: str
     verb: str
-    numbers: str
+    before: str
+    after: str
     gain: int = 0
 
     @property
     def words(self) -> str:
-        return f"{self.subject}: {self.verb} ({self.numbers})"
+        return f"{self.subject}: {self.verb} ({self.before} → {self.after})"
+
+    @property
+    def verdict(self) -> str:
+        """Return the verdict: a change that is large enough, but may be chance, is one that may differ."""
+        if self.gain:
+            return "better" if self.gain > 0 else "worse"
+        return "may differ" if abs(self.change) >= self.least else "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +244,7 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "unclear",
             "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
         )
-    unsure = [one for one in findings if abs(one.change) >= one.least]
+    unsure = [one for one in findings if one.verdict == "may differ"]
     more = f" Of {len(findings)} figures, {len(unsure)} may differ: more runs are needed to tell."
     return "same", f"{CHANCE.capitalize()} between the present and the changed values.{more if unsure else ''}"
 
@@ -280,18 +288,21 @@ def _findings(before: Numbers, after: Numbers) -> list[Finding]:
 
 
 def _times(before: Numbers, after: Numbers, figure: str, subject: str, verbs: tuple[str, str]) -> Iterator[Finding]:
-    """Yield the change of a time for each kind of batch."""
+    """Yield the change of a time for each kind of batch; ">" if the simulation ended before its batches did."""
     old, new = before.get(figure) or {}, after.get(figure) or {}
-    cut = {*before.get("cut_short", ()), *after.get("cut_short", ())}
+
+    def shown(side: Numbers, kind: str) -> str:
+        is_cut = figure == "makespan_s" and kind in side.get("cut_short", ())
+        return f"{'> ' if is_cut else ''}{in_words(side[figure][kind])}"
+
     for kind in sorted(old):
         if not old[kind] or new.get(kind) is None:
             continue
         change = new[kind] / old[kind] - 1.0
         verb = verbs[change > 0.0].format(f"{abs(change) * 100.0:.0f} %")
-        unfinished = ", some unfinished when the simulation ended" if kind in cut else ""
-        times = f"{in_words(old[kind])} → {in_words(new[kind])}{unfinished}"
         name = subject.format(kind_in_words(kind))
-        yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, times)
+        sides = shown(before, kind), shown(after, kind)
+        yield Finding(f"{figure} {kind}", change, LEAST_CHANGE, name, verb, *sides)
 
 
 def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:
@@ -304,7 +315,8 @@ def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:
             LEAST_POINTS,
             "late instances",
             "more" if new > old else "fewer",
-            f"{_percent(old)} → {_percent(new)}",
+            _percent(old),
+            _percent(new),
         )
     old, new = before.get("instances_per_job"), after.get("instances_per_job")
     if old and new is not None:
@@ -314,13 +326,13 @@ def _shares(before: Numbers, after: Numbers) -> Iterator[Finding]:
             LEAST_EXTRA,
             "instances per job",
             "more" if new > old else "fewer",
-            f"{old:.2f} → {new:.2f}",
+            f"{old:.2f}",
+            f"{new:.2f}",
         )
     old, new = before.get("batches_unfinished") or 0.0, after.get("batches_unfinished") or 0.0
     if old or new:
-        yield Finding(
-            "unfinished", new - old, 0.5, "unfinished batches", "more" if new > old else "fewer", f"{old:g} → {new:g}"
-        )
+        verb = "more" if new > old else "fewer"
+        yield Finding("unfinished", new - old, 0.5, "unfinished batches", verb, f"{old:g}", f"{new:g}")
 
 
 def _percent(fraction: float) -> str:

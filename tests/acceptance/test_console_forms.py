@@ -215,6 +215,7 @@ async def test_threshold_change_is_simulated_on_the_project(grace_server: LiveSe
         assert not missing(row, "this project", "deadline.p_tight 0.9 → 0.8", OPERATOR)
         found = verdict_of(simulation)
         assert found is not None and f">{VERDICTS[found.verdict]}</span>" in row
+        assert page.count('data-label="Verdict"') == len(found.findings) > 0
         assert simulation.result is not None
         assert "jobs_failed" not in str(simulation.result["rows"])
         took_s = simulation.heard_at - simulation.asked_at
@@ -241,6 +242,19 @@ async def test_simulation_of_too_few_hosts_says_so(
     )
     async with a_browser(grace_server, OPERATOR) as grace:
         assert ("Too few hosts" in (await grace.get(f"/simulate/{number}"))[1]) is warned
+
+
+async def test_simulation_names_its_unfinished_batches(grace_server: LiveServer) -> None:
+    batch_id = await grace_server.submit(name="rush", qos="afap", jobs={"count": 2})
+    sides = {side: {"makespan_s": {"afap": 86400.0}, "batches_unfinished": 1.0} for side in ("now", "then")}
+    asked = {"scenario": "recent", "rules": [*sides], "seeds": 2, "changes": {}, "hosts": 40, "days": 1.0}
+    result = {"rules": sides, "seeds": 2, "rows": [], "replayed": {"unfinished": [batch_id]}}
+    store, now = grace_server.store.simulations, grace_server.clock.now()
+    number = await store.add(asked, who=OPERATOR, now=now, heard_since=now, most=1)
+    assert number is not None and await store.end(number, SimulationState.DONE, now=now, result=result)
+    async with a_browser(grace_server, OPERATOR) as grace:
+        note = (await grace.get(f"/simulate/{number}"))[1].partition('class="note warn"')[2].partition("</div>")[0]
+    assert f"/batches/{batch_id}" in note
 
 
 async def test_pages_link_only_to_pages_that_the_role_may_see(grace_server: LiveServer) -> None:

@@ -7,6 +7,8 @@ from dataclasses import replace
 import pytest
 
 from administration.thresholds.recent import RecentSample, recent_project
+from administration.thresholds.replay import LeftOut, replay
+from administration.unschedulable import RefusedByAll, refused_as_json
 from domain.apps import CPU
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
@@ -124,3 +126,20 @@ async def test_each_job_on_a_sampled_host_is_simulated(store: Store) -> None:
 
     [plan] = recent.scenario.batches
     assert (plan.jobs, len(plan.held)) == (4, 4)
+
+
+async def test_batches_that_no_host_can_run_are_not_simulated(store: Store) -> None:
+    """They would never end, and decide the makespan of their kind."""
+    await a_registered_version(store)
+    await a_registered_host(store, last_rpc_at=NOW)
+    bulk, rush = [await a_submitted_batch(store, jobs=10, qos=qos) for qos in (QoS.THROUGHPUT, QoS.AFAP)]
+    group = RefusedByAll(rush.batch_id, 1, False, 10, 1, (("memory", 1),), NOW, False, active_hosts=1, judged_at=NOW)
+    judged = {"unschedulable": [refused_as_json(group)], "able": []}
+    await store.process_reports.note("a: background", "background", {"judged": judged}, now=NOW)
+
+    found = await replay(
+        as_postgres(store), VirtualClock(NOW), {"deadline.p_afap": 0.3}, seeds=[1], most_hosts=9, days=1.0
+    )
+
+    assert [plan.batch_id for plan in found.cases[0].scenario.batches] == [bulk.batch_id]
+    assert found.asked["left_out"] == [{"batch_id": rush.batch_id, "why": LeftOut.UNRUNNABLE}]

@@ -93,12 +93,15 @@ async def test_a_preview_counts_the_rows_a_request_would_let_through(store: Stor
     hosts = await ranked_hosts(store, version)
     catalogue = await store.applications.load_catalogue()
     havs = {host.host_id: (await store.ledger.read(host.key())).havs for host in hosts}
-    p = [percentile_of(version, havs[host.host_id], catalogue, now=LATER).p for host in hosts]
+    ranks = [percentile_of(version, havs[host.host_id], catalogue, now=LATER) for host in hosts]
+    p, x = [one.p for one in ranks], [one.x for one in ranks]
 
     found = await previewed(store, ("p_tight", 0.45))
 
     before, after = (sum(one is not None and one >= gate for one in p) for gate in (0.9, 0.45))
     assert 0 < before < after
+    [tight] = [one["new"] for one in found["hosts"][0]["gates"] if one["gate"] == Gate.TIGHT]
+    assert tight["fast"] == sum(one is not None and one >= 0.45 for one in x) >= after
     assert gate_of(found["hosts"], Gate.TIGHT) == ((before, float(before)), (after, float(after)))
     assert gate_of(found["hosts"], Gate.AFAP)[0] == gate_of(found["hosts"], Gate.AFAP)[1]
     assert found["changes"] == [{"key": "deadline.p_tight", "from": 0.9, "to": 0.45}]

@@ -231,14 +231,15 @@ class StaleShown(TypedDict):
 
 
 class GateSide(TypedDict):
-    """The hosts that pass a gate: ranked hosts, newcomers, and requests per hour. If `threshold` is below `asked`,
-    `because` has the reason.
+    """The hosts that pass a gate: ranked hosts, newcomers, and requests per hour. `fast` ranked hosts are fast enough,
+    and pass if they are also reliable enough. If `threshold` is below `asked`, `because` has the reason.
     """
 
     asked: float
     threshold: float
     because: str
     havs: int
+    fast: int
     newcomers: int
     calls_per_hour: float
 

@@ -125,10 +125,11 @@ def test_figures_that_are_compared_come_before_others() -> None:
         use_fraction=0.5,
     )
 
-    first, more = decisive_first(
-        {"rows": rows_of(RuleComparison("small", 1, {"muster": figures, CLAIRVOYANT: figures}))}
-    )
+    rows = rows_of(RuleComparison("small", 1, {"muster": figures, CLAIRVOYANT: figures}))
+    first, more = decisive_first({"rows": rows})
 
     compared = ["afap_makespan_s", "afap_makespan_s", "other_makespan_s", "makespan_s", "batches_unfinished", "tail_s"]
     assert [row.key for row in first] == compared
     assert [row.key for row in more] == ["jobs_per_day", "use_fraction"]
+    judged, others = decisive_first({"rows": rows, "replayed": {"runs": ()}})
+    assert (judged, [row.key for row in others]) == ([], ["other_makespan_s", "jobs_per_day", "use_fraction"])

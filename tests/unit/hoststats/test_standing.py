@@ -62,7 +62,7 @@ def test_every_row_has_the_percentile_a_request_would_give_it(
     settings = RankingSettings()
     table = np.array([record(row) for row in rows], list(STANDING_FIELDS))
 
-    many = percentiles(table, cuts, now=now, settings=settings)
+    many = percentiles(table, cuts, now=now, settings=settings).p
 
     for p, row in zip(many.tolist(), rows, strict=True):
         one = percentile(row, cuts, now=now, settings=settings).p
@@ -99,5 +99,5 @@ def test_an_old_record_loses_its_percentile_in_time() -> None:
     table = np.array([record(row)], list(STANDING_FIELDS))
     later_on = Instant(NOW + 28 * 86400.0)
 
-    assert not np.isnan(percentiles(table, cuts, now=NOW, settings=RankingSettings())).any()
-    assert np.isnan(percentiles(table, cuts, now=later_on, settings=RankingSettings())).all()
+    assert not np.isnan(percentiles(table, cuts, now=NOW, settings=RankingSettings()).p).any()
+    assert np.isnan(percentiles(table, cuts, now=later_on, settings=RankingSettings()).p).all()

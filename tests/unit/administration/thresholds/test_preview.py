@@ -284,6 +284,24 @@ def test_threshold_names_work_without_section_once() -> None:
         changes_of([])
 
 
+@pytest.mark.parametrize(("cuts", "fast"), [(some_cuts(), 2), (None, 1)], ids=["ranked", "bootstrap"])
+def test_hosts_must_be_reliable_as_well_as_fast(cuts: CutPoints | None, fast: int) -> None:
+    """Two hosts are fast, one of which failed last, and a third is slow."""
+    rows = [(1, 1, 1, 11, False), (2, 2, 1, 0, True), (3, 3, 1, 11, cuts is None)]
+    scores = (0.0, 0.0, 9.9)
+    table = np.array(
+        [(*row, NOW, 10.0, 10 * score, 0.0, 0.0, NOW, 1.0) for row, score in zip(rows, scores, strict=True)],
+        list(STANDING_FIELDS),
+    )
+    of_type = (AppId(1), CPU)
+
+    side = HostPopulationView({of_type: GateStanding(table, cuts, Newcomers())}, Settings(), now=NOW).side(
+        of_type, Gate.LATE
+    )
+
+    assert (side["havs"], side["fast"]) == (1, fast)
+
+
 @pytest.mark.parametrize(
     ("cuts", "threshold"),
     [

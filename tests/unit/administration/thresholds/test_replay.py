@@ -226,6 +226,11 @@ def test_urgent_batches_end_on_both_sides() -> None:
     def ends(ran: list[Ran]) -> Any:
         return of.result(ran)["replayed"]["batches"]  # type: ignore[index]  # a JSON document
 
+    ended = replace(now, spans_s={f"batch {one}": 9.0 for one in ids.values()})
+    assert of.replayed([ended, ended]).unfinished == []
+    assert of.replayed([ended, replace(ended, spans_s={f"batch {soon}": 9.0})]).unfinished == sorted(
+        {*ids.values()} - {soon}
+    )
     now, changed = replace(now, spans_s={f"batch {rush}": 60.0, f"batch {soon}": 9.0}), replace(changed, spans_s={})
     assert ends([now, changed]) == [
         {"batch_id": rush, "now_s": 60.0, "changed_s": None},
@@ -245,14 +250,15 @@ def test_urgent_batches_not_compared_are_named_with_the_reason() -> None:
             (3, QoS.AFAP, unsent),
             (4, QoS.AFAP, unsent),
             (5, QoS.THROUGHPUT, sent),
+            (6, QoS.THROUGHPUT, unsent),
         )
     ]
     found = [{"batch_id": 2, "why": LeftOut.SENT}, {"batch_id": 3, "why": LeftOut.BEYOND}]
 
-    found.append({"batch_id": 4, "why": LeftOut.STOPPED})
+    found += [{"batch_id": 4, "why": LeftOut.STOPPED}, {"batch_id": 6, "why": LeftOut.UNRUNNABLE}]
 
-    assert left_out(active, {1, 3}, {1}) == {"left_out": found, "more_left_out": 0}
-    many = left_out([a_batch(batch_id=number, qos=QoS.AFAP) for number in range(25)], (), ())
+    assert left_out(active, {1, 3}, {1}, {6}) == {"left_out": found, "more_left_out": 0}
+    many = left_out([a_batch(batch_id=number, qos=QoS.AFAP) for number in range(25)], (), (), ())
     assert many["more_left_out"] == 25 - MOST_LEFT_OUT
     asked = prepared(("p_afap", 0.6)).asked
     assert (asked["left_out"], asked["more_left_out"]) == ([], 0)

@@ -60,7 +60,11 @@ def test_each_kind_of_batch_has_its_own_verdict() -> None:
 
     found = conclusion_of(NOW, after).findings
 
-    assert [(one.key, one.gain) for one in found][:2] == [("makespan_s afap", 1), ("makespan_s throughput", 0)]
+    assert [(one.key, one.verdict) for one in found][:2] == [
+        ("makespan_s afap", "better"),
+        ("makespan_s throughput", "same"),
+    ]
+    assert [(one.before[0], one.after[0]) for one in found][:2] == [("2", "1"), ("1", ">")]
 
 
 def spans(afap: float, tail: float = 600.0) -> dict[str, Any]:
@@ -103,3 +107,4 @@ def test_difference_that_more_runs_may_show_is_counted() -> None:
     found = conclusion_of(NOW, WORSE, [(NOW, WORSE), (NOW, NOW)])
 
     assert found.verdict == "same" and not missing(found.words, f"Of {len(found.findings)}", "1 may")
+    assert [(one.key, one.verdict) for one in found.findings if one.verdict != "same"] == [("instances", "may differ")]
