@@ -8,11 +8,11 @@ import numpy as np
 
 from batch_estimator.chain import Chain, Copies, FreshLaw, RetryRules, helped_by, retry_chain, tail_begins_s
 from batch_estimator.outstanding import Outstanding, late_by, served_by
-from batch_estimator.sending import SendingRate
+from batch_estimator.sending import RATE_SDS, SendingRate
 from batch_estimator.snapshot import Floats, Tail
 from batch_estimator.survival import logit_moved
 
-NODES = (-1.7320508, 0.0, 1.7320508)  # three-point Gauss-Hermite rule: nodes in standard deviations
+NODES = (-RATE_SDS, 0.0, RATE_SDS)  # three-point Gauss-Hermite rule: nodes in standard deviations
 NODE_WEIGHTS = (1.0 / 6.0, 2.0 / 3.0, 1.0 / 6.0)  # and their probabilities
 SEND_POSITIONS = 24
 LEAST_SHARE = 1e-300

@@ -16,7 +16,7 @@ from batch_estimator.fit import Fit, fitted, outstanding_of
 from batch_estimator.loss import Silence, bound_of
 from batch_estimator.outstanding import InstanceClasses, Open, Outstanding, failing, merged, open_slots
 from batch_estimator.publish import CompletionLaw, Forecast, stretched_s
-from batch_estimator.sending import SendingRate, is_waiting, sending_of
+from batch_estimator.sending import SendingRate, sending_of
 from batch_estimator.snapshot import BatchSnapshot, Bools, Floats, Ints, Tail
 from batch_estimator.turnaround import LEAST_COLD_SUCCESSES
 from domain.errors import MusterError
@@ -263,7 +263,7 @@ def _terms(
         slow_turnaround_s=Seconds(fit.fresh.returned_s(0.99)),
         error_turnaround_s=Seconds(rules.error_s),
         shift=fit.shift.mean if np.isfinite(snapshot.mean_ln_fpops) else 0.0,
-        assumed_rate=is_waiting(snapshot),
+        assumed_rate=sending.assumed,
         provisional=open_.first_unsent > 0 and snapshot.now - snapshot.moved_at < PROVISIONAL_S,
     )
 

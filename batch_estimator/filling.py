@@ -56,6 +56,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         terms.active_processors,
         _tail(tables, settings),
         terms.moved_at,
+        terms.moved_ahead,
     )
 
 

@@ -7,7 +7,7 @@ queue is served (Little's law; docs/decisions/0061).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -114,6 +114,7 @@ LEAST_HOSTS = 10  # show how often hosts get work
 MISSED_HOSTS = 30.0  # a wait in which so many hosts got nothing is not chance
 RETURN_S = 3600.0  # after a pause, hosts come back within about this time
 USUAL_RETRY_WAIT_S = 1800.0
+RATE_SDS = 3.0**0.5  # a forecast averages over the rate and this many sd above and below it
 URGENT_AFTER_S = 60.0  # an instance created this long after its batch is a retry or a tail copy
 
 
@@ -122,6 +123,7 @@ class SendingRate:
     """First instances are sent from `starts_s` on: `room` of them within FILL_S, the rest at `rate_per_s`.
 
     `log_sd` is the standard deviation of ln of both times. Retries and copies wait `retry_wait_s` from now.
+    `assumed`: the rate of a waiting batch, which no dispatch shows yet.
     """
 
     rate_per_s: float
@@ -129,6 +131,7 @@ class SendingRate:
     retry_wait_s: float
     starts_s: float = 0.0
     room: float = 0.0
+    assumed: bool = False
 
     def after_s(self, position: Floats) -> Floats:
         """Return the seconds until the unsent instance at each position is sent; position 0 has already been sent.
@@ -145,6 +148,44 @@ class SendingRate:
 
 def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
     """Return the sending rate for `to_send` unsent first instances of jobs that take `turnaround_s`.
+
+    A batch that was being sent and is moved ahead of other work is sent at least as fast as if it had not been moved,
+    because no more work is ahead of it than before. Moved behind other work, it is sent at most as fast.
+    """
+    sending = _as_moved(snapshot, to_send, turnaround_s, lasts_s)
+    sent_at = snapshot.instances.sent_at[~is_urgent(snapshot)]
+    if snapshot.moved_ahead is None or snapshot.queue.held or not np.any(sent_at < snapshot.moved_at):
+        return sending
+    unmoved = replace(snapshot, moved_at=NEVER_MOVED, queue=AppQueue(first_s=snapshot.queue.first_s))
+    before = _as_moved(unmoved, to_send, turnaround_s, lasts_s)
+    return _limited(sending, before, max(to_send, 1.0), ahead=snapshot.moved_ahead)
+
+
+def _limited(sending: SendingRate, before: SendingRate, to_send: float, *, ahead: bool) -> SendingRate:
+    """Return `sending`, but with an end not later than that of `before` (`ahead`), or not earlier.
+
+    This also holds for the rates RATE_SDS above and below the mean: the sd is that of `sending` as far as possible. A
+    batch that was being sent and is moved ahead does not wait again.
+
+    >>> slow, fast = SendingRate(0.01, 0.3, 600.0), SendingRate(0.02, 1.0, 60.0)
+    >>> ahead, behind = (_limited(slow, fast, 100.0, ahead=one) for one in (True, False))
+    >>> ahead.rate_per_s, ahead.log_sd, behind.rate_per_s, round(behind.log_sd, 3)
+    (0.02, 1.0, 0.01, 0.6)
+    """
+    limit = min if ahead else max
+    sending_s, before_s = (float(one.after_s(np.array([to_send]))[0]) for one in (sending, before))
+    last_s, wait_s = limit(sending_s, before_s), limit(sending.retry_wait_s, before.retry_wait_s)
+    within = abs(float(np.log(last_s / before_s))) / RATE_SDS
+    log_sd = min(max(sending.log_sd, before.log_sd - within), before.log_sd + within)
+    if last_s == before_s:
+        return replace(before, retry_wait_s=wait_s)
+    if ahead:
+        sending = replace(sending, rate_per_s=to_send / last_s, starts_s=0.0, room=0.0)
+    return replace(sending, log_sd=log_sd, retry_wait_s=wait_s)
+
+
+def _as_moved(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, lasts_s: float) -> SendingRate:
+    """Return the sending rate by the dispatches since the last move alone.
 
     Before the first dispatch, the app's capacity determines the rate; afterwards, the batch's own dispatches do, with
     the capacity counted as three dispatches. A move, or the end of a wait for the batch's turn, starts both again; a
@@ -186,7 +227,7 @@ def sending_of(snapshot: BatchSnapshot, to_send: float, turnaround_s: float, las
         per_s, sd = rate_of(before - last_s, lasted_s, to_send, capacity.rate_per_s)
         waiting = SendingRate(max(per_s, least_per_s), sd, wait_s, starts_s)
     if is_waiting(snapshot):
-        return waiting
+        return replace(waiting, assumed=True)
     if moved_s < np.inf and len(since_move):
         rate, log_sd = rate_of(since_move, moved_s, to_send, capacity.rate_per_s, is_moved=True)
         returning = _while_hosts_return(float(len(since_move)), moved_s, to_send, waiting)

@@ -126,7 +126,8 @@ class BatchSnapshot:
     `delay_bound_s` is a new instance's time from sending to timeout. `mean_ln_fpops` is the mean over the jobs behind
     `havs`, NaN if there are none. `median_flop_per_s` is per processor of an active host; `active_processors` weights
     each host by its on fraction. Each row of `sent` represents `sent_weight` instances, NaN if unknown. `tail` is None
-    if no copies are made. Dispatches before `moved_at` do not show the sending rate at the batch's new place.
+    if no copies are made. Dispatches before `moved_at` do not show the sending rate at the batch's new place, but limit
+    it: it is not lower if `moved_ahead` is True, and not higher if it is False (the batch was moved behind other work).
     """
 
     now: Instant
@@ -144,6 +145,7 @@ class BatchSnapshot:
     active_processors: float = float("nan")
     tail: Tail | None = None
     moved_at: Instant = NEVER_MOVED
+    moved_ahead: bool | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.now) and np.isfinite(self.submitted_at)):

@@ -166,6 +166,17 @@ def counted_since(moved_at: Instant | None, now: Instant, *, submitted_at: Insta
     return recent_at if recent_at > submitted_at else NEVER_MOVED
 
 
+def moved_ahead(tier: int, foremost_tier: int | None) -> bool | None:
+    """Return whether a batch's tier is ahead of the foremost one that it had before its moves (True) or behind (False).
+
+    None: neither, because it was not moved since its last pause, or only within its tier.
+
+    >>> [moved_ahead(-40, 0), moved_ahead(40, 0), moved_ahead(0, 0), moved_ahead(0, None)]
+    [True, False, None, None]
+    """
+    return None if foremost_tier is None or tier == foremost_tier else tier < foremost_tier
+
+
 class CountedAs(IntEnum):
     """The sums in a (host, app version) row that an instance may count towards."""
 
@@ -199,6 +210,7 @@ class BatchTerms:
     the app and `ahead_of_others` of other apps, which need `flop_of_others`, precede the batch's own (`SendPlace`),
     until it is sent first from `first_from` on. All are 0 if some of its jobs were sent, nothing blocks it and it was
     never moved. `held`: a limit blocks the batch. `moved_at`: the last move that counts (`counted_since`).
+    `moved_ahead`: whether it is ahead of its places before its moves.
     """
 
     batch_id: BatchId
@@ -215,6 +227,7 @@ class BatchTerms:
     held: bool = False
     moved_at: Instant = NEVER_MOVED
     first_from: Instant = NEVER_FIRST
+    moved_ahead: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ from domain.forecasting import (
     SendPlace,
     SendRank,
     counted_since,
+    moved_ahead,
 )
 from domain.settings import Settings
 from domain.units import AppId, BatchId, Instant
@@ -347,6 +348,7 @@ def _terms(
         row["held"],
         moved_at,
         ahead[3],
+        moved_ahead(row["order_tier"], row["foremost_tier"]),
     )
 
 

@@ -280,6 +280,7 @@ CREATE TABLE batch (
     after_any bigint[] DEFAULT '{}'::bigint[] NOT NULL,
     moved_at double precision,
     quorum_total bigint,
+    foremost_tier integer,
     CONSTRAINT batch_check CHECK (((qos = 'short_deadline'::text) = (deadline_at IS NOT NULL))),
     CONSTRAINT batch_check1 CHECK (((state = 'active'::text) = (ended_at IS NULL))),
     CONSTRAINT batch_jobs_total_check CHECK ((jobs_total > 0)),

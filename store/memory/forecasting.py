@@ -26,6 +26,7 @@ from domain.forecasting import (
     SendPlace,
     SendRank,
     counted_since,
+    moved_ahead,
 )
 from domain.hosts import HostAppVersion
 from domain.restrictions import pause_of
@@ -120,6 +121,7 @@ class MemoryForecasting(OnTables):
             held,
             moved_at,
             _place(batch).first_from(batch.new.app_id, catalogue),
+            moved_ahead(batch.new.order_tier, batch.foremost_tier),
         )
 
     def _is_paused(self, batch: StoredBatch) -> bool:

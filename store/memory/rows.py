@@ -169,6 +169,7 @@ class StoredBatch:
     median_turnaround_s: Seconds | None = None
     turnaround_s_per_flop: Mapping[AppId, float] = field(default_factory=dict)  # by app, current
     moved_at: Instant | None = None
+    foremost_tier: int | None = None  # among those it had before its moves
     hold: str | None = None  # the limits that block it
     sent_most: int | None = None
     refunded_s: Seconds = Seconds(0.0)  # part of the charge to its submitter's logical time

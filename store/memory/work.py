@@ -183,7 +183,7 @@ class Work:
         """Note that the active batches of paused work are sent again; `since`: only with a rate begun since then."""
         for batch in self.of_work(kind, name):
             if since is None or (batch.moved_at is not None and batch.moved_at >= since):
-                batch.moved_at = max(batch.moved_at or now, now)
+                batch.moved_at, batch.foremost_tier = max(batch.moved_at or now, now), None
 
     def of_work(self, kind: Restricted | None, name: str) -> list[StoredBatch]:
         """Return the active batches of an app or a queue, or one batch; without a kind, all."""

@@ -136,12 +136,12 @@ WHERE app.app_id = $1;
 -- name: forecast_batch
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
--- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, delay_bound_s, held (by a limit or a pause, also of the
---   project), app_version_ids; in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history).
+-- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, order_tier, foremost_tier (null when never moved),
+--   delay_bound_s, held (by a limit or a pause, also of the project), app_version_ids; in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history).
 --   No row unless the batch is active.
 SELECT
-    batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.created_at, batch.moved_at, class.delay_bound_s,
-    version.ids AS app_version_ids,
+    batch.app_id, batch.qos, batch.deadline_at, batch.unpaid, batch.created_at, batch.moved_at, batch.order_tier,
+    batch.foremost_tier, class.delay_bound_s, version.ids AS app_version_ids,
     batch.hold IS NOT NULL OR EXISTS (
         SELECT FROM restriction
         WHERE (kind, name) IN (('batch', $1::bigint::text), ('app', batch.app_id::text), ('queue', batch.queue))

@@ -533,10 +533,10 @@ RETURNING batch_id;
 
 
 -- name: set_moved
--- Purpose: record when an active batch gets a new position.
+-- Purpose: record when an active batch gets a new position, and the foremost tier that it leaves.
 -- Arguments: $1 batch_id, $2 moved_at.
 -- Result: batch_id; no row when there is no such active batch.
-UPDATE batch SET moved_at = $2
+UPDATE batch SET moved_at = $2, foremost_tier = least(foremost_tier, order_tier)
 WHERE batch_id = $1 AND ended_at IS NULL
 RETURNING batch_id;
 

@@ -77,11 +77,12 @@ SELECT pg_advisory_xact_lock(1297437780, hashtext('conditional edits'));
 
 
 -- name: batches_resumed
--- Purpose: after a pause or an outage, note that active batches are sent again; reads all of them.
+-- Purpose: after a pause or an outage, note that active batches are sent again; reads all of them. The rate of the time
+--   before contains the pause, so that it is no limit after an earlier move.
 -- Arguments: $1 now, $2 only batches whose sending rate began at or after this time (null: all), $3 kind of the paused
 --   work (null: the project), $4 its name.
 -- Result: none.
-UPDATE batch SET moved_at = greatest(batch.moved_at, $1::double precision)
+UPDATE batch SET moved_at = greatest(batch.moved_at, $1::double precision), foremost_tier = NULL
 FROM (
     SELECT batch_id
     FROM batch

@@ -18,6 +18,7 @@ from domain.forecasting import FIRST_PLACE, MOVED_S, NEVER_MOVED, SendPlace
 from domain.havs import HavEvent, HavEventKind
 from domain.history import START
 from domain.jobs import InstanceState
+from domain.ordered_work import StoredPlace
 from domain.ranking import CutPoints, HostStatisticsRun
 from domain.restrictions import Restricted, Restriction
 from domain.settings import Settings
@@ -312,6 +313,21 @@ async def test_moved_batch_waits_again_at_its_place(store: Store) -> None:
 
     assert (before.moved_at, before.queue.ahead, is_waiting(before)) == (NEVER_MOVED, 0, False)
     assert (after.moved_at, after.queue.ahead, is_waiting(after)) == (NOW + 60.0, 5, True)
+
+
+async def test_a_batch_at_a_lower_tier_is_moved_ahead(store: Store) -> None:
+    """Of all its places before, until a pause ends."""
+    batch = await a_submitted_batch(store, jobs=3)
+    seen = [(await snapshot_of(store, batch.batch_id)).moved_ahead]
+    for tier in (40, 0, -40, 0):
+        await store.ordering_rules.set_moved(batch.batch_id, NOW)
+        await store.ordering.move([StoredPlace(batch.batch_id, tier, 0.0)])
+        seen.append((await snapshot_of(store, batch.batch_id)).moved_ahead)
+    await store.restrictions.put(Restriction(Restricted.BATCH, str(batch.batch_id), 0, "", "ada", NOW))
+    await store.restrictions.lift(Restricted.BATCH, str(batch.batch_id), now=later(NOW, DAY_S))
+    seen.append((await snapshot_of(store, batch.batch_id)).moved_ahead)
+
+    assert seen == [None, False, None, True, False, None]
 
 
 async def test_pending_move_counts_the_last_quarter_of_an_hour(store: Store) -> None:

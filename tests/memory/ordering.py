@@ -69,7 +69,9 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         batch.new = replace(batch.new, user_priority=priority)
 
     async def set_moved(self, batch_id: BatchId, by_at: Instant) -> None:
-        self._active(batch_id).moved_at = by_at
+        batch = self._active(batch_id)
+        tiers = batch.foremost_tier, batch.new.order_tier
+        batch.moved_at, batch.foremost_tier = by_at, min(one for one in tiers if one is not None)
 
     async def reset_usage(self, *, submitter: str | None, account: str | None) -> int:
         """By names, as the other store; both None: all."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from batch_estimator.estimate import estimate
 from batch_estimator.loss import Silence, host_loss, loss_fraction
 from batch_estimator.publish import Forecast, publication
 from batch_estimator.selfcheck import adapted_spread
-from batch_estimator.snapshot import BatchSnapshot
+from batch_estimator.sending import is_urgent
+from batch_estimator.snapshot import AppQueue, BatchSnapshot
 from batch_estimator.snapshot import InstanceStanding as S
 from domain.forecasts import FAR_BOUNDS, Change, Method, Score
-from domain.units import DAY_S, BatchId, Instant, Seconds
+from domain.units import DAY_S, HOUR_S, BatchId, Instant, Seconds
 from tests.unit.batch_estimator.snapshots import BOUND_S, NOW, Record, Sent, a_snapshot, taken
 
 HOSTS = 14
@@ -98,6 +99,22 @@ def test_more_instances_lost_on_a_host_never_make_it_earlier(snapshot: BatchSnap
 
     for before_at, after_at in zip(quantiles(estimate(snapshot)), quantiles(estimate(worse)), strict=True):
         assert after_at >= before_at - AT_ONCE_S
+
+
+@given(snapshots(), st.booleans(), st.floats(30.0, 40 * HOUR_S), st.integers(0, 200), st.integers(0, 200))
+@settings(deadline=None)
+def test_a_move_ahead_delays_and_one_behind_hastens_nothing(
+    snapshot: BatchSnapshot, moved_ahead: bool, since_s: float, ahead: int, of_others: int
+) -> None:
+    """The same batch at the same time, unmoved and moved, with some of its instances sent before and since the move."""
+    moved_at = Instant(NOW - since_s)
+    moved = replace(snapshot, moved_at=moved_at, moved_ahead=moved_ahead, queue=AppQueue(ahead, of_others))
+    rows = snapshot.instances
+    assume(bool(np.any(rows.sent_at[~is_urgent(snapshot)] < moved_at)))
+
+    for before_at, after_at in zip(quantiles(estimate(snapshot)), quantiles(estimate(moved)), strict=True):
+        later_s, near_s = after_at - before_at, AT_ONCE_S + 0.01 * (before_at - NOW)
+        assert later_s <= near_s if moved_ahead else later_s >= -near_s
 
 
 @given(snapshots())

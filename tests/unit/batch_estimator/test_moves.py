@@ -236,6 +236,55 @@ def test_batch_moved_down_is_forecast_later() -> None:
     assert expected_h(LOWER.seen(sent=1)) > 2 * expected_h(LOWER.seen(moved=False))
 
 
+def slow(since: int, after_s: float, ahead: int, per_h: float, earlier: int) -> BatchSnapshot:
+    """Return a batch of which `per_h` of 8 h were sent for a day before a move, and `since` of it after the move. The
+    app's last batch had `earlier` instances out at once.
+    """
+    begun_h, job_h, n = after_s / HOUR_S, 8.0, round(24 * per_h)
+    at_h = [begun_h + (at + 0.5) / per_h for at in range(n)]
+    out = [
+        Sent(at, SUCCESS if h > job_h else RUNNING, 1 + at % 40, h, max(0.0, h - job_h), 24.5)
+        for at, h in enumerate(at_h)
+    ]
+    out += [Sent(n + at, RUNNING, 1 + at, begun_h * (at + 1) / (since + 1), 0, 24.5) for at in range(since)]
+    last = [Sent(0, SUCCESS, 1 + at % 40, 30.0 + at / 800, 30.0 + at / 800 - job_h) for at in range(earlier)]
+    return a_snapshot(
+        [*out, *(Sent(job, UNSENT, created_h=24.5) for job in range(n + since, round(94 * per_h)))],
+        hosts(40),
+        last,
+        submitted_at=later(NOW, -24.5 * HOUR_S),
+        sent_weight=1.0,
+        active_hosts=40,
+        moved_at=later(NOW, -after_s),
+        queue=AppQueue(ahead=ahead),
+    )
+
+
+@pytest.mark.parametrize("since, after_s", [(0, 30.0), (0, 300.0), (1, 300.0), (3, 300.0), (1, 1800.0)])
+@pytest.mark.parametrize("ahead", [0, 100, 5000])
+@pytest.mark.parametrize("per_h, earlier", [(3.0, 0), (3.0, 400), (20.0, 0), (20.0, 400)])
+def test_a_batch_that_is_sent_stays_as_fast_when_moved_ahead(
+    since: int, after_s: float, ahead: int, per_h: float, earlier: int
+) -> None:
+    """The work that is still ahead of it was ahead before, too. Moved behind, it is not sent faster."""
+    moved = slow(since, after_s, ahead, per_h, earlier)
+    before = estimate(replace(moved, moved_at=NEVER_MOVED, queue=AppQueue()))
+    up, down = (estimate(replace(moved, moved_ahead=one)) for one in (True, False))
+
+    for name in ("q50_at", "q90_at"):
+        then_s, up_s, down_s = (getattr(one, name) - NOW for one in (before, up, down))
+        assert up_s <= 1.002 * then_s and down_s >= 0.998 * then_s
+
+
+def test_the_rate_from_before_a_move_ahead_is_no_assumption() -> None:
+    moved = slow(0, 300.0, 5000, 20.0, 0)
+    alone, ahead = (estimate(replace(moved, moved_ahead=one)).terms for one in (None, True))
+    assert alone is not None and ahead is not None
+
+    assert (alone.assumed_rate, ahead.assumed_rate) == (True, False)
+    assert ahead.sending_s == pytest.approx(70 * HOUR_S, rel=0.05)
+
+
 def test_first_instances_do_not_show_the_capacity() -> None:
     """They fill the hosts; a peak counts once an instance of the app has been out for as long as usual."""
     fresh = a_snapshot([Sent(at, RUNNING, 1 + at, 0.01) for at in range(20)], hosts(40), active_hosts=400)
