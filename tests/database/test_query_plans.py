@@ -309,6 +309,7 @@ BY_KEY = {  # query -> the indexes it must use
     "failing_hosts": {"instance_failed", "host_app_version_pkey"},
     "listed_hosts": {"host_pkey", "instance_on_host", "host_app_version_pkey"},
     "results_looked_at": {"instance_of_volunteer"},
+    "restricted_hosts": {"host_pkey", "host_by_volunteer"},
     "instances_of_host": {"instance_on_host", "instance_of_volunteer", "batch_pkey"},
     "hosts_of_email": {"volunteer_email_key", "host_by_volunteer"},
     # forecasts of completion: samples are not read by key
