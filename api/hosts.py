@@ -31,32 +31,34 @@ MOST_SILENT_S = 3650 * 86400.0
 
 class ListParams(Page, forbid_unknown_fields=True, kw_only=True):
     show: Annotated[
-        Literal["without_work", "slow", "failing", "silent"] | None,
+        Literal["without_work", "slow", "failing", "silent", "restricted"] | None,
         msgspec.Meta(
             description="`without_work`: hosts with no job in progress whose last request, in the last day, asked for "
             "work and got none, newest first. `slow`: the slowest tenth of each app and processor in the last full "
             "ranking, once per app version, slowest first. `failing`: hosts with failures in the last week, the "
             "highest share since they joined first; counts only the last 10,000 failures of all hosts, and none in "
             "batches that ended more than `storage.keep_ended_s` ago. `silent`: no request for `silent_s`, newest "
-            "first. A page may be empty and have a `next_cursor`. "
-            "Default: all hosts."
+            "first. `restricted`: hosts that are banned or limited, or whose volunteer is, newest first. A page may be "
+            "empty and have a `next_cursor`. Default: all hosts."
         ),
     ] = None
     platform: Annotated[
         str,
         msgspec.Meta(
             description="Part of a platform's name, in upper or lower case: only hosts that have such a platform; not "
-            "among slow or failing ones."
+            "among slow, failing or restricted ones."
         ),
     ] = ""
-    label: Annotated[str, msgspec.Meta(description="Only hosts with this label; not among slow or failing ones.")] = ""
+    label: Annotated[
+        str, msgspec.Meta(description="Only hosts with this label; not among slow, failing or restricted ones.")
+    ] = ""
     volunteer: Annotated[str, msgspec.Meta(description="Only hosts of the volunteer with this e-mail address.")] = ""
     sort: Annotated[
         HostSort | None,
         msgspec.Meta(
-            description="The order, except of slow and failing hosts; `-` for descending. Default: all hosts by id, "
-            "others newest first. A filtered page in the order `-id` reads at most 10,000 hosts: it may be empty and "
-            "have a `next_cursor`."
+            description="The order, except of slow, failing and restricted hosts; `-` for descending. Default: all "
+            "hosts by id, others newest first. A filtered page in the order `-id` reads at most 10,000 hosts: it may "
+            "be empty and have a `next_cursor`."
         ),
     ] = None
     silent_s: Annotated[
@@ -92,7 +94,9 @@ class HostsApi:
         self._clock = clock
 
     @operation(
-        "GET", "/hosts", "Hosts, filtered and sorted, or only hosts without work, slow, failing or silent hosts."
+        "GET",
+        "/hosts",
+        "Hosts, filtered and sorted, or only hosts without work, slow, failing, silent or restricted hosts.",
     )
     async def list_hosts(self, ask: Ask[ListParams, None]) -> shapes.HostPage:
         params = ask.params

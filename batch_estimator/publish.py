@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.selfcheck import checkpoint_passed
-from batch_estimator.snapshot import BatchSnapshot, Floats
+from batch_estimator.snapshot import Floats
 from domain.batches import QoS
 from domain.forecasts import FAR_BOUNDS, Change, ForecastHold, ForecastRecord, ForecastStanding, Method, Terms, Trigger
 from domain.formatting import in_words
@@ -85,7 +85,6 @@ def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | Non
 
 HELD_REMAINING_FRACTION = 0.15  # of the remaining time
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
-FLAG_SPENT_FRACTION = 0.5  # of the number of instances that a job may have beyond its quorum
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,33 +178,27 @@ def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: I
     return Publication(previous_at, Change.HELD, f"{seen}: the published value is kept")
 
 
-def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
+def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds) -> str | None:
     """Return why an operator should not rely on the forecast, or None.
-
-    `most_spent_fraction` is the fraction of spare instances (beyond the quorum) already used by the open job with the
-    most instances. With a quorum of 2 and at most 4 instances, the first two are not spare.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
-    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0))
     'no end is shown: at the current rate, it is 20 min away (q90), more than 10 delay bounds of 100 s'
     """
+    if forecast.method is Method.FALLBACK:
+        return f"no forecast: {forecast.because}"
     ahead_s = forecast.q90_at - forecast.now
     if ahead_s > FAR_BOUNDS * delay_bound_s:
         bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
         return f"no end is shown: at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
-    if most_spent_fraction > FLAG_SPENT_FRACTION:
-        if most_spent_fraction >= 1.0:
-            return "a job has no retries left: if its last instance fails, the job fails; read the errors of the batch"
-        return f"a job has used {most_spent_fraction:.0%} of its retries; read the errors of the batch"
     return None
 
 
-def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
+def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger) -> ForecastRecord:
     """Return the forecast as stored, with the published C(B), warnings, and whether it will be scored.
 
-    `most_spent` belongs to the open job with the most instances beyond its need. The lower bound applies to long
-    deadlines.
+    The lower bound applies to long deadlines.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -232,20 +225,10 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *
         counts.jobs_validated,
         counts.jobs_failed,
         checkpoint_fraction=_checkpoint(forecast, standing),
-        flag=_flag(forecast, standing, most_spent),
+        flag=operator_flag(forecast, delay_bound_s=standing.delay_bound_s),
         terms=forecast.terms,
         holds=forecast.holds,
     )
-
-
-def most_spent_of(snapshot: BatchSnapshot) -> int:
-    """Return the maximum, over open jobs, of instances beyond the successes a job needs; 0 if no job is open.
-
-    Instances before a job's latest retry do not count, nor do cancelled ones, which the snapshot omits.
-    """
-    jobs = snapshot.jobs
-    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.uncounted - jobs.needed
-    return int(spent[jobs.is_open].max(initial=0))
 
 
 def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
@@ -254,10 +237,3 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
         return None
     jobs_total = standing.batch.counts.jobs_total
     return checkpoint_passed(standing.checkpoint_fraction, standing.age.jobs_over, jobs_total=jobs_total)
-
-
-def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:
-    if forecast.method is Method.FALLBACK:
-        return f"no forecast: {forecast.because}"
-    spent_fraction = most_spent / max(1, standing.least_spare_instances)
-    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_spent_fraction=spent_fraction)

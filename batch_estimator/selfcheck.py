@@ -16,6 +16,7 @@ from domain.batches import BatchState
 from domain.clock import Clock
 from domain.errors import UnavailableError
 from domain.forecasts import Accuracy, AppAccuracy, EndedBatch, KeptForecast, Score
+from domain.formatting import percent
 from domain.units import BatchId, Instant, Seconds
 
 CHECKPOINTS = (0.1, 0.5, 0.9)
@@ -114,7 +115,7 @@ def adapted_spread(spread: float, scores: Sequence[Score]) -> tuple[float, str]:
     if batches < LEAST_BATCHES:
         return spread, f"{batches} {'batch' if batches == 1 else 'batches'} scored, at least {LEAST_BATCHES} are needed"
     coverage = float(np.mean([each.below_q90 for each in recent]))
-    seen = f"{coverage:.0%} of {batches} batches ended by q90"
+    seen = f"{percent(coverage)} of {batches} batches ended by q90"
     if LEAST_COVERAGE <= coverage <= MOST_COVERAGE:
         return spread, f"{seen}: kept"
     needed = float(np.quantile([each.needed_spread for each in recent], WANTED_COVERAGE))

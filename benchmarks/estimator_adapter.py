@@ -25,12 +25,7 @@ def converted(s: Any) -> BatchSnapshot:
         Instant(s.now),
         Instant(s.submit_time),
         Seconds(s.delay_bound),
-        JobRows(
-            s.job_fpops,
-            s.job_state == 0,
-            np.full(len(s.job_fpops), s.quorum),
-            np.zeros(len(s.job_fpops), dtype=np.int64),
-        ),
+        JobRows(s.job_fpops, s.job_state == 0, np.full(len(s.job_fpops), s.quorum)),
         InstanceRows(
             s.inst_job,
             s.inst_host,

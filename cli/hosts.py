@@ -23,7 +23,7 @@ TOLD = {  # additional columns by kind of list
     HostKind.SLOW: ["app_version_id", "x", "relative_turnaround"],
     HostKind.FAILING: ["errors", "invalid", "timed_out", "last_at", "since"],
 }
-KINDS = click.Choice(["without_work", "slow", "failing", "silent"])
+KINDS = click.Choice(["without_work", "slow", "failing", "silent", "restricted"])
 SILENCE = click.FloatRange(0.0)
 HELD = ["instance_id", "job_id", "batch_id", "app", "due_at", "est_runtime_s", "tight"]
 
@@ -38,7 +38,9 @@ def host() -> None:
     "--limit", type=click.IntRange(1, 100_000), default=1000, show_default=True, help="Maximum number of hosts."
 )
 @click.option(
-    "--show", type=KINDS, help="List only hosts without work, slow, failing or silent ones, worst or newest first."
+    "--show",
+    type=KINDS,
+    help="List only hosts without work, slow, failing, silent or restricted ones, worst or newest first.",
 )
 @click.option(
     "--silent-s", type=SILENCE, help="Minimum time since the last request, for --show silent; default: one week."
@@ -51,11 +53,12 @@ def host() -> None:
 async def list_hosts(
     run: Run, limit: int, show: HostListKind | None, silent_s: float | None, **chosen: str | None
 ) -> None:
-    """List hosts by id, or only hosts without work, slow, failing or silent hosts.
+    """List hosts by id, or only hosts without work, slow, failing, silent or restricted hosts.
 
     slow: the slowest tenth of each app and processor in the last full ranking, once per app version. failing: hosts
     with errors, invalid results or timeouts in the last week, among the last 10,000 failures of all hosts; `since` is
     the start of the count. Failures in batches that ended more than storage.keep_ended_s ago are not counted.
+    restricted: hosts that are banned or limited, or whose volunteer is.
     """
     kind = None if show is None else HostKind(show)
     if silent_s is not None and kind is not HostKind.SILENT:

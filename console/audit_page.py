@@ -115,16 +115,19 @@ def numbers_of(kind: str, subjects: Iterable[str]) -> list[int]:
 
 
 def written(value: object, name: str = "") -> str:
-    """Return a recorded value as text: lists as words, objects as JSON, times (named *_at) as dates.
+    """Return a recorded value as text: lists as words, objects as JSON, times (named *_at) as dates, versions as on
+    other pages.
 
     >>> written(["raise", "expedite"]), written({"p_tight": 0.8}), written(""), written(5.0), written(False)
     ('raise, expedite', '{"p_tight":0.8}', '(empty)', '5', 'no')
-    >>> written("aborted", "state")
-    'withdrawn, instances aborted'
+    >>> written("aborted", "state"), written(110, "version")
+    ('withdrawn, instances aborted', '1.10')
     """
     match value:
         case str() if name == "state" and value in list(VersionState):
             return VersionState(value).words
+        case int() if name == "version":
+            return f"{value / 100:.2f}"
         case float() if name.endswith("_at"):
             return stamp(value)
         case None:

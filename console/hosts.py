@@ -1,10 +1,11 @@
-"""Shows hosts: lists (all, slow, failing, silent), and one host with its statistics and instances."""
+"""Shows hosts: lists (all, slow, failing, silent, restricted), and one host with its statistics and instances."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from math import exp
 from typing import Any
@@ -40,7 +41,7 @@ from domain.hosts import HostAppVersion, host_in_words
 from domain.jobs import InstanceState
 from domain.ranking import Percentile, percentile
 from domain.refusals import BEHIND_GATE
-from domain.restrictions import Restricted
+from domain.restrictions import Restricted, limit_of
 from domain.units import DAY_S, HostId, Instant, Seconds
 from domain.volunteers import ResultPlace
 from lifecycle.states import NEVER_SENT
@@ -224,6 +225,7 @@ TABS = {
         f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day failed.",
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
+    HostKind.RESTRICTED: ("banned or limited", "Hosts that are banned or limited, or whose volunteer is."),
 }
 
 
@@ -321,6 +323,9 @@ class HostListPage(Pages[PageServices]):
             "worst": {one.host_id: one for one in await failing_hosts(self._services.store, self._services.clock.now())}
             if asked.kind is HostKind.FAILING
             else {},
+            "restriction_of": partial(
+                limit_of, await restrictions_of(self._services.store) if asked.kind is HostKind.RESTRICTED else {}
+            ),
             "asked": asked,
             "kind": asked.kind.value,
             "selected": asked.kind in SELECTED,

@@ -1,4 +1,4 @@
-"""Formats durations and sizes for people. Only this module converts seconds and bytes to words. Pure.
+"""Formats durations, sizes and percentages for people. Only this module converts seconds and bytes to words. Pure.
 
 The console's script formats live durations in the same way; a test compares the two.
 """
@@ -137,6 +137,16 @@ def inert(value: object) -> object:
     ("'=1+1", "'\\t=1", 'ada', -5)
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def percent(fraction: float, digits: int = 0) -> str:
+    """Format a fraction as a percentage. Only a whole is 100 %.
+
+    >>> percent(0.256), percent(0.0049, 1), percent(0.999), percent(0.9999, 1), percent(1.0)
+    ('26 %', '0.5 %', '99 %', '99.9 %', '100 %')
+    """
+    most = 100.0 - 10.0**-digits
+    return f"{min(100.0 * fraction, most) if fraction < 1.0 else 100.0 * fraction:.{digits}f} %"
 
 
 def size_in_words(nbytes: float) -> str:

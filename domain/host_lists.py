@@ -24,7 +24,8 @@ class HostKind(StrEnum):
     ALL: newest first. WITHOUT_WORK: hosts without jobs in progress, whose last request, after `since`, asked for work
     and got none, newest first. SLOW: hosts in the slowest tenth of an app version at the last ranking (X below 0.1),
     slowest first. FAILING: hosts with errors, invalid results or timeouts after `since`, highest share of failures
-    since they joined first. SILENT: hosts that have not contacted the server since `since`, newest first.
+    since they joined first. SILENT: hosts that have not contacted the server since `since`, newest first. RESTRICTED:
+    hosts that are banned or limited, or whose volunteer is, newest first.
     """
 
     ALL = "all"
@@ -32,6 +33,7 @@ class HostKind(StrEnum):
     SLOW = "slow"
     FAILING = "failing"
     SILENT = "silent"
+    RESTRICTED = "restricted"
 
 
 class Sort(StrEnum):
@@ -73,7 +75,8 @@ class HostSort(Sort):
 
 @dataclass(frozen=True, slots=True)
 class HostChoice:
-    """Selects hosts for a list. `since` applies to all kinds but ALL and SLOW; `email` restricts ALL to one volunteer.
+    """Selects hosts for a list. `since` applies to WITHOUT_WORK, FAILING and SILENT; `email` restricts ALL to one
+    volunteer.
 
     `text` restricts ALL to hosts that have it in the name that the client reports or in the volunteer's name, or whose
     address or volunteer's e-mail address it is. `platform`, part of a platform's name, `label` and `sort` apply to ALL,

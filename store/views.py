@@ -290,6 +290,10 @@ class PostgresHostLists(OnDatabase):
             case HostKind.FAILING:
                 entries, since = await self._failing(choice.since, after, limit + 1, looked_at)
                 return await self._page(entries, limit, since=since)
+            case HostKind.RESTRICTED:
+                before = LAST_HOST_ID if after is None else after.host_id
+                found = await self._database.fetch("restricted_hosts", before, limit + 1)
+                return await self._page([(HostPlace(row["host_id"]), None) for row in found], limit)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         found = await self._database.fetch("listed_hosts", list(host_ids))

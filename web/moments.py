@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from domain import formatting
 from domain.formatting import in_words
 from domain.units import Instant, utc
 
@@ -123,15 +124,12 @@ def rate(value: float | None) -> str:
 
 
 def percent(fraction: float | None, digits: int = 0) -> str:
-    """Format a fraction as a percentage. Only a whole is 100 %.
+    """Format a fraction as a percentage; None becomes a dash.
 
-    >>> percent(0.256), percent(0.0049, 1), percent(None), percent(0.999), percent(0.9999, 1)
-    ('26 %', '0.5 %', '–', '99 %', '99.9 %')
+    >>> percent(0.256), percent(None)
+    ('26 %', '–')
     """
-    if fraction is None:
-        return DASH
-    most = 100.0 - 10.0**-digits
-    return f"{min(100.0 * fraction, most) if fraction < 1.0 else 100.0 * fraction:.{digits}f} %"
+    return DASH if fraction is None else formatting.percent(fraction, digits)
 
 
 def quantity(value: float | None, unit: str) -> str:

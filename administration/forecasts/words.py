@@ -13,7 +13,7 @@ from typing import Any
 from domain.batches import kind_in_words
 from domain.forecasting import is_moving
 from domain.forecasts import FAR_BOUNDS, WITHOUT_FORECAST, ForecastAge, ForecastState, HoldKind
-from domain.formatting import in_words, roughly
+from domain.formatting import in_words, percent, roughly
 from domain.hosts import host_in_words
 from domain.settings import EstimatorSettings
 from domain.units import HostId, Instant, Seconds, utc
@@ -81,8 +81,8 @@ def chart(
     >>> for line in chart([Point(Instant(0.0), 0.0), Point(Instant(1800.0), 0.5)], None,
     ...                   [Mark("E", Instant(3600.0))], width=9, height=2):
     ...     print(line.rstrip())
-     100% |
-       0% | ▂▄▆█
+    100 % |
+      0 % | ▂▄▆█
           +---------
                    E
     """
@@ -92,7 +92,7 @@ def chart(
     columns = [_column(Instant(begin_at + step_s * column), points, fan, height) for column in range(width)]
     lines = []
     for row in range(height):
-        label = "100%" if row == 0 else ("0%" if row == height - 1 else "")
+        label = "100 %" if row == 0 else ("0 %" if row == height - 1 else "")
         lines.append(f"{label:>{LABEL - 1}} |" + "".join(column[row] for column in columns))
     letters = [" "] * width
     for mark in marks:
@@ -394,7 +394,7 @@ def holds_in_words(holds: Sequence[Document]) -> Iterator[str]:
     if holds:
         yield "What delays it:"
     for hold in holds:
-        yield f"  {hold['doubt_fraction']:4.0%} of the uncertainty: {_hold(hold)}"
+        yield f"  {percent(hold['doubt_fraction']):>5} of the uncertainty: {_hold(hold)}"
 
 
 def _hold(hold: Document, names: Mapping[HostId, str] | None = None) -> str:
@@ -453,7 +453,7 @@ def terms_in_words(last: Document) -> Iterator[str]:
     after = (
         f", reported after {in_words(terms['error_turnaround_s'])} on average" if terms["error_turnaround_s"] else ""
     )
-    yield f"  {lost:.1%} of instances are lost, {errors:.1%} of reported results are errors{after}"
+    yield f"  {percent(lost, 1)} of instances are lost, {percent(errors, 1)} of reported results are errors{after}"
     if (retries := terms["retries_expected"]) >= LEAST_RETRIES:
         expected = f"{retries:.{1 if retries < ENOUGH_RETRIES else 0}f}"
         yield (
@@ -484,14 +484,15 @@ def accuracy_in_words(app: str, accuracy: Document | None) -> Iterator[str]:
     if accuracy is None:
         yield f"Forecast accuracy of {app} is unknown: no batch with a forecast has completed yet."
         return
+    about, latest = percent(accuracy["coverage_q50"]), percent(accuracy["coverage_q90"])
     yield (
-        f"Forecasts of {app}, over the last {accuracy['batches']} batches: {accuracy['coverage_q90']:.0%} ended by "
-        f'"at the latest" (target 90 %), {accuracy["coverage_q50"]:.0%} by "about" (target 50 %);'
+        f"Forecasts of {app}, over the last {accuracy['batches']} batches: {latest} ended by "
+        f'"at the latest" (target 90 %), {about} by "about" (target 50 %);'
     )
     yield (
-        f'  median error of "about": {accuracy["median_error_fraction"]:.0%} of the total time, '
-        f"{accuracy['median_remaining_error_fraction']:.0%} of the time left; bias: "
-        f"too {'late' if accuracy['bias_fraction'] > 0 else 'early'} by {abs(accuracy['bias_fraction']):.0%}"
+        f'  median error of "about": {percent(accuracy["median_error_fraction"])} of the total time, '
+        f"{percent(accuracy['median_remaining_error_fraction'])} of the time left; bias: "
+        f"too {'late' if accuracy['bias_fraction'] > 0 else 'early'} by {percent(abs(accuracy['bias_fraction']))}"
     )
     yield f"  spread {accuracy['spread']:.2f}: {accuracy['spread_because']}"
 

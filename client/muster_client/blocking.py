@@ -196,7 +196,7 @@ class SyncClient(LoopThread):
         silent_s: float | None = None,
         **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+        """Return hosts in order of id, or only some, such as slow ones, as the API's `list_hosts` defines them.
 
         `chosen`: platform (a part of its name), label, volunteer (an e-mail address) and sort.
         """

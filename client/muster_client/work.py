@@ -11,7 +11,7 @@ from muster_client import shapes
 from muster_client.transport import IfMatch, StrPath, Transport, UnreachableError, part, query_of
 
 ExplainedKind = Literal["host", "batch", "job", "instance"]
-HostListKind = Literal["without_work", "slow", "failing", "silent"]  # kinds of host lists
+HostListKind = Literal["without_work", "slow", "failing", "silent", "restricted"]  # kinds of host lists
 
 
 class Work(Transport):
@@ -216,7 +216,7 @@ class Work(Transport):
         silent_s: float | None = None,
         **chosen: object,
     ) -> list[shapes.ListedHostShown]:
-        """Return hosts in order of id, or only slow, failing or silent hosts as the API's `list_hosts` defines them.
+        """Return hosts in order of id, or only some, such as slow ones, as the API's `list_hosts` defines them.
 
         `chosen`: platform (a part of its name), label, volunteer (an e-mail address) and sort.
         """

@@ -741,6 +741,21 @@ WHERE host.host_id = ANY($1::int[])
 ORDER BY host.host_id;
 
 
+-- name: restricted_hosts
+-- Purpose: return the hosts that are banned or limited, or whose volunteer is.
+-- Arguments: $1 host_id before which to continue, $2 limit.
+-- Result: host_id, newest first.
+SELECT host_id
+FROM (
+    SELECT host_id FROM host WHERE host_id = ANY(ARRAY(SELECT name::int FROM restriction WHERE kind = 'host'))
+    UNION
+    SELECT host_id FROM host WHERE volunteer_id = ANY(ARRAY(SELECT name::int FROM restriction WHERE kind = 'volunteer'))
+) AS restricted
+WHERE host_id < $1
+ORDER BY host_id DESC
+LIMIT $2;
+
+
 -- name: results_looked_at
 -- Purpose: how far a look at a volunteer's last results comes.
 -- Arguments: $1 volunteer_id, $2 and $3 sent_at and instance_id behind which it begins, $4 how many are read, less one.

@@ -42,6 +42,7 @@ PAGES = (
         "/hosts?show=slow",
         "/hosts?show=without_work&sort=-failed",
         "/hosts?show=failing",
+        "/hosts?show=restricted",
         "/hosts?show=silent&days=0",
         "/hosts/1?state=valid",
     ),

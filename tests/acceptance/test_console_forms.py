@@ -21,6 +21,7 @@ from tests.acceptance.test_console import PAGES, Browser, a_browser, add_person,
 from tests.browser.scene import OPERATOR, add_operator, work_off
 from tests.facts import missing
 from web.moments import iso, length, stamp
+from wire.messages import STATE_COMPUTE_ERROR
 
 TRIED = "/percentiles/preview?deadline.p_tight=0.8"
 WEIGHED = "/ordering/preview?ordering.policy=multifactor&ordering.wait_weight=7"
@@ -381,6 +382,24 @@ async def test_batch_whose_jobs_are_all_sent_has_no_place(server: LiveServer) ->
     assert ["#1</a>" in pages[path] for path in paths[3:]] == [False, False]
     assert "1 of 1" in pages["/ordering"] and "position" not in changed.partition("<main")[2]
     assert shown["order"]["place"] is None
+
+
+async def test_list_counts_retries_of_a_batch_that_is_sent(server: LiveServer) -> None:
+    await add_operator(server)
+    await server.add_app()
+    await server.submit(name="first", jobs={"count": 2})
+    await run_duty(server, "ordering")
+    await server.feed()
+    ada = await server.add_host("ada")
+    for task in await ada.ask(2):
+        ada.end(task, STATE_COMPUTE_ERROR, 1)
+    await ada.call()
+    await server.validate()
+    async with a_browser(server, OPERATOR) as grace:
+        _, page = await grace.get("/batches")
+
+    cell = page.partition('data-label="Position"')[2].partition("</td>")[0]
+    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 retries")
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

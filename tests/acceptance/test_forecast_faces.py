@@ -169,7 +169,7 @@ async def test_command_shows_a_batchs_forecasts(pi: LiveServer) -> None:
 
     assert (done.exit_code, done.stderr) == (0, "")
     assert not missing(done.stdout, "batch 1 (pi, throughput)", "active:", "3 of 5 jobs ended")
-    assert "100% |" in done.stdout and "░" in done.stdout
+    assert "100 % |" in done.stdout and "░" in done.stdout
     assert not missing(done.stdout, "2 first instances", "3/5 ended", "by validation, cold:")
     assert "accuracy of pi is unknown" in done.stdout
     assert shown["forecast_state"] == "shown"

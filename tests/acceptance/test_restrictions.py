@@ -56,7 +56,7 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
         assert (status, 'role="alert"' in page, 'value="99"' in page) == (404, True, True)
         assert (await grace.post("/restrictions", {**ban, "why": " "}))[0] == 422
         named = f">ada ({host.host_id})</a>"
-        for path in ("/hosts", "/restrictions", "/batches/1/instances", "/jobs/1"):
+        for path in ("/hosts", "/hosts?show=restricted", "/restrictions", "/batches/1/instances", "/jobs/1"):
             assert named in (await grace.get(path))[1], path
         assert f">host ada ({host.host_id})</a>" in (await grace.get("/audit?subject=ada"))[1]
         forged = {**fields, "back": "https://example.org/console/"}

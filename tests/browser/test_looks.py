@@ -153,6 +153,7 @@ async def test_pages_have_no_serious_accessibility_issue(server: LiveServer, chr
         "hosts": "/hosts",
         "hosts-slow": "/hosts?show=slow",
         "hosts-failing": "/hosts?show=failing",
+        "hosts-restricted": "/hosts?show=restricted",
         "hosts-silent": "/hosts?show=silent&days=0.01",
         "host": "/hosts/1",
         "host-why": "/hosts/1/why",

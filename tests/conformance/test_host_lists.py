@@ -21,6 +21,7 @@ from domain.host_lists import (
 )
 from domain.jobs import InstanceState
 from domain.refusals import Whys
+from domain.restrictions import Restricted, Restriction
 from domain.units import BatchId, HostId, Instant, Seconds, later
 from domain.volunteers import ResultPlace
 from tests.builders import NOW
@@ -202,6 +203,26 @@ async def called(store: Store, host: RegisteredHost, at: float, refused: Whys) -
     """Let a host ask for work at a number of seconds after NOW; with `refused` it gets none."""
     caller = replace(host.host, last_rpc_at=later(NOW, at))
     await store.ledger.write(RequestWrites(caller, refused=refused))
+
+
+async def test_restricted_hosts_are_those_of_bans_and_limits(store: Store) -> None:
+    banned, _, limited, spare = [await a_registered_host(store) for _ in range(4)]
+    sibling = await a_registered_host(store, volunteer_id=limited.volunteer_id)
+    batch = await a_submitted_batch(store)
+    for kind, name, most in (
+        (Restricted.HOST, banned.host_id, 0),
+        (Restricted.HOST, limited.host_id, 2),
+        (Restricted.VOLUNTEER, limited.volunteer_id, 3),
+        (Restricted.BATCH, batch.batch_id, 0),
+        (Restricted.QUEUE, "spare", 0),
+    ):
+        await store.restrictions.put(Restriction(kind, str(name), most, "errors", "ada", NOW))
+
+    restricted = HostChoice(HostKind.RESTRICTED)
+    assert spare.host_id not in (found := [sibling.host_id, limited.host_id, banned.host_id])
+    assert ids(await pages(store, restricted)) == [[one] for one in found]
+    await store.restrictions.lift(Restricted.VOLUNTEER, str(limited.volunteer_id), now=NOW)
+    assert ids(await pages(store, restricted, limit=9)) == [found[1:]]
 
 
 async def test_silent_hosts_are_found_among_a_limited_number(store: Store) -> None:

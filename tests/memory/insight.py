@@ -44,6 +44,7 @@ from domain.insight import (
 )
 from domain.jobs import InstanceState
 from domain.ranking import PERCENTILE_FIELDS, StoredPercentile
+from domain.restrictions import limit_of
 from domain.units import AppVersionId, BatchId, HostId, InstanceId, Instant, Seconds, VolunteerId
 from domain.volunteers import ResultPlace
 from lifecycle.states import HOST_FAILURES, NO_RESULT, SENT_OF_USE
@@ -210,6 +211,8 @@ class MemoryHostLists:
                 return self._slow(after, limit)
             case HostKind.FAILING:
                 return self._failing(choice.since, after, limit, looked_at)
+            case HostKind.RESTRICTED:
+                return self._restricted(after, limit)
 
     async def listed(self, host_ids: Sequence[HostId]) -> Mapping[HostId, ListedHost]:
         return {host_id: self._listed(host_id) for host_id in host_ids if host_id in self._work.hosts}
@@ -244,6 +247,12 @@ class MemoryHostLists:
         if len(chosen) > limit:
             return HostInstances(shown, ResultPlace(shown[-1].sent_at, shown[-1].instance_id))
         return HostInstances(shown, None if end is None else ResultPlace(*end))
+
+    def _restricted(self, after: HostPlace | None, limit: int) -> HostList:
+        hosts, restrictions = self._work.hosts, self._registry.restrictions
+        ids = [one for one in self._before(after) if limit_of(restrictions, hosts[one].host) is not None]
+        shown = [self._listed(one) for one in ids[:limit]]
+        return HostList(shown, HostPlace(ids[limit - 1]) if len(ids) > limit else None)
 
     def _slow(self, after: HostPlace | None, limit: int) -> HostList:
         slow = sorted(

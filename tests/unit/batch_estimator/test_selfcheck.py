@@ -84,14 +84,14 @@ def test_spread_waits_for_thirty_batches() -> None:
 def test_spread_is_kept_while_coverage_is_near_nine_tenths() -> None:
     spread, because = adapted_spread(1.0, scores([1200.0] * 27 + [2000.0] * 5))
 
-    assert (spread, missing(because, "84% of 32 batches", "kept")) == (1.0, [])
+    assert (spread, missing(because, "84 % of 32 batches", "kept")) == (1.0, [])
 
 
 def test_spread_grows_until_nine_in_ten_would_have_been_covered() -> None:
     ends = [1200.0] * 20 + [1900.0] * 20
     spread, because = adapted_spread(1.0, scores(ends))
 
-    assert not missing(because, "50% of 40 batches", f"from 1.00 to {spread:.2f}")
+    assert not missing(because, "50 % of 40 batches", f"from 1.00 to {spread:.2f}")
     assert sum(1000.0 + stretched_s(400.0, 100.0, spread) >= ended_at - 1e-6 for ended_at in ends) >= 36
 
 
@@ -179,7 +179,7 @@ async def test_forecasts_that_were_too_narrow_make_the_next_ones_wider() -> None
 
     accuracy = (await store.forecasts.accuracies())[batch.app_id]
     assert accuracy.spread == pytest.approx(1.5)  # ln 8 / ln 4
-    assert not missing(accuracy.spread_because, "0% of 30 batches", "from 1.00 to 1.50")
+    assert not missing(accuracy.spread_because, "0 % of 30 batches", "from 1.00 to 1.50")
     following = await a_submitted_batch(store, jobs=1, created_at=clock.time)
     await an_estimator(store, clock).run_once()
     assert (await store.forecasts.last([following.batch_id]))[following.batch_id].spread == accuracy.spread

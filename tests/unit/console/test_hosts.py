@@ -59,7 +59,7 @@ def test_a_link_to_another_list_keeps_search_and_order() -> None:
     assert asked.tab("failing") == "?show=failing"
 
 
-@pytest.mark.parametrize("kind", [HostKind.SLOW, HostKind.FAILING])
+@pytest.mark.parametrize("kind", [HostKind.SLOW, HostKind.FAILING, HostKind.RESTRICTED])
 def test_lists_with_their_own_order_have_no_search(kind: HostKind) -> None:
     with pytest.raises(InvalidInputError, match=r"^q: expected"):
         choice_of(kind, now=NOW, text="ada")

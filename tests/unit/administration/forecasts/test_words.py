@@ -42,6 +42,7 @@ from domain.forecasts import (
     Terms,
     Trigger,
 )
+from domain.formatting import percent
 from domain.settings import EstimatorSettings
 from domain.units import HOUR_S, AppId, BatchId, HostId, Instant, Seconds, later
 from tests.builders import NOW, a_batch
@@ -72,7 +73,7 @@ RECORD = ForecastRecord(
     holds=HOLDS,
 )
 ACCURACY = AppAccuracy(
-    AppId(1), NOW, Accuracy(34, 0.1, 0.52, 0.91, 0.08, 0.21, -0.02, 0.05), 1.0, "91% lay below q90: kept"
+    AppId(1), NOW, Accuracy(34, 0.1, 0.52, 0.91, 0.08, 0.21, -0.02, 0.05), 1.0, "91 % lay below q90: kept"
 )
 
 
@@ -107,7 +108,7 @@ def test_text_has_progress_and_both_dates() -> None:
 def test_delays_and_model_inputs_are_listed() -> None:
     text = words(RECORD)
 
-    assert not missing(text, *(f"{hold.doubt_fraction:.0%} of the uncertainty: {hold.because}" for hold in HOLDS))
+    assert not missing(text, *(f"{percent(hold.doubt_fraction)} of the uncertainty: {hold.because}" for hold in HOLDS))
     assert not missing(text, "30 jobs were open", "4 of them", "takes 1 h 30 min", "2.00 times as long")
 
 
@@ -261,8 +262,8 @@ def test_missed_deadline_is_missed_without_a_forecast_too() -> None:
 def test_accuracy_is_shown_beside_its_targets() -> None:
     text = words(RECORD)
 
-    assert not missing(text, "last 34 batches", "91% ended", "target 90 %", '52% by "about"')
-    assert not missing(text, "8% of the total time", "21% of the time left", "bias: too early by 2%")
+    assert not missing(text, "last 34 batches", "91 % ended", "target 90 %", '52 % by "about"')
+    assert not missing(text, "8 % of the total time", "21 % of the time left", "bias: too early by 2 %")
     assert "accuracy of pi is unknown" in words(RECORD, accuracy=None)
 
 
@@ -286,7 +287,7 @@ def test_batch_without_forecast_names_the_command() -> None:
 def test_forecast_made_at_the_end_is_not_on_the_chart() -> None:
     late = replace(RECORD, made_at=Instant(NOW + 40.0))
 
-    assert "100% |" in words(late, state=BatchState.COMPLETE, ended_at=later(NOW, 30.0))
+    assert "100 % |" in words(late, state=BatchState.COMPLETE, ended_at=later(NOW, 30.0))
 
 
 HALF = [Point(Instant(0.0), 0.0), Point(Instant(40.0), 0.5)]
