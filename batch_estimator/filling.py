@@ -44,7 +44,7 @@ def snapshot_of(tables: BatchTables[Table], now: Instant, settings: Settings) ->
         now,
         terms.created_at,
         Seconds(bound_s + grace_s(Instant(0.0), Instant(bound_s), settings.lifecycle)),
-        JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy(), _ints(jobs["needed"])),
+        JobRows(jobs["fpops_est_flop"].copy(), jobs["is_open"].copy(), _ints(jobs["needed"]), _ints(jobs["uncounted"])),
         InstanceRows(job=_ints(job[known]), **_columns(InstanceRows, tables.instances[known])),
         _hav_rows(tables, now),
         SentRows(**_columns(SentRows, sent)),

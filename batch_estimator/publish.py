@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from batch_estimator.selfcheck import checkpoint_passed
-from batch_estimator.snapshot import Floats
+from batch_estimator.snapshot import BatchSnapshot, Floats
 from domain.batches import QoS
 from domain.forecasts import FAR_BOUNDS, Change, ForecastHold, ForecastRecord, ForecastStanding, Method, Terms, Trigger
-from domain.formatting import in_words
+from domain.formatting import in_words, percent
 from domain.units import Instant, Seconds
 
 
@@ -85,6 +85,7 @@ def fallback(*, now: Instant, delay_bound_s: Seconds, previous_at: Instant | Non
 
 HELD_REMAINING_FRACTION = 0.15  # of the remaining time
 HELD_BOUND_FRACTION = 0.05  # of the delay bound
+FLAG_SPENT_FRACTION = 0.5  # of the number of instances that a job may have beyond its quorum
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,27 +179,33 @@ def _far(far_at: Instant, floor_at: Instant, previous_at: Instant | None, now: I
     return Publication(previous_at, Change.HELD, f"{seen}: the published value is kept")
 
 
-def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds) -> str | None:
+def operator_flag(forecast: Forecast, *, delay_bound_s: Seconds, most_spent_fraction: float) -> str | None:
     """Return why an operator should not rely on the forecast, or None.
+
+    `most_spent_fraction` is the fraction of spare instances (beyond the quorum) already used by the open job with the
+    most instances. With a quorum of 2 and at most 4 instances, the first two are not spare.
 
     >>> from domain.forecasts import Method
     >>> far = Forecast(Instant(0.0), Instant(0.0), Instant(0.0), Instant(1200.0), Method.WARM, "")
-    >>> operator_flag(far, delay_bound_s=Seconds(100.0))
+    >>> operator_flag(far, delay_bound_s=Seconds(100.0), most_spent_fraction=0.2)
     'no end is shown: at the current rate, it is 20 min away (q90), more than 10 delay bounds of 100 s'
     """
-    if forecast.method is Method.FALLBACK:
-        return f"no forecast: {forecast.because}"
     ahead_s = forecast.q90_at - forecast.now
     if ahead_s > FAR_BOUNDS * delay_bound_s:
         bounds = f"more than {FAR_BOUNDS:.0f} delay bounds of {in_words(delay_bound_s)}"
         return f"no end is shown: at the current rate, it is {in_words(ahead_s)} away (q90), {bounds}"
+    if most_spent_fraction > FLAG_SPENT_FRACTION:
+        if most_spent_fraction >= 1.0:
+            return "an open job has no retries left: if its last instance fails, the job fails"
+        return f"an open job has used {percent(most_spent_fraction)} of its retries"
     return None
 
 
-def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger) -> ForecastRecord:
+def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger, *, most_spent: int) -> ForecastRecord:
     """Return the forecast as stored, with the published C(B), warnings, and whether it will be scored.
 
-    The lower bound applies to long deadlines.
+    `most_spent` belongs to the open job with the most instances beyond its need. The lower bound applies to long
+    deadlines.
     """
     batch, counts = standing.batch, standing.batch.counts
     published = publication(
@@ -225,10 +232,20 @@ def recorded(forecast: Forecast, standing: ForecastStanding, trigger: Trigger) -
         counts.jobs_validated,
         counts.jobs_failed,
         checkpoint_fraction=_checkpoint(forecast, standing),
-        flag=operator_flag(forecast, delay_bound_s=standing.delay_bound_s),
+        flag=_flag(forecast, standing, most_spent),
         terms=forecast.terms,
         holds=forecast.holds,
     )
+
+
+def most_spent_of(snapshot: BatchSnapshot) -> int:
+    """Return the maximum, over open jobs, of instances beyond the successes a job needs; 0 if no job is open.
+
+    Instances before a job's latest retry do not count, nor do cancelled ones, which the snapshot omits.
+    """
+    jobs = snapshot.jobs
+    spent = np.bincount(snapshot.instances.job, minlength=len(jobs.is_open)) - jobs.uncounted - jobs.needed
+    return int(spent[jobs.is_open].max(initial=0))
 
 
 def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
@@ -237,3 +254,10 @@ def _checkpoint(forecast: Forecast, standing: ForecastStanding) -> float | None:
         return None
     jobs_total = standing.batch.counts.jobs_total
     return checkpoint_passed(standing.checkpoint_fraction, standing.age.jobs_over, jobs_total=jobs_total)
+
+
+def _flag(forecast: Forecast, standing: ForecastStanding, most_spent: int) -> str | None:
+    if forecast.method is Method.FALLBACK:
+        return f"no forecast: {forecast.because}"
+    spent_fraction = most_spent / max(1, standing.least_spare_instances)
+    return operator_flag(forecast, delay_bound_s=standing.delay_bound_s, most_spent_fraction=spent_fraction)

@@ -19,7 +19,7 @@ import structlog
 from batch_estimator.estimate import NoForecastError, estimate
 from batch_estimator.filling import snapshot_of
 from batch_estimator.ports import Forecasts, ForecastTables, Result, RunFit, Table
-from batch_estimator.publish import Forecast, fallback, recorded
+from batch_estimator.publish import Forecast, fallback, most_spent_of, recorded
 from batch_estimator.selfcheck import TRY_AGAIN_S, BackOff, SelfCheck
 from domain.clock import Clock
 from domain.errors import NotFoundError, UnavailableError
@@ -195,7 +195,8 @@ class Estimator:
             if tables is None:
                 return None
             fit = partial(_fitted, tables, now, self._settings(), standing.spread)
-            return recorded(await self._run_fit(fit), standing, trigger)
+            forecast, most_spent = await self._run_fit(fit)
+            return recorded(forecast, standing, trigger, most_spent=most_spent)
         except UnavailableError as error:
             await self._back_off.answers()  # only this batch could not be read
             because = str(error)
@@ -208,12 +209,13 @@ class Estimator:
         instead = fallback(
             now=now, delay_bound_s=standing.delay_bound_s, previous_at=batch.completion_at, because=because
         )
-        return recorded(instead, standing, trigger)
+        return recorded(instead, standing, trigger, most_spent=0)
 
 
-def _fitted(tables: BatchTables[Table], now: Instant, settings: Settings, spread: float) -> Forecast:
-    """Return the forecast. Slow for a large batch."""
-    return estimate(snapshot_of(tables, now, settings), spread=spread)
+def _fitted(tables: BatchTables[Table], now: Instant, settings: Settings, spread: float) -> tuple[Forecast, int]:
+    """Return the forecast, and the largest number of surplus instances any job has. Slow for a large batch."""
+    snapshot = snapshot_of(tables, now, settings)
+    return estimate(snapshot, spread=spread), most_spent_of(snapshot)
 
 
 def _tell(record: ForecastRecord) -> None:

@@ -43,6 +43,7 @@ class JobRows:
     fpops_flop: Floats
     is_open: Bools  # neither valid nor failed
     needed: Ints  # successes that must agree
+    uncounted: Ints  # instances before the job's latest retry, which count towards no limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,7 +25,12 @@ def converted(s: Any) -> BatchSnapshot:
         Instant(s.now),
         Instant(s.submit_time),
         Seconds(s.delay_bound),
-        JobRows(s.job_fpops, s.job_state == 0, np.full(len(s.job_fpops), s.quorum)),
+        JobRows(
+            s.job_fpops,
+            s.job_state == 0,
+            np.full(len(s.job_fpops), s.quorum),
+            np.zeros(len(s.job_fpops), dtype=np.int64),
+        ),
         InstanceRows(
             s.inst_job,
             s.inst_host,

@@ -23,11 +23,13 @@ SENT_WITHIN_S = Seconds(30 * DAY_S)
 ACTIVE_WITHIN_S = Seconds(7 * DAY_S)  # a host counts as active if it contacted the server within this time
 
 # `needed`: number of results that must agree, per job with adaptive replication; at most the job's instances.
+# `uncounted`: number of instances before the job's latest retry, which count towards no limit; cancelled ones left out.
 JOB_FIELDS: tuple[tuple[str, str], ...] = (
     ("job_id", "i8"),
     ("fpops_est_flop", "f8"),
     ("is_open", "?"),
     ("needed", "i4"),
+    ("uncounted", "i4"),
 )
 
 # `standing`: STANDINGS. `counted`: a CountedAs, the sum of its (host, app version) row that includes the instance.

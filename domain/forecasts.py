@@ -364,13 +364,15 @@ class ForecastAge:
 class ForecastStanding:
     """An active batch when its forecast starts, with the age of its last forecast and its app's spread.
 
-    `delay_bound_s` is the maximum over its classes. `checkpoint_fraction` is the latest checkpoint with a stored
+    `delay_bound_s` is the maximum over its classes. `least_spare_instances` is the minimum over its classes of the
+    number of instances a job may have beyond its quorum. `checkpoint_fraction` is the latest checkpoint with a stored
     forecast by the model.
     """
 
     batch: Batch
     age: ForecastAge
     delay_bound_s: Seconds
+    least_spare_instances: int
     spread: float
     checkpoint_fraction: float | None = None
 

@@ -192,4 +192,6 @@ def _standing(row: rows.Row) -> ForecastStanding:
         row["is_sent"],
     )
     spread = 1.0 if row["spread"] is None else row["spread"]
-    return ForecastStanding(batch, made, row["delay_bound_s"], spread, row["checkpoint_fraction"])
+    return ForecastStanding(
+        batch, made, row["delay_bound_s"], row["least_spare_instances"], spread, row["checkpoint_fraction"]
+    )

@@ -115,7 +115,10 @@ def _job(job: StoredJob) -> tuple[object, ...]:
     """Return the fields of JOB_FIELDS."""
     one = job.job_class
     needed = CANCELLED if job.state is JobState.CANCELLED else min(one.max_instances, max(one.quorum, job.copies))
-    return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed)
+    uncounted = sum(
+        row.instance_id <= job.retried_after and row.state is not InstanceState.CANCELLED for row in job.instances
+    )
+    return (job.job_id, one.fpops_est_flop, job.state is JobState.OPEN, needed, uncounted)
 
 
 def _instance(row: StoredInstance, batch_at: float, *, gone: bool) -> tuple[object, ...]:

@@ -89,6 +89,7 @@ class MemoryForecasts(OnTables):
             batch.as_batch(),
             self._age(batch),
             _delay_bound_s(batch),
+            min(one.max_instances - one.quorum for one in batch.classes),
             1.0 if accuracy is None else accuracy.spread,
             max((kept.progress_fraction for kept in self._kept(batch_id)), default=None),
         )

@@ -325,7 +325,11 @@ WHERE job_id BETWEEN $2::bigint AND $3::bigint AND batch_id = $1::bigint AND sta
 -- Result: the fields of domain/forecasting.py JOB_FIELDS, none of them null.
 SELECT
     job.job_id, job_class.fpops_est_flop, job.state = 'open' AS is_open,
-    least(job_class.max_instances, greatest(job_class.quorum, job.copies)) AS needed
+    least(job_class.max_instances, greatest(job_class.quorum, job.copies)) AS needed,
+    CASE WHEN job.retried_after IS NULL THEN 0 ELSE (
+        SELECT count(*) FROM instance
+        WHERE instance.job_id = job.job_id AND instance.instance_id <= job.retried_after AND instance.state <> 'cancelled'
+    ) END::integer AS uncounted
 FROM job
 JOIN job_class ON job_class.job_class_id = job.job_class_id
 WHERE job.batch_id = $1::bigint AND job.state <> 'cancelled'
@@ -410,19 +414,19 @@ JOIN job_class ON job_class.job_class_id = sent.job_class_id
 -- Purpose: return the state of an active batch at the start of a forecast.
 -- Arguments: $1 batch_id.
 -- Result: the row of batch_with_counts with made_at and jobs_over_then of its last forecast (nulls when there is none),
---   moved_at, is_sent (as in forecast_ages), delay_bound_s, spread (null while its app has none) and
+--   moved_at, is_sent (as in forecast_ages), delay_bound_s, least_spare_instances, spread (null while its app has none) and
 --   checkpoint_fraction (the last one of a forecast that is scored, null when there is none). No row unless the batch is active.
 SELECT
     batch_with_counts.*, last.made_at, last.jobs_over AS jobs_over_then, batch.moved_at,
     coalesce(batch_with_counts.unsent = 0 AND (made.terms ->> 'sending_s')::double precision > 0, false) AS is_sent,
-    class.delay_bound_s, app_forecast.spread, checkpoint.checkpoint_fraction
+    class.delay_bound_s, class.least_spare_instances, app_forecast.spread, checkpoint.checkpoint_fraction
 FROM batch_with_counts
 JOIN batch ON batch.batch_id = batch_with_counts.batch_id
 LEFT JOIN batch_forecast AS last ON last.batch_id = batch_with_counts.batch_id
 LEFT JOIN forecast AS made ON made.batch_id = last.batch_id AND made.made_at = last.made_at
 LEFT JOIN app_forecast ON app_forecast.app_id = batch_with_counts.app_id
 CROSS JOIN LATERAL (
-    SELECT max(job_class.delay_bound_s) AS delay_bound_s
+    SELECT max(job_class.delay_bound_s) AS delay_bound_s, min(job_class.max_instances - job_class.quorum) AS least_spare_instances
     FROM job_class
     WHERE job_class.batch_id = batch_with_counts.batch_id
 ) AS class

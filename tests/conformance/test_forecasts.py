@@ -353,7 +353,7 @@ async def test_standing_is_batch_with_bounds_and_app_spread(store: Store) -> Non
 
     assert standing is not None
     assert standing.batch == await store.views.batch(batch.batch_id)
-    assert (standing.delay_bound_s, standing.spread) == (7 * DAY_S, 1.0)
+    assert (standing.delay_bound_s, standing.least_spare_instances, standing.spread) == (7 * DAY_S, 6, 1.0)
     assert (standing.age.made_at, standing.age.dirty) == (None, False)
     assert await store.forecasts.standing(BatchId(4711)) is None
 

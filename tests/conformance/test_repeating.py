@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from batch_estimator.filling import snapshot_of
+from batch_estimator.publish import most_spent_of
 from domain.batches import BatchState
 from domain.errors import ConflictError, NotFoundError
 from domain.history import JobPlace
 from domain.jobs import JobState
+from domain.settings import Settings
 from domain.settlement import JobFacts
 from domain.units import AppVersionId, BatchId, JobId, later
 from lifecycle.settle import settle
@@ -53,6 +56,9 @@ async def test_retried_job_gets_an_instance_and_becomes_valid(store: Store) -> N
     assert (settlement.state, settlement.new_instances, settlement.retries) == (JobState.OPEN, 1, 1)
     await store.unsettled.settle([settlement])
     assert (await store.views.batch(facts.batch_id)).counts.unsent == 1
+    tables = await store.forecasting.of_batch(facts.batch_id, now=RETRIED_AT)
+    assert tables is not None
+    assert most_spent_of(snapshot_of(tables, RETRIED_AT, Settings())) == 0
 
     host = await a_registered_host(store, account_key="two")
     await report(store, host, a_report(await a_sent_instance(store, facts.batch_id, host)))

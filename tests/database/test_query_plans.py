@@ -315,7 +315,7 @@ BY_KEY = {  # query -> the indexes it must use
     # forecasts of completion: samples are not read by key
     "forecast_batch": {"batch_pkey", "job_class_by_batch"},
     "forecast_few_havs": {"host_app_version_by_version"},
-    "forecast_jobs": {"job_by_batch", "job_class_pkey"},
+    "forecast_jobs": {"job_by_batch", "job_class_pkey", "instance_job_volunteer"},
     "forecast_instances": {"instance_job_volunteer"},
     "forecast_havs": {"host_app_version_pkey", "host_pkey"},
     "forecast_havs_few": {"host_app_version_by_version", "host_pkey"},

@@ -99,7 +99,7 @@ def a_snapshot(
         now=NOW,
         submitted_at=SUBMITTED_AT,
         delay_bound_s=BOUND_S,
-        jobs=JobRows(np.full(jobs, 1e13), successes < quorum, np.full(jobs, quorum)),
+        jobs=JobRows(np.full(jobs, 1e13), successes < quorum, np.full(jobs, quorum), np.zeros(jobs, dtype=np.int64)),
         instances=instance_rows(sent),
         havs=hav_rows(records),
         sent=sent_rows(sample),

@@ -52,7 +52,7 @@ def tables_of(
 ) -> BatchTables[Any]:
     return BatchTables(
         TERMS,
-        table(JOB_FIELDS, (7, 1e13, True, 2), (5, 2e13, False, 1)),
+        table(JOB_FIELDS, (7, 1e13, True, 2, 3), (5, 2e13, False, 1, 0)),
         table(INSTANCE_FIELDS, *instances),
         table(FORECAST_HAV_FIELDS, *havs),
         table(SAMPLED_HAV_FIELDS, *others),
@@ -92,6 +92,7 @@ def test_instances_refer_to_jobs_by_position() -> None:
     assert snapshot.jobs.is_open.tolist() == [False, True]
     assert snapshot.instances.job.tolist() == [1, 0]
     assert snapshot.jobs.needed.tolist() == [1, 2]
+    assert snapshot.jobs.uncounted.tolist() == [0, 3]
 
 
 def test_silence_times_out_after_delay_bound_and_grace() -> None:

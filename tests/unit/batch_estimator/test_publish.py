@@ -10,10 +10,12 @@ from batch_estimator.publish import (
     Forecast,
     Publication,
     fallback,
+    most_spent_of,
     operator_flag,
     publication,
     recorded,
 )
+from batch_estimator.snapshot import InstanceStanding
 from domain.batches import Batch, BatchCounts, QoS
 from domain.forecasts import (
     Change,
@@ -29,6 +31,7 @@ from domain.forecasts import (
 from domain.units import DAY_S, BatchId, Instant, Seconds
 from tests.builders import NOW, a_batch
 from tests.facts import missing
+from tests.unit.batch_estimator.snapshots import Sent, a_snapshot
 
 BOUND_S = Seconds(10 * DAY_S)
 
@@ -125,28 +128,38 @@ def test_infinite_forecast_respects_the_floor() -> None:
 
 
 def test_a_forecast_without_end_is_flagged() -> None:
-    flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S)
+    flag = operator_flag(a_forecast(101.0), delay_bound_s=BOUND_S, most_spent_fraction=0.0)
 
     assert not missing(flag or "", "101 d", "more than 10", "bounds of 10 d")
 
 
+def test_a_job_that_uses_up_its_instances_is_flagged() -> None:
+    flag = operator_flag(a_forecast(5.0), delay_bound_s=BOUND_S, most_spent_fraction=0.6)
+
+    assert not missing(flag or "", "60 % of its retries")
+
+
 def test_an_ordinary_batch_is_not_flagged() -> None:
-    assert operator_flag(a_forecast(99.0), delay_bound_s=BOUND_S) is None
+    assert operator_flag(a_forecast(99.0), delay_bound_s=BOUND_S, most_spent_fraction=0.5) is None
 
 
 def a_wide_forecast(q90_days: float) -> Forecast:
     return Forecast(NOW, in_days(q90_days / 4), in_days(q90_days / 2), in_days(q90_days), Method.WARM, "from a test")
 
 
-def a_standing(batch: Batch, *, checkpoint: float | None = None, bound_days: float = 7.0) -> ForecastStanding:
+def a_standing(
+    batch: Batch, *, checkpoint: float | None = None, bound_days: float = 7.0, limit: int = 8
+) -> ForecastStanding:
     over = batch.counts.jobs_validated + batch.counts.jobs_failed
     age = ForecastAge(batch.batch_id, NOW, batch.completion_at, 0, over, batch.counts.jobs_total)
-    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), spread=1.25, checkpoint_fraction=checkpoint)
+    return ForecastStanding(batch, age, Seconds(bound_days * DAY_S), limit, spread=1.25, checkpoint_fraction=checkpoint)
 
 
-def a_record(forecast: Forecast, *, checkpoint: float | None = None, **changes: Any) -> ForecastRecord:
+def a_record(
+    forecast: Forecast, *, checkpoint: float | None = None, most_spent: int = 1, **changes: Any
+) -> ForecastRecord:
     standing = a_standing(a_batch(**changes), checkpoint=checkpoint)
-    return recorded(forecast, standing, Trigger.TIMER)
+    return recorded(forecast, standing, Trigger.TIMER, most_spent=most_spent)
 
 
 def test_the_floor_is_for_long_deadlines_alone() -> None:
@@ -162,6 +175,12 @@ def test_quantiles_are_shown_when_completion_is_kept() -> None:
 
     assert (made.completion_at, made.change) == (in_days(10.0), Change.HELD)
     assert (made.q50_at, made.q90_at) == (in_days(5.25), in_days(10.5))
+
+
+def test_a_job_that_nears_its_limit_is_flagged() -> None:
+    assert a_record(a_wide_forecast(3.0), most_spent=4).flag is None
+    flagged = a_record(a_wide_forecast(3.0), most_spent=5)
+    assert not missing(flagged.flag or "", "62 % of its retries")
 
 
 def test_a_fallback_is_flagged_with_its_reason() -> None:
@@ -215,3 +234,25 @@ def test_the_spread_and_the_counts_are_those_it_was_made_at() -> None:
     made = a_record(a_wide_forecast(3.0), counts=counts, batch_id=BatchId(5))
 
     assert (made.batch_id, made.spread, made.jobs_total, made.jobs_validated, made.jobs_failed) == (5, 1.25, 30, 7, 2)
+
+
+def test_a_quorum_is_no_part_of_the_instances_a_job_uses_up() -> None:
+    """Of at most three instances two are needed: they raise no flag, the third does."""
+    two = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2)], quorum=2)
+    three = a_snapshot([Sent(0, InstanceStanding.IN_PROGRESS, host, 9.0) for host in (1, 2, 3)], quorum=2)
+
+    flags = [
+        recorded(
+            a_wide_forecast(3.0), a_standing(a_batch(), limit=1), Trigger.TIMER, most_spent=most_spent_of(each)
+        ).flag
+        for each in (two, three)
+    ]
+
+    assert flags[0] is None and not missing(flags[1] or "", "no retries left")
+
+
+def test_the_job_with_most_instances_is_an_open_one() -> None:
+    done = [Sent(0, InstanceStanding.SUCCESS, host, 9.0, 5.0) for host in (1, 2, 3)]
+    open_ = [Sent(1, InstanceStanding.ERROR, 4, 9.0, 5.0), Sent(1, InstanceStanding.IN_PROGRESS, 5, 3.0)]
+
+    assert most_spent_of(a_snapshot([*done, *open_])) == 1

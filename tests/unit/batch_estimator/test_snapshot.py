@@ -27,7 +27,7 @@ def test_an_instance_of_a_job_that_is_not_there_is_refused() -> None:
     snapshot = a_snapshot(SENT)
 
     with pytest.raises(InvalidInputError, match=r"instances\.job: expected less than 1"):
-        replace(snapshot, jobs=JobRows(np.ones(1), np.ones(1, dtype=bool), np.ones(1, dtype=np.int64)))
+        replace(snapshot, jobs=JobRows(np.ones(1), np.ones(1, dtype=bool), *np.ones((2, 1), dtype=np.int64)))
 
 
 @pytest.mark.parametrize("bound_s", [0.0, float("nan"), float("inf")])

@@ -146,7 +146,12 @@ class World:
             now=Instant(at),
             submitted_at=Instant(0.0),
             delay_bound_s=Seconds(self.bound_s),
-            jobs=JobRows(np.full(self.n_jobs, 1e13), ~done, np.full(self.n_jobs, self.quorum)),
+            jobs=JobRows(
+                np.full(self.n_jobs, 1e13),
+                ~done,
+                np.full(self.n_jobs, self.quorum),
+                np.zeros(self.n_jobs, dtype=np.int64),
+            ),
             instances=self._instances(mine, self._unsent(at, done), at),
             havs=self._records(other, at),
             sent=SentRows(
