@@ -230,7 +230,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(4, 11), found), one, WorkAhead(1, 7))[1].partition("; ")[2]
     'besides 2 that are not sent now'
     >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', '5 retries or copies waiting')
+    ('all sent', '5 more instances waiting')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -246,23 +246,27 @@ def when_sent(
     if standing.breakdown is None:
         return "not ordered yet", ""
     if standing.at is None:
-        return "all sent", f"{counted(batch.counts.unsent, 'retry or copy', 'retries or copies')} waiting"
+        more = f"{counted(batch.counts.unsent, 'more instance', 'more instances')} waiting"
+        return "all sent", "; ".join(filter(None, (more, _stopped(batch, state))))
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, standing.at, ahead, state))))
 
 
 def _sending(batch: Batch, at: PlaceInOrder, ahead: WorkAhead | None, state: ForecastState | None) -> str:
     """Return the work that is sent before a batch's, or why nothing of it is sent; "" if that is not known."""
-    if batch.hold or state is ForecastState.PAUSED:
-        return f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
-    if state is ForecastState.UNSCHEDULABLE:
-        return "no host can run its jobs: nothing is sent"
-    if ahead is None:
-        return ""
+    stopped = _stopped(batch, state)
+    if stopped or ahead is None:
+        return stopped
     idle = 0 if ahead.is_part else at.place - 1 - ahead.batches
     return start_in_words(ahead) + (
         f"; besides {idle} that {'is' if idle == 1 else 'are'} not sent now" if idle > 0 else ""
     )
+
+
+def _stopped(batch: Batch, state: ForecastState | None) -> str:
+    if batch.hold or state is ForecastState.PAUSED:
+        return f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
+    return "no host can run its jobs: nothing is sent" if state is ForecastState.UNSCHEDULABLE else ""
 
 
 def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:

@@ -270,15 +270,15 @@ def unfinished(result: Document) -> dict[str, float]:
 def decisive_first(result: Document) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the rows of figures that decide between the sides, and the others; rows are a label, cells and a field.
 
-    Those of a simulated project that decide are in its Conclusion. Rows of older versions have no field: all of them
-    come first.
+    Those of a simulated project that decide are in its Conclusion, if they have both values. Rows of older versions
+    have no field: all of them come first.
 
     >>> decisive_first({"rows": [["tail, afap", ["1 h"], "tail_s"], ["jobs per day", ["7"], "jobs_per_day"]]})
     ([['tail, afap', ['1 h'], 'tail_s']], [['jobs per day', ['7'], 'jobs_per_day']])
     """
     rows = result["rows"]
     if result.get("replayed"):
-        return [], [row for row in rows if JUDGED.isdisjoint(row[2:])]
+        return [], [row for row in rows if JUDGED.isdisjoint(row[2:]) or not all(row[1])]
     first = [row for row in rows if DECIDING.issuperset(row[2:])]
     return first, [row for row in rows if row not in first]
 

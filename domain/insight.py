@@ -183,7 +183,7 @@ class Short:
 
 @dataclass(frozen=True, slots=True)
 class WorkAhead:
-    """The work from which requests take jobs before a batch's: batches with unsent instances, and the number of these.
+    """The work from which requests take jobs before a batch's: batches with fresh instances, and how many wait of them.
     `is_part`: of more batches than were read, so there may be more. At least `gated` of them only go to hosts above a
     gate, which not all of the batch's own jobs need, and only as `gated_share` of a host's jobs. `first`: at most
     MOST_NAMED of the batches.

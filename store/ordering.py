@@ -248,6 +248,10 @@ class PostgresOrderingRules(OnDatabase):
         found = await self._database.fetch("places_of_batches", list(batch_ids))
         return {row["batch_id"]: rows.place(row) for row in found}
 
+    async def with_fresh(self, batch_ids: Sequence[BatchId]) -> Collection[BatchId]:
+        """Return those of some batches that have fresh unsent instances."""
+        return {row["batch_id"] for row in await self._database.fetch("batches_with_fresh", list(batch_ids))}
+
     async def around(
         self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
     ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:

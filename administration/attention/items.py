@@ -406,7 +406,7 @@ def _failing(found: FailingApp) -> Item:
         link,
         found.latest,
         [Remedy(read, errors), withdraw],
-        figures={**figures, "failures": sum(each.failures for each in all_)},
+        figures={**figures, "failures": one.failures},
         weight=one.failing_fraction,
         why=errors,
     )

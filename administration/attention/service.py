@@ -138,7 +138,7 @@ class AttentionViews:
             **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
         }
         first = await sent_first(store, catalogue, now) if batches else {}
-        placed = await store.ordering_rules.places(need.batch_ids) if batches else {}
+        fresh = await store.ordering_rules.with_fresh(need.batch_ids) if batches else ()
         facts = AttentionFacts(
             now,
             batches,
@@ -153,7 +153,7 @@ class AttentionViews:
             slow.contacts,
             await store.attention.upkeep(attempts=ATTEMPTS),
             self._settings().storage.backup_age_s,
-            {one.batch_id for one in batches if one.batch_id not in placed},
+            {one.batch_id for one in batches if one.batch_id not in fresh},
             {one.batch_id: expedite_helps(one, first) for one in batches if one.batch_id in first},
         )
         left_out = need.found - len(need.batch_ids) + refused.left_out

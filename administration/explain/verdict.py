@@ -299,17 +299,18 @@ def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
 
 
 def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[Instant | None], now: Instant) -> str:
-    """Return that a host's last request asked for no work, as a sentence; "" if it asked. `busy_at`: when its requests
-    for work got jobs or were refused.
+    """Return that a host's last request probably asked for no work, as a sentence; "" if it asked. `busy_at`: when its
+    requests for work got jobs or were refused. A request that only got lost jobs again is in neither.
 
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
-    'Host swan (7) asked for no work with its last request, 60 s ago.'
+    'The last request of host swan (7), 60 s ago, got no new job and no refusal: it probably asked for no work.'
     >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
     ''
     """
     if any(one is not None and one >= last_rpc_at for one in busy_at):
         return ""
-    return f"Host {host} asked for no work with its last request, {in_words(now - last_rpc_at)} ago."
+    got = "got no new job and no refusal: it probably asked for no work"
+    return f"The last request of host {host}, {in_words(now - last_rpc_at)} ago, {got}."
 
 
 def host_conclusion(

@@ -277,12 +277,12 @@ async def set_importance(
         await rules.set_account(batch_id, account_id)
     if deadline_at is not None:
         await rules.set_deadline(batch_id, deadline_at)
+    if moves:  # first, so that no ordering changes the tier that it notes
+        await rules.set_moved(batch_id, later(now, ordering.interval_s))
     if level is not None or asked.queue is not None:
         await rules.set_service(batch_id, level=level, queue=asked.queue)
     if asked.user_priority is not None:
         await rules.set_user_priority(batch_id, asked.user_priority)
-    if moves:
-        await rules.set_moved(batch_id, later(now, ordering.interval_s))
     if asked.release:
         await rules.release(batch_id)
 

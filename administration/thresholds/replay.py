@@ -223,7 +223,7 @@ def _why_left_out(batch: Batch, simulated: Ids, unrunnable: Ids) -> LeftOut:
         return LeftOut.UNRUNNABLE
     if not batch.counts.unsent:
         return LeftOut.SENT
-    is_beyond = batch.batch_id in simulated or len(simulated) >= MOST_BATCHES
+    is_beyond = batch.batch_id in simulated or len(simulated) + len(unrunnable) >= MOST_BATCHES
     return LeftOut.BEYOND if is_beyond else LeftOut.STOPPED
 
 

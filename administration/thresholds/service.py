@@ -92,7 +92,7 @@ class Thresholds:
             ranked = with_next_ranking(catalogue, standings, with_changes(settings, changes), now=now)
             after = {of_type: replace(one, cuts=ranked.cut_points.get(of_type)) for of_type, one in standings.items()}
             changed = with_relaxed_gates(waiting, after, ranked, now=now)
-            behind = behind_gates(waiting, present, changed, now=now)
+            behind = behind_gates(runnable, present, changed, now=now)
             old = HostPopulationView(standings, settings, now=now, low_turnaround=low).under(present)
             new = old.under(changed)
             types, waits = types_previewed(standings, old, new, names), waits_previewed(behind, old, new, names)

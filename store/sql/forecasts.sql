@@ -136,7 +136,7 @@ WHERE app.app_id = $1;
 -- name: forecast_batch
 -- Purpose: return an active batch's terms and the sizes of the sampled tables.
 -- Arguments: $1 batch_id, $2 start of the relevant history.
--- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, order_tier, foremost_tier (null when never moved),
+-- Result: app_id, qos, deadline_at, unpaid, created_at, moved_at, order_tier, foremost_tier (null: not moved, or not since a pause),
 --   delay_bound_s, held (by a limit or a pause, also of the project), app_version_ids; in pages: hav_pages, host_pages, sent_pages (instances, and the months of the history).
 --   No row unless the batch is active.
 SELECT

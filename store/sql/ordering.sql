@@ -381,6 +381,18 @@ ORDER BY order_tier, order_key, batch_id
 LIMIT $1;
 
 
+-- name: batches_with_fresh
+-- Purpose: return those of some batches that have fresh unsent instances.
+-- Arguments: $1 batch_ids.
+-- Result: batch_id.
+SELECT batch_id FROM batch
+WHERE batch_id = ANY($1::bigint[])
+    AND EXISTS (
+        SELECT FROM instance
+        WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent
+    );
+
+
 -- name: drop_grant
 -- Purpose: delete an account's grant: its work is no longer charged to it.
 -- Arguments: $1 account_id.

@@ -747,9 +747,13 @@ ORDER BY host.host_id;
 -- Result: host_id, newest first.
 SELECT host_id
 FROM (
-    SELECT host_id FROM host WHERE host_id = ANY(ARRAY(SELECT name::int FROM restriction WHERE kind = 'host'))
+    SELECT host.host_id
+    FROM restriction JOIN host ON host.host_id = restriction.name::int
+    WHERE restriction.kind = 'host'
     UNION
-    SELECT host_id FROM host WHERE volunteer_id = ANY(ARRAY(SELECT name::int FROM restriction WHERE kind = 'volunteer'))
+    SELECT host.host_id
+    FROM restriction JOIN host ON host.volunteer_id = restriction.name::int
+    WHERE restriction.kind = 'volunteer'
 ) AS restricted
 WHERE host_id < $1
 ORDER BY host_id DESC

@@ -24,12 +24,21 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request, ServiceLevel
+from domain.settlement import JobSettlement
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId, later
 from domain.usage import Amounts, DecayedUsage
 from tests.builders import NOW, a_job_class
 from tests.conformance.to_settle import a_reported_job, valid
 from tests.stores import Store, as_postgres
-from tests.worlds import a_registered_host, a_registered_version, a_retry, a_sent_instance, a_submitted_batch
+from tests.worlds import (
+    a_registered_host,
+    a_registered_version,
+    a_report,
+    a_retry,
+    a_sent_instance,
+    a_submitted_batch,
+    report,
+)
 
 MINE = (SubmitterId(1), AccountId(1))
 NOTES = OrderNotes(QueueClock(Seconds(60.0), NOW), 2, 5, 4, 3, Instant(NOW - 9.0), 0.5, 20)
@@ -193,6 +202,21 @@ async def test_batch_with_only_a_retry_unsent_has_no_place(store: Store) -> None
     assert [one.batch_id for one in await waiting.ready_batches(9)] == [sent.batch_id, next_.batch_id]
     assert [one.batch_id for one in await waiting.afap_or_due(9, apps)] == [next_.batch_id]
     assert await waiting.work_before(place_of(next_), 9, apps, without=()) == WorkAhead(0, 0)
+
+
+async def test_second_instances_of_sent_jobs_give_no_place(store: Store) -> None:
+    await a_registered_version(store)
+    batch = await a_submitted_batch(store, jobs=1, quorum=2)
+    host = await a_registered_host(store)
+    sent = await a_sent_instance(store, batch.batch_id, host)
+    rules, ids = store.ordering_rules, [batch.batch_id]
+    before = await rules.with_fresh(ids)
+    await report(store, host, a_report(sent))
+    [facts] = await store.unsettled.unsettled(9, now=NOW)
+    await store.unsettled.settle([JobSettlement(facts.job_id, facts.serial, facts.state, NOW, hasten=True)])
+
+    assert (before, await rules.with_fresh(ids), await rules.places(ids)) == ({batch.batch_id}, set(), {})
+    assert (await store.views.batch(batch.batch_id)).counts.unsent == 1
 
 
 async def test_a_held_batch_is_not_drawn_from_until_it_is_let_go(store: Store) -> None:

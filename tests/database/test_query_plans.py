@@ -333,6 +333,7 @@ BY_KEY = {  # query -> the indexes it must use
     "drop_breakdowns": {"batch_breakdown_pkey"},
     "list_breakdowns": {"batch_breakdown_pkey"},
     "batches_around": {"batch_in_order", "instance_fresh"},
+    "batches_with_fresh": {"batch_pkey", "instance_fresh"},
     "batches_in_order": {"batch_in_order", "instance_fresh"},
     "places_of_batches": {"batch_in_order", "instance_fresh"},
     "set_moved": {"batch_pkey"},

@@ -119,6 +119,9 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
         return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
 
+    async def with_fresh(self, batch_ids: Sequence[BatchId]) -> Collection[BatchId]:
+        return {one.batch_id for one in self._with_fresh() if one.batch_id in batch_ids}
+
     async def around(
         self, place: tuple[int, float, BatchId], limit: int, *, without: Collection[BatchId]
     ) -> tuple[Sequence[BatchId], Sequence[BatchId]]:

@@ -72,7 +72,7 @@ class PriorityShown(TypedDict):
 
 
 class PrioritiesShown(TypedDict):
-    """Batches with unsent instances in the order of the last ordering pass. `unordered`: batches not ordered yet."""
+    """Batches with never sent jobs in the order of the last ordering pass. `unordered`: batches not ordered yet."""
 
     batches: list[PriorityShown]
     unordered: list[int]
@@ -90,7 +90,7 @@ class PlaceMoved(TypedDict):
 
 class OrderPreviewed(TypedDict):
     """The effect of settings on the current order. `batches` is the number of active batches; `places` has those
-    with unsent instances; `reasons` explains the first places in the new order.
+    with jobs that were never sent; `reasons` explains the first places in the new order.
     """
 
     changes: list[Moved]

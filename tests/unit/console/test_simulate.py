@@ -131,5 +131,7 @@ def test_figures_that_are_compared_come_before_others() -> None:
     compared = ["afap_makespan_s", "afap_makespan_s", "other_makespan_s", "makespan_s", "batches_unfinished", "tail_s"]
     assert [row.key for row in first] == compared
     assert [row.key for row in more] == ["jobs_per_day", "use_fraction"]
+    alone = ["tail, AFAP", ["10 min", ""], "tail_s"]  # no batch of the other side has ended
+    assert decisive_first({"rows": [alone], "replayed": {"runs": ()}}) == ([], [alone])
     judged, others = decisive_first({"rows": rows, "replayed": {"runs": ()}})
     assert (judged, [row.key for row in others]) == ([], ["other_makespan_s", "jobs_per_day", "use_fraction"])
