@@ -742,11 +742,11 @@ ORDER BY host.host_id;
 
 
 -- name: restricted_hosts
--- Purpose: return the hosts that are banned or limited, or whose volunteer is.
+-- Purpose: return the hosts that are banned or limited, or whose volunteer is. Materialised: the hosts are found by their
+--   restrictions, not among all those before $1.
 -- Arguments: $1 host_id before which to continue, $2 limit.
 -- Result: host_id, newest first.
-SELECT host_id
-FROM (
+WITH restricted AS MATERIALIZED (
     SELECT host.host_id
     FROM restriction JOIN host ON host.host_id = restriction.name::int
     WHERE restriction.kind = 'host'
@@ -754,7 +754,8 @@ FROM (
     SELECT host.host_id
     FROM restriction JOIN host ON host.volunteer_id = restriction.name::int
     WHERE restriction.kind = 'volunteer'
-) AS restricted
+)
+SELECT host_id FROM restricted
 WHERE host_id < $1
 ORDER BY host_id DESC
 LIMIT $2;
