@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -28,6 +29,7 @@ from web.handlers import LARGEST_INT, Fields, Pages, PageServices, fields_of, ge
 from web.rendering import Crumb, RenderedPage
 
 MOST_ERRORS, MOST_GROUPS = 500, 20  # latest errors of a version that are read, and groups of them shown
+MOST_NAMED = 5  # batches with errors of a version that are named
 MOST_BATCHES = 200  # active batches of an app that are read, in order
 NO_FAILURES = RecentFailures(0, 0, 0, Instant(0.0))
 ENDINGS = {  # states in which a version gets no jobs, each harder than those before: label
@@ -172,6 +174,8 @@ class AppPages(Pages[PageServices]):
             "chosen": request.query.get("state"),
             "fails": fails.get(version.app_version_id, ""),
             "errors": errors,
+            "of_batches": (of_batches := Counter(one.batch_id for one in failed).most_common(MOST_NAMED)),
+            "batch_names": await store.listings.names([one for one, _ in of_batches]) if of_batches else {},
             "most_errors": MOST_ERRORS if len(failed) == MOST_ERRORS else 0,
             "version_in_words": version_in_words,
             "example_in_words": example_in_words,

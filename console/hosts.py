@@ -152,7 +152,7 @@ class HostPages(Pages[PageServices]):
             "looked_at": RESULTS_LOOKED_AT,
             "first": urlencode({"state": chosen}) if after else None,
             "next": urlencode({"state": chosen, "after": cursor_of(sent.after)}) if sent.after else None,
-            "calls_per_hour": caller.calls_per_hour(now),
+            "per_hour": caller.usual_per_hour,
             "availability": host.cpu_availability_fraction,
         }
         return RenderedPage(

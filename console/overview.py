@@ -27,6 +27,7 @@ from web.rendering import RenderedPage
 Document = Mapping[str, Any]  # Any: a JSON document
 LIVE_S = 5
 FIRST_ITEMS = 5  # that need attention; a link leads to all
+REFUSALS_S = 600.0  # workers report the refusals of so long (runtime/heartbeats.py)
 MINE = "mine"
 MOST_POINTS = 200  # in a chart, which is at most 700 pixels wide
 
@@ -126,6 +127,18 @@ def codes_of(workers: Sequence[ProcessReport]) -> list[tuple[str, int]]:
     return sorted(found.items(), key=lambda item: (-item[1], item[0]))
 
 
+def counted_since(workers: Sequence[ProcessReport], now: Instant) -> Instant | None:
+    """Return since when the refusals are counted, None for ten minutes: no worker started later.
+
+    >>> both = [ProcessReport("a", "worker", Instant(0.0), {"started_at": at}) for at in (0.0, 900.0)]
+    >>> counted_since(both, Instant(1000.0)), counted_since(both, Instant(1500.0))
+    (900.0, None)
+    """
+    started = [float(str(one.report["started_at"])) for one in workers]
+    latest = max(started, default=now)
+    return Instant(latest) if now - latest < REFUSALS_S else None
+
+
 def failures_told(workers: Sequence[ProcessReport]) -> list[Document]:
     """Return the failed requests that running workers report. Workers of older versions report none."""
     reports: list[Document] = [one.report for one in workers]
@@ -214,6 +227,7 @@ class OverviewPage(Pages[PageServices]):
             "ready": ready_of(workers),
             "asked": requests_of(workers),
             "codes": codes_of(workers)[:12],
+            "counted_since": counted_since(workers, now),
             "failed": failed_lately([*failures_told(workers), *gone], now=now),
             "duties": duties_of(one for one in processes if one.kind == "background"),
             "processes": processes,

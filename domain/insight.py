@@ -63,7 +63,13 @@ class Caller:
     rpc_interval_s: Seconds | None = None
 
     def calls_per_hour(self, now: Instant) -> float:
+        """Return the rate to expect: of a silent host, it falls."""
         return calls_per_hour(self.rpc_interval_s, self.last_rpc_at, now)
+
+    @property
+    def usual_per_hour(self) -> float | None:
+        """Return the mean rate of its requests, None after a single one."""
+        return None if self.rpc_interval_s is None else HOUR_S / max(LEAST_INTERVAL_S, self.rpc_interval_s)
 
     def is_silent(self, now: Instant) -> bool:
         """Return whether its last request is more than an hour and three of its intervals ago; a day if it made one.

@@ -252,6 +252,7 @@ class FailedInstance:
     """An instance with an error: its version, the reason, and the end of its standard error."""
 
     instance_id: InstanceId
+    batch_id: BatchId
     job_id: JobId
     state: InstanceState
     host_id: HostId

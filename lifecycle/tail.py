@@ -153,8 +153,7 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
         return None
     because = f"no result after {late:.1f} times the usual turnaround ({len(under_way)} in progress)"
     if not is_lost and median_s is not None and late < settings.tail_late_factor:
-        median = in_words(median_s)
-        because = f"on a slow host: {in_words(left_s)} more are expected, longer than the median turnaround of {median}"
+        because = f"on a slow host: {in_words(left_s)} more are expected, longer than another host usually takes"
     return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 

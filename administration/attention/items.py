@@ -10,7 +10,7 @@ from typing import Any
 from administration.access.who import Person
 from administration.apps import LostVersion
 from administration.explain.verdict import counted
-from administration.forecasts.service import BatchEnd, end_of
+from administration.forecasts.service import BatchEnd, end_of, waits_for_results
 from administration.forecasts.words import end_in_words, is_severe, risk_in_words
 from administration.show import shown
 from administration.stopped import Stopped
@@ -30,7 +30,7 @@ from domain.attention import (
 )
 from domain.batches import Batch, BatchCounts, BatchState
 from domain.forecasts import ForecastRecord, risk_of
-from domain.formatting import age_in_words, roughly, size_in_words
+from domain.formatting import age_in_words, in_words, roughly, size_in_words
 from domain.hosts import host_in_words
 from domain.insight import Short
 from domain.ordering import ServiceLevel
@@ -293,6 +293,10 @@ def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) ->
         useless = "all its jobs are sent"
     elif batch.level is ServiceLevel.EXPEDITE:
         useless = "it has this level already"
+    elif batch.deadline_at is not None and waits_for_results(
+        facts.last.get(batch.batch_id), batch.deadline_at - facts.now
+    ):
+        useless = "it waits for results of jobs in progress"
     elif helps_first is False:
         useless = "its place among those sent first stays"
     see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
@@ -340,7 +344,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
         batch = facts.waiting.get(batch_id)
         lost = facts.stopped.lost.get(batch.app_id) if batch is not None and one.lost else None
         pause = None if batch is None else pause_of(facts.stopped.restrictions, batch)
-        since = roughly(max(0.0, facts.now - one.since_at))
+        since = in_words(max(0.0, facts.now - one.since_at))
         refused = f"no host has taken any of {one.waiting} instances for {since}; now none of {one.judged} can run them"
         yield Item(
             AttentionKind.UNSCHEDULABLE,
@@ -419,9 +423,9 @@ def _named(one: FailingHost) -> str:
 def _failing_hosts(hosts: Sequence[FailingHost]) -> Iterator[Item]:
     if not hosts:
         return
-    named = ", ".join(f"{_named(one)} with {one.failures} of {one.results}" for one in hosts[:NAMED_HOSTS]) + (
-        ", …" if len(hosts) > NAMED_HOSTS else ""
-    )
+    rates = [f" with {one.failures} of {one.results}" if len(hosts) > 1 else "" for one in hosts]
+    some = zip(hosts[:NAMED_HOSTS], rates, strict=False)
+    named = ", ".join(f"{_named(one)}{rate}" for one, rate in some) + ", …" * (len(hosts) > NAMED_HOSTS)
     failures, results = sum(one.failures for one in hosts), sum(one.results for one in hosts)
     worst = hosts[0]
     yield Item(

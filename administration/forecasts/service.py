@@ -16,6 +16,7 @@ from domain.forecasts import (
     ForecastHealth,
     ForecastRecord,
     ForecastState,
+    HoldKind,
     batch_state,
     is_provisional,
     risk_of,
@@ -38,6 +39,15 @@ class BatchEnd:
     completion_q90_at: Instant | None
     at_risk: shapes.RiskShown | None
     provisional: bool = False
+
+
+def waits_for_results(last: ForecastRecord | None, left_s: float) -> bool:
+    """Return whether instances in progress, not its unsent ones, delay a batch most by its latest forecast. `left_s`:
+    until its deadline.
+    """
+    if last is None or last.terms is None or not last.holds or last.holds[0].kind is HoldKind.NOT_SENT:
+        return False
+    return not 0.0 < left_s < last.terms.sending_s
 
 
 def end_of(batch: Batch, last: ForecastRecord | None, stopped: Stopped, now: Instant) -> BatchEnd:

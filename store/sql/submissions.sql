@@ -203,7 +203,7 @@ WITH failed AS (
 )
 
 SELECT
-    failed.instance_id, failed.job_id, failed.state, failed.host_id, failed.exit_status,
+    failed.instance_id, $1::bigint AS batch_id, failed.job_id, failed.state, failed.host_id, failed.exit_status,
     coalesce(failed.reason, '') AS reason, right(coalesce(failed.stderr, ''), $4) AS stderr, version.platform,
     version.version_num, version.plan_class
 FROM failed
@@ -217,7 +217,9 @@ ORDER BY -failed.retries, failed.instance_id;
 --   of standard error, $5 limit.
 -- Result: instances with their version and the end of their standard error, the latest first.
 WITH failed AS MATERIALIZED (
-    SELECT instance_id, job_id, state, host_id, app_version_id, exit_status, reason, coalesce(reported_at, timeout_at) AS at
+    SELECT
+        instance_id, batch_id, job_id, state, host_id, app_version_id, exit_status, reason,
+        coalesce(reported_at, timeout_at) AS at
     FROM instance
     WHERE state IN ('failed', 'invalid', 'timed_out') AND coalesce(reported_at, timeout_at) >= $2
     ORDER BY coalesce(reported_at, timeout_at) DESC, instance_id DESC
@@ -225,7 +227,7 @@ WITH failed AS MATERIALIZED (
 )
 
 SELECT
-    failed.instance_id, failed.job_id, failed.state, failed.host_id, failed.exit_status,
+    failed.instance_id, failed.batch_id, failed.job_id, failed.state, failed.host_id, failed.exit_status,
     coalesce(failed.reason, '') AS reason, right(coalesce(told.stderr, ''), $4) AS stderr, version.platform,
     version.version_num, version.plan_class
 FROM (SELECT * FROM failed WHERE app_version_id = $1 ORDER BY at DESC, instance_id DESC LIMIT $5) AS failed

@@ -100,6 +100,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
         server.clock.forward(KEPT_S)
         _, after = await grace.get("/apps")
         _, app_after = await grace.get("/apps/pi")
+        _, version = await grace.get("/apps/pi/versions/1")
         _, clone = await grace.get(f"/batches/{batch_id}/clone")
         await server.add_app("tau")
         await tell(server)
@@ -108,6 +109,7 @@ async def test_list_of_apps_marks_a_failing_version(server: LiveServer) -> None:
     first = [re.findall(r'<select name="app"><option(?: value="pi")?>(\w+)', page) for _, page in forms]
     assert first == [["pi"], ["tau"], ["tau"]]
     assert ("#h-errors" in before, "#h-errors" in after) == (False, True)
+    assert f"/batches/{batch_id}/errors" in version  # whose results failed
     assert ['class="tag bad">failing<' in one for one in (app_before, app_after)] == [False, True]
     assert "/apps/pi/versions/1#h-errors" in app_after.partition('role="alert"')[2].partition("</div>")[0]
     assert 'href="/console/apps/pi"' in clone.partition('role="alert"')[2].partition("</div>")[0]

@@ -91,6 +91,7 @@ class MemoryRepeating(OnTables):
         version = self._registry.versions[row.app_version_id]
         return FailedInstance(
             row.instance_id,
+            row.job.batch.batch_id,
             row.job.job_id,
             row.state,
             row.host_id,

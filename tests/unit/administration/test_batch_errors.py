@@ -16,12 +16,12 @@ from administration.batch_errors import (
 )
 from domain.attention import FailingVersion
 from domain.jobs import InstanceState
-from domain.units import AppVersionId, HostId, InstanceId, JobId
+from domain.units import AppVersionId, BatchId, HostId, InstanceId, JobId
 from domain.views import FailedInstance
 
 
 def one(number: int, stderr: str, *, exit_status: int = 1, platform: str = "linux", host: int = 1) -> FailedInstance:
-    ids = (InstanceId(number), JobId(number // 2), InstanceState.FAILED, HostId(host))
+    ids = (InstanceId(number), BatchId(1), JobId(number // 2), InstanceState.FAILED, HostId(host))
     return FailedInstance(*ids, exit_status, f"reason {number}", stderr, platform, 100, "")
 
 

@@ -24,7 +24,7 @@ from domain.access import Act, Role
 from domain.apps import VersionState
 from domain.attention import LOOKED_AT, FailingHost, FailingVersion, HostContacts, Upkeep
 from domain.batches import Batch, BatchCounts, BatchState, QoS
-from domain.forecasts import Method, Terms
+from domain.forecasts import ForecastHold, HoldKind, Method, Terms
 from domain.insight import Short
 from domain.ordering import ServiceLevel
 from domain.restrictions import Restricted, Restriction
@@ -93,6 +93,21 @@ def test_missed_deadline_has_its_delay_and_open_jobs() -> None:
     assert found.figures == {"late_by_s": 840.0, "probability": 1.0, "jobs_open": 12}
     assert not missing(found.sentence, "14 min", "12 of 40 jobs")
     assert (found.subject, found.link, found.why) == ("batch 1 trio", "batches/1", "batches/1/why")
+
+
+@pytest.mark.parametrize(
+    ("kind", "sending_s", "helps"),
+    [(HoldKind.IN_PROGRESS, 60.0, False), (HoldKind.IN_PROGRESS, 900.0, True), (HoldKind.NOT_SENT, 60.0, True)],
+)
+def test_level_is_no_remedy_if_the_results_take_longest(kind: HoldKind, sending_s: float, helps: bool) -> None:
+    """As on the page that says what holds the batch back. Sending may take longer than is left until the deadline."""
+    terms = Terms(12, 0, Seconds(sending_s), 0.0, 0.0, 0.0, Seconds(60.0), 0.0)
+    last = replace(FORECAST, terms=terms, holds=(ForecastHold(kind, 5, 0.9, (), "they take long"),))
+    risky = a_late_batch(600.0, counts=BatchCounts(jobs_total=40, jobs_validated=28, unsent=9))
+
+    found = only(batches=[risky], last={B: last})
+
+    assert (found.kind, len(links(found, OLGA))) == (AttentionKind.AT_RISK, 4 if helps else 3)
 
 
 def test_remedies_are_pages_that_the_user_may_use() -> None:
