@@ -293,12 +293,12 @@ def _for_late(batch: Batch, pause: Restriction | None, facts: AttentionFacts) ->
         useless = "all its jobs are sent"
     elif batch.level is ServiceLevel.EXPEDITE:
         useless = "it has this level already"
+    elif helps_first is False:
+        useless = "its place among those sent first stays"
     elif batch.deadline_at is not None and waits_for_results(
         facts.last.get(batch.batch_id), batch.deadline_at - facts.now
     ):
         useless = "it waits for results of jobs in progress"
-    elif helps_first is False:
-        useless = "its place among those sent first stays"
     see = f"see what holds it back{f' (expedite would not help: {useless})' if useless else ''}"
     found = [Remedy(see, f"{link}/why")]
     if pause is not None:
