@@ -363,7 +363,8 @@ class OrderingPages(Pages[PageServices]):
         found = await self._neighbours(batch_id, first)
         places = await standings(store, [row.batch for row in found], first)
         rows = [row for row in found if places[row.batch.batch_id].at is not None]
-        breakdowns = [found.breakdown for found in places.values() if found.breakdown is not None]
+        shown = [places[row.batch.batch_id].breakdown for row in rows]
+        breakdowns = [one for one in shown if one is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
         tree, stopped = await self._sharing.show(), await stopped_of(store, self._services.clock)
         settings = await self._services.store.settings.in_force()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from administration.explain.verdict import counted, start_in_words
+from administration.explain.verdict import start_in_words
 from administration.ordering.places import Urgent, after_first, position, sent_first_because
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
@@ -230,7 +230,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(4, 11), found), one, WorkAhead(1, 7))[1].partition("; ")[2]
     'besides 2 that are not sent now'
     >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', '5 more instances waiting')
+    ('all sent', '5 more waiting')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -246,8 +246,7 @@ def when_sent(
     if standing.breakdown is None:
         return "not ordered yet", ""
     if standing.at is None:
-        more = f"{counted(batch.counts.unsent, 'more instance', 'more instances')} waiting"
-        return "all sent", "; ".join(filter(None, (more, _stopped(batch, state))))
+        return "all sent", _stopped(batch, state) or f"{number(batch.counts.unsent)} more waiting"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, standing.at, ahead, state))))
 

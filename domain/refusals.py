@@ -166,7 +166,7 @@ class RefusalTraits:
 
 SINGULAR = {"are": "is", "have": "has", "do": "does"} | {one: one for one in ("cannot", "found", "lost", "reached")}
 
-_ADD_VERSION = "Add an app version for the platforms of these hosts."
+_ADD_VERSION = "Add an app version for the platforms of these hosts (muster app version add)."
 TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     RefusalCode.NO_NEW_TASKS: RefusalTraits(
         meaning="This computer is set to accept no new tasks.",

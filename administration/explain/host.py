@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import floor
 
@@ -17,8 +17,6 @@ from administration.explain.verdict import (
     class_conditions,
     counted,
     host_conclusion,
-    quiet_contact_in_words,
-    silence_in_words,
 )
 from administration.show import shown
 from administration.stopped import stopped_of
@@ -48,6 +46,29 @@ from store.postgres import PostgresStore
 MOST_GROUPS = 1000  # maximum number of groups in the JSON
 ClassKey = tuple[BatchId, JobClassId, bool]  # batch, class, urgent
 MOST_BATCHES = 200  # active batches, in order, of which those without a slot are listed
+
+
+def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
+    """Return how long a silent host has not contacted the server, as a sentence; "" for another host."""
+    if not caller.is_silent(now):
+        return ""
+    usual = f"; its usual interval is {in_words(caller.rpc_interval_s)}" if caller.rpc_interval_s is not None else ""
+    return f"Host {host} last contacted the server {in_words(now - caller.last_rpc_at)} ago{usual}."
+
+
+def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[Instant | None], now: Instant) -> str:
+    """Return that a host's last request probably asked for no work, as a sentence; "" if it asked. `busy_at`: when its
+    requests for work got jobs or were refused. A request that only got lost jobs again is in neither.
+
+    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
+    'The last request of host swan (7), 60 s ago, got no new job and no refusal: it probably asked for no work.'
+    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
+    ''
+    """
+    if any(one is not None and one >= last_rpc_at for one in busy_at):
+        return ""
+    got = "got no new job and no refusal: it probably asked for no work"
+    return f"The last request of host {host}, {in_words(now - last_rpc_at)} ago, {got}."
 
 
 async def explain_host(

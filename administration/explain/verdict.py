@@ -15,10 +15,10 @@ from typing import Any
 from administration.show import shown
 from administration.thresholds.keys import value_in_words
 from domain.formatting import in_words, size_in_words
-from domain.insight import Caller, WorkAhead
+from domain.insight import WorkAhead
 from domain.ranking import Gate
 from domain.refusals import BEHIND_GATE, About, Refusal, RefusalCode, spanned
-from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId, Instant
+from domain.units import DAY_S, HOUR_S, MINUTE_S, HostId
 from muster_client import shapes
 
 SHARES = (0.1, 0.5, 0.9)  # of the refused hosts that a suggested value lets pass, the least change first
@@ -290,29 +290,6 @@ def _of_host(refusals: Sequence[Refusal]) -> Suggestion | None:
     return Suggestion(found[0].key, has, options, words, has) if options else None
 
 
-def silence_in_words(host: str, caller: Caller, now: Instant) -> str:
-    """Return how long a silent host has not contacted the server, as a sentence; "" for another host."""
-    if not caller.is_silent(now):
-        return ""
-    usual = f"; its usual interval is {in_words(caller.rpc_interval_s)}" if caller.rpc_interval_s is not None else ""
-    return f"Host {host} last contacted the server {in_words(now - caller.last_rpc_at)} ago{usual}."
-
-
-def quiet_contact_in_words(host: str, last_rpc_at: Instant, busy_at: Iterable[Instant | None], now: Instant) -> str:
-    """Return that a host's last request probably asked for no work, as a sentence; "" if it asked. `busy_at`: when its
-    requests for work got jobs or were refused. A request that only got lost jobs again is in neither.
-
-    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(0.0), None], Instant(120.0))
-    'The last request of host swan (7), 60 s ago, got no new job and no refusal: it probably asked for no work.'
-    >>> quiet_contact_in_words("swan (7)", Instant(60.0), [Instant(60.0)], Instant(120.0))
-    ''
-    """
-    if any(one is not None and one >= last_rpc_at for one in busy_at):
-        return ""
-    got = "got no new job and no refusal: it probably asked for no work"
-    return f"The last request of host {host}, {in_words(now - last_rpc_at)} ago, {got}."
-
-
 def host_conclusion(
     host: str, answer: HostAnswer, conditions: Sequence[ClassCondition], *, batches: int, groups: int
 ) -> str:
@@ -545,7 +522,7 @@ def conclusions(
         said = [f"{said[0]}, {'but' if ahead.unsent else 'and'} {start_in_words(ahead)}"]
     if sample.gated_share < 1.0:
         share = f"{100.0 * sample.gated_share:.3g} %"
-        limit = f"Its jobs need hosts above a gate, and at most {share} of a host's jobs may do so"
+        limit = f"Its jobs only go to hosts above a gate, as at most {share} of a host's jobs"
         more = f"; at 1, a request may take up to {1.0 / sample.gated_share:.3g} times as many"
         said.append(f"{limit} ({GATED_SHARE}{more if sample.gated_share else ''})")
     return [f"{one}." for one in said]

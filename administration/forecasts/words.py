@@ -11,12 +11,12 @@ from math import exp
 from typing import Any
 
 from domain.batches import kind_in_words
-from domain.forecasting import is_moving
+from domain.forecasting import MOVED_S, is_moving
 from domain.forecasts import FAR_BOUNDS, WITHOUT_FORECAST, ForecastAge, ForecastState, HoldKind
 from domain.formatting import in_words, percent, roughly
 from domain.hosts import host_in_words
 from domain.settings import EstimatorSettings
-from domain.units import HostId, Instant, Seconds, utc
+from domain.units import HostId, Instant, Seconds, later, utc
 
 
 def instant_of(at: Instant) -> str:
@@ -274,6 +274,8 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings, n
     >>> next_forecast(ForecastAge(7, at, Instant(60000.0), 100, 120, 9000), Instant(480.0), settings)
     'the next one after 70 more jobs end, at the latest in 2 min'
     """
+    if age.moved_at is not None and is_moving(age.moved_at, now):  # one before that is not shown
+        return f"{name} in {roughly(later(age.moved_at, MOVED_S) - now)}"
     left_s = age.due_at(now, settings) - now
     is_retried = age.jobs_over < age.jobs_over_then
     late_s = now - age.made_at - settings.timer_s if is_retried and age.made_at is not None else -left_s
@@ -281,8 +283,6 @@ def next_forecast(age: ForecastAge, now: Instant, settings: EstimatorSettings, n
         return f"{name} is {roughly(late_s)} late: see Periodic tasks"
     if left_s <= 0.0:
         return f"{name} is due now"
-    if is_moving(age.moved_at, now):
-        return f"{name} in {roughly(left_s)}"
     if not age.dirty:
         return f"{name} after a job ends, at the latest in {roughly(max(1.0, left_s))}"
     jobs, pauses_s = age.jobs_to_come, 0.0 if age.made_at is None else age.made_at + settings.pause_s - now
@@ -374,7 +374,7 @@ def flag_of(shown: Document) -> str:
     """Return why not to rely on the last forecast of an active batch; empty if it says nothing, if none of its jobs is
     sent for another reason, or if a new one follows.
     """
-    unused = {ForecastState.PAUSED, ForecastState.MOVED, *WITHOUT_FORECAST}
+    unused = {ForecastState.PAUSED, ForecastState.MOVED, ForecastState.FIRST_RESULTS, *WITHOUT_FORECAST}
     if shown["ended_at"] is not None or shown["forecast_state"] in unused or not shown["forecasts"]:
         return ""
     return shown["forecasts"][-1]["flag"] or ""

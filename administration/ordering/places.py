@@ -60,7 +60,9 @@ def because_of(urgent: Batch, now: Instant) -> str:
     """Return why most requests take a batch before the others."""
     if urgent.qos is QoS.AFAP:
         return "it is an AFAP batch"
-    return "its deadline has passed" if is_late(urgent.deadline_at, now) else "its deadline is near"
+    return (
+        "its deadline has passed (after those in time)" if is_late(urgent.deadline_at, now) else "its deadline is near"
+    )
 
 
 async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
@@ -167,9 +169,9 @@ def sent_first_because(because: str) -> str:
     """Return that a batch is among those sent first, and why.
 
     >>> sent_first_because("its deadline is near")
-    'sent first, because its deadline is near'
+    'among those sent first, because its deadline is near'
     """
-    return f"sent first, because {because}"
+    return f"among those sent first, because {because}"
 
 
 def position(batch: Batch, at: PlaceInOrder, first: Urgent) -> PlaceInOrder:

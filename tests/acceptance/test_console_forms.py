@@ -319,7 +319,7 @@ async def test_later_deadline_says_why_the_batch_moves(grace_server: LiveServer)
     async with a_browser(grace_server, OPERATOR) as grace:
         _, page = await grace.get("/batches/1")
         form = page.partition("<h3>Deadline")[2]
-        assert not missing(form, "is sent first", length(within_s)) and "not change the position" not in form
+        assert not missing(form, "sent first", length(within_s)) and "not change the position" not in form
         [then] = re.findall(r"position (\d+ of \d+)", form)
         new = {"deadline": "2099-01-01T00:00"}
         _, where, page = await grace.post("/batches/1/deadline", new, form="/batches/1")
@@ -399,7 +399,7 @@ async def test_list_counts_retries_of_a_batch_that_is_sent(server: LiveServer) -
         _, page = await grace.get("/batches")
 
     cell = page.partition('data-label="Position"')[2].partition("</td>")[0]
-    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 retries")
+    assert not missing(re.sub(r' title="[^"]*"', "", cell), "all sent", "2 more")
 
 
 async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -> None:

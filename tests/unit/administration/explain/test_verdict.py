@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from administration.explain.host import silence_in_words
 from administration.explain.verdict import (
     GATED_SHARE,
     HostAnswer,
@@ -11,7 +12,6 @@ from administration.explain.verdict import (
     class_conditions,
     conclusion,
     host_conclusion,
-    silence_in_words,
     suggestion_of,
 )
 from domain.dispatch import RequestKey
