@@ -134,8 +134,7 @@ def counted_since(workers: Sequence[ProcessReport], now: Instant) -> Instant | N
     >>> counted_since(both, Instant(1000.0)), counted_since(both, Instant(1500.0))
     (900.0, None)
     """
-    started = [float(str(one.report["started_at"])) for one in workers]
-    latest = max(started, default=now)
+    latest = max((float(str(one.report["started_at"])) for one in workers), default=0.0)
     return Instant(latest) if now - latest < REFUSALS_S else None
 
 
