@@ -29,7 +29,7 @@ MOST_HOSTS = 5
 STATES = {  # of one instance, and of several
     HoldKind.OVERDUE: ("takes longer than usual there", "take longer than usual there"),
     HoldKind.QUORUM: ("is to agree with an existing result", "are to agree with an existing result"),
-    HoldKind.IN_PROGRESS: ("is within its usual time", "are within their usual time"),
+    HoldKind.IN_PROGRESS: ("is awaited, not late yet", "are awaited, not late yet"),
 }
 
 
@@ -63,7 +63,7 @@ def holds_of(
     ...     print(hold.kind, hold.doubt_fraction, hold.host_ids, hold.because)
     not_sent 0.6 () 4 first instances are not sent yet
     overdue 0.3 (7,) 1 instance on 1 host, out for up to 1 d, takes longer than usual there
-    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is within its usual time
+    in_progress 0.1 (8,) 1 instance on 1 host, out for up to 60 s, is awaited, not late yet
     """
     total = float(out.doubt.sum()) + retry_doubt + first_doubt
     holds = []

@@ -173,12 +173,13 @@ async def explain_batch(
                 batch, risk, state, time, sample, ahead, cause, now=now, is_first=batch_id in urgent
             )
             told = any(one.link.endswith(GATED_SHARE) for one in remedies)
+            waits = concluded(sample, ahead=None, quiet="") if cause and batch_id not in urgent else ()  # for results
             said = [
                 late,
                 expected_in_words(end, now),
                 time.words,
                 fails,
-                *(concluded(replace(sample, gated_share=1.0)) if told else said),
+                *(concluded(replace(sample, gated_share=1.0)) if told else waits or said),
             ]
             late = ""
         said = [*said[:1], late, fails, *said[1:]] if late else said

@@ -53,12 +53,13 @@ class SendingTime:
 
     @property
     def words(self) -> str:
-        """Return the least time as a sentence; "" if it is not known."""
+        """Return the least time as a sentence, and that of the forecast; "" if the least one is not known."""
         if self.least_s is None:
             return ""
         each = f"each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
         what = f"Sending its {counted(self.unsent, 'unsent instance')} takes"
-        return f"{what} at least {in_words(self.least_s)}, if {each} took {self.per_request:.1f} of them."
+        least = f"at least {in_words(self.least_s)}, if {each} took {self.per_request:.1f} of them"
+        return f"{what} {least}{'' if self.present_s is None else f'; {in_words(self.present_s)} by the forecast'}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """The verdict (better, worse, mixed, same, or unclear for one run), its words, and the compared figures."""
+    """The verdict (better, worse, mixed, same, unsure, or unclear for one run), its words, and the compared figures."""
 
     verdict: str
     words: str
@@ -244,9 +244,13 @@ def _verdict(findings: Sequence[Finding], runs: int) -> tuple[str, str]:
             "unclear",
             "One run cannot tell an effect of the change from chance. Simulate three or more before you decide.",
         )
-    unsure = [one for one in findings if one.verdict == "may differ"]
-    more = f" Of {len(findings)} figures, {len(unsure)} may differ: more runs are needed to tell."
-    return "same", f"{CHANCE.capitalize()} between the present and the changed values.{more if unsure else ''}"
+    unsure = sum(one.verdict == "may differ" for one in findings)
+    if unsure:
+        return (
+            "unsure",
+            f"Not known yet: of {len(findings)} figures, {unsure} may differ. More runs are needed to tell.",
+        )
+    return "same", f"{CHANCE.capitalize()} between the present and the changed values."
 
 
 def _judged(found: Finding, changes: Sequence[float], runs: int) -> Finding:

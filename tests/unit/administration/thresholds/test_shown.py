@@ -42,8 +42,8 @@ WORSE = NOW | {"instances_per_job": 1.3}
     ("runs", "verdict"),
     [
         ([(NOW, WORSE), (NOW, WORSE)], "worse"),
-        ([(NOW, WORSE), (NOW, NOW)], "same"),  # not in every run
-        ([(NOW, WORSE), (WORSE, NOW)], "same"),
+        ([(NOW, WORSE), (NOW, NOW)], "unsure"),  # not in every run
+        ([(NOW, WORSE), (WORSE, NOW)], "unsure"),
         ([(NOW, WORSE)], "unclear"),  # a single run
         ([], "worse"),  # a result stored without its runs
     ],
@@ -106,5 +106,5 @@ def test_chance_is_that_of_a_t_test(changes: tuple[float, ...]) -> None:
 def test_difference_that_more_runs_may_show_is_counted() -> None:
     found = conclusion_of(NOW, WORSE, [(NOW, WORSE), (NOW, NOW)])
 
-    assert found.verdict == "same" and not missing(found.words, f"Of {len(found.findings)}", "1 may")
+    assert found.verdict == "unsure" and not missing(found.words, f"of {len(found.findings)}", "1 may")
     assert [(one.key, one.verdict) for one in found.findings if one.verdict != "same"] == [("instances", "may differ")]
