@@ -24,7 +24,12 @@ ON_TOP = """() => {
     const at = document.elementFromPoint(menu.right - 5, (Math.max(bar.top, menu.top) + bar.bottom) / 2);
     return Boolean(at?.closest("details.menu"));
 }"""
-REFRESH = "fetchPage(location.href).then(take)"
+REFRESH = """async () => {  // again if a refresh of the page's own ends this one
+    for (;;) {
+        try { return take(await fetchPage(location.href)); }
+        catch (error) { if (error.name !== "AbortError") throw error; }
+    }
+}"""
 
 
 @pytest.mark.parametrize("width", [1400, 1000, 390])
