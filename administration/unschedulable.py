@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from administration.apps import LostVersion, lost_versions
 from administration.catalogue import fresh_catalogue
-from administration.explain.verdict import counted
+from administration.explain.verdict import BOUNDS, counted
 from administration.heartbeats import SILENT_S
 from administration.show import shown
 from domain.batches import Batch
@@ -73,6 +73,11 @@ class RefusedByAll:
     def is_due(self) -> bool:
         """Return whether enough hosts have refused it, or for long enough, to be judged."""
         return not self.more_hosts or self.more_s <= 0.0
+
+    @property
+    def has_value(self) -> bool:
+        """Return whether another value of a job's field would let hosts run it, judging by the most specific reason."""
+        return bool(self.codes) and not self.lost and self.codes[0][0] in BOUNDS
 
     @property
     def is_certain(self) -> bool:

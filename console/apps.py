@@ -49,10 +49,18 @@ class VersionRow:
     failures: RecentFailures
 
     @property
+    def failed(self) -> int:
+        return self.use.errors + self.use.timed_out
+
+    @property
+    def ended(self) -> int:
+        """Return the number of all results and timeouts."""
+        return self.failed + self.use.valid
+
+    @property
     def failed_fraction(self) -> float | None:
         """Return the fraction of all results and timeouts that failed; None without any."""
-        failed = self.use.errors + self.use.timed_out
-        return failed / (failed + self.use.valid) if failed + self.use.valid else None
+        return self.failed / self.ended if self.ended else None
 
 
 WAS = "was."  # prefix of the field that contains a value when the form was loaded
@@ -180,6 +188,8 @@ class AppPages(Pages[PageServices]):
             "version_in_words": version_in_words,
             "example_in_words": example_in_words,
         }
+        if version.state is not VersionState.OFFERED:
+            values |= await self._withdrawn(version, may=may)
         if may:
             subject = f"app version {version.app_version_id}"
             values |= await changes_of(self._services, subject, since=version.created_at)
@@ -217,6 +227,14 @@ class AppPages(Pages[PageServices]):
             "hosts": hosts,
         }
         return RenderedPage("version_abort.html", "Withdraw this version?", "apps", crumbs, values)
+
+    async def _withdrawn(self, version: AppVersion, *, may: bool) -> dict[str, object]:
+        """Return what hosts did with a version that gets no jobs and, for operators, what is still in progress."""
+        applications, number = self._services.store.applications, version.app_version_id
+        used = await applications.use_of_versions(version.app_id, since=version.created_at)
+        left, hosts = await applications.in_progress_of_version(number) if may else (0, 0)
+        use = VersionRow(version, current=False, use=used.get(number, VersionUse(number)), failures=NO_FAILURES)
+        return {"used": use, "left": left, "left_hosts": hosts}
 
     async def _open_work(self, app: App) -> dict[str, object]:
         """Return the unsent instances of an app, those in progress, and the first active batches with unsent ones."""

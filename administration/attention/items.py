@@ -47,6 +47,7 @@ SILENT_HOSTS, SILENT_FRACTION = 5, 0.2  # of the hosts active in the last week
 FULL_FRACTION, ALMOST_FULL_FRACTION = 0.03, 0.1  # free space of a disk
 LATE_S = Seconds(60.0)  # a periodic task may be late by this much
 HALF = 0.5
+SEE_VALUE = "see which value would help"
 CLONE_HELPS = frozenset({RefusalCode.MEMORY, RefusalCode.DISK, RefusalCode.TOO_SLOW})  # a clone may need less
 
 
@@ -353,7 +354,7 @@ def _unschedulable(facts: AttentionFacts) -> Iterator[Item]:
             f"batches/{batch_id}",
             f"{one.said if one.lost else f'{refused}: {one.reasons}'}{_paused(pause)}",
             [
-                Remedy("see what holds it back" if lost else "see which value would help", f"batches/{batch_id}/why"),
+                Remedy(SEE_VALUE if one.has_value else "see what holds it back", f"batches/{batch_id}/why"),
                 *_for_unschedulable(one, lost),
                 Remedy("end it", f"batches/{batch_id}/abort", Right.SUBMIT),
             ],

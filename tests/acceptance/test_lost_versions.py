@@ -72,6 +72,9 @@ async def test_withdrawal_says_what_waits_and_what_hosts_drop(lost_server: LiveS
         assert not missing(note, OPERATOR, "wrong results", "5 unsent instances", "1 batch", 'batches/1">due<')
         assert not missing(note, "1 instance in progress", "instances aborted") and f'{VERSION}">Offer pi 1.00' in note
         assert not missing((await grace.get("/apps"))[1], "no version of pi", "wrong results")
+        _, page = await grace.get(VERSION)
+        offer = page.partition('id="h-state"')[2].partition("</form>")[0]
+        assert not missing(offer, "1 instance", "1 host") and 'class="note warn"' not in offer  # no result yet
         _, where, page = await grace.post(VERSION, {"state": "offered", "why": "fixed"})
         assert where.endswith("/apps/pi?said=version_offered")
         assert 'role="alert"' not in page

@@ -12,6 +12,7 @@ from domain.apps import VersionState
 from domain.errors import InvalidInputError
 from domain.restrictions import Restricted, Restriction
 from domain.units import AppVersionId, VolunteerId
+from tests.acceptance.host import Host
 from tests.acceptance.server import LiveServer
 from tests.acceptance.test_console import a_browser, add_person
 from tests.acceptance.test_ordering_faces import order
@@ -71,7 +72,8 @@ async def test_a_ban_is_set_and_lifted_on_the_hosts_page(server: LiveServer) -> 
     assert acts["lift_restriction"].detail["why"] == "results are fine"
 
 
-async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveServer) -> None:
+async def a_failing_host(server: LiveServer) -> Host:
+    """Add an operator, an app, and a host whose ten results have failed."""
     await add_operator(server)
     await server.add_app()
     host = await server.add_host()
@@ -81,6 +83,19 @@ async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveSer
             host.end(task, 3, 195)
         await host.call()
         await server.forward(60.0)
+    return host
+
+
+async def test_offering_a_failed_version_again_says_what_failed(server: LiveServer) -> None:
+    await a_failing_host(server)
+    async with a_browser(server, OPERATOR) as grace:
+        await grace.post("/apps/pi/versions/1", {"state": "withdrawn", "why": "it crashes"})
+        _, page = await grace.get("/apps/pi/versions/1")
+    assert not missing(page.partition('class="note warn"')[2].partition("</div>")[0], "10 of its 10 results")
+
+
+async def test_ban_ends_the_attention_for_a_failing_host_at_once(server: LiveServer) -> None:
+    host = await a_failing_host(server)
 
     async def failing() -> list[str]:
         items = (await server.create("GET", "/attention"))["items"]

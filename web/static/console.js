@@ -81,7 +81,8 @@ function sortAgain(table) {
 // ------------------------------------------------ filtering long tables
 const MANY = 20;
 
-// A page with a search has no second filter: its list may be longer than the rows shown.
+// A page with a search has no second filter: its list may be longer than the rows shown. Nor have tables that are only
+// sorted (data-sortable="rows"): their CSV file would have all rows.
 function isSearched() {
   return document.querySelector("form[role=search]") !== null;
 }
@@ -89,7 +90,7 @@ function isSearched() {
 function filterable(root) {
   if (isSearched()) return;
   for (const table of root.querySelectorAll("table[data-sortable]")) {
-    if (table.tBodies[0].rows.length <= MANY || table.filter) continue;
+    if (table.tBodies[0].rows.length <= MANY || table.filter || table.dataset.sortable === "rows") continue;
     addFilter(table);
   }
 }
