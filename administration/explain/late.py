@@ -53,13 +53,15 @@ class SendingTime:
 
     @property
     def words(self) -> str:
-        """Return the least time as a sentence, and that of the forecast; "" if the least one is not known."""
+        """Return the time by the forecast and the least one as a sentence; "" if the least one is not known."""
         if self.least_s is None:
             return ""
-        each = f"each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
-        what = f"Sending its {counted(self.unsent, 'unsent instance')} takes"
-        least = f"at least {in_words(self.least_s)}, if {each} took {self.per_request:.1f} of them"
-        return f"{what} {least}{'' if self.present_s is None else f'; {in_words(self.present_s)} by the forecast'}."
+        what = f"its {counted(self.unsent, 'unsent instance')}"
+        least = (
+            f"{in_words(self.least_s)} if each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
+        )
+        forecast = "at least" if self.present_s is None else f"{in_words(self.present_s)} by the forecast, and"
+        return f"Sending {what} takes {forecast} {least} took {self.per_request:.1f} of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +99,13 @@ def cannot_meet(time: SendingTime, risk: shapes.RiskShown, now: Instant) -> str:
     if least_s is None or (left_s >= least_s and not risk["missed"]):
         return ""
     takes = "takes" if time.unsent == 1 else "take"
-    what = f"its {counted(time.unsent, 'unsent instance')} {takes} at least {in_words(least_s)}"
+    what, least = f"its {counted(time.unsent, 'unsent instance')} {takes}", f"at least {in_words(least_s)}"
+    if risk["missed"] and time.present_s is not None:
+        return late_in_words(risk, f"{what} {in_words(time.present_s)} to send by the forecast")
     if risk["missed"]:
-        return late_in_words(risk, f"{what} even if every request took them")
+        return late_in_words(risk, f"{what} {least} to send")
     due = f"the deadline is in {roughly(left_s)}"
-    return f"It cannot meet its deadline: {what} even if every request took them; {due}."
+    return f"It cannot meet its deadline: {what} {least} to send even if every request took them; {due}."
 
 
 def slowest_cause(batch: Batch, sample: CallingHosts, ahead: WorkAhead, *, is_first: bool) -> SendingCause | None:

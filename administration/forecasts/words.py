@@ -417,7 +417,7 @@ def cause_in_words(last: Document, names: Mapping[HostId, str] | None = None, *,
         return _hold(first, names)
     if sending_s >= terms["median_turnaround_s"]:
         return ""
-    return f"{_hold(first, names)}, and of the results, {_turnarounds(terms)}"
+    return f"first instances are not sent yet, and of the results, {_turnarounds(terms)}"  # the page has their number
 
 
 def _turnarounds(terms: Document) -> str:

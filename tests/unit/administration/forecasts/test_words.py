@@ -360,7 +360,7 @@ UNSENT = ForecastHold(HoldKind.NOT_SENT, 24, 0.9, (), "24 first instances are no
 def test_slow_sending_is_no_cause_of_slow_results() -> None:
     assert not cause(UNSENT, sending_s=Seconds(3 * HOUR_S)) and not cause(*HOLDS, left_s=HOUR_S)
     slow = cause(UNSENT, sending_s=Seconds(30.0), slow_turnaround_s=Seconds(30 * HOUR_S))
-    assert not missing(slow, "24 first instances", "more than 2 h", "more than 1 d 6 h")
+    assert not missing(slow, "first instances", "more than 2 h", "more than 1 d 6 h") and "24" not in slow
 
 
 def test_terms_tell_how_long_slow_results_and_errors_take() -> None:
