@@ -408,8 +408,8 @@ class Batches:
         )
         placed = new.as_batch(batch_id)
         now = self._clock.now()
-        first = await sent_first(self._store, catalogue, now)
         unrunnable = (await stopped_of(self._store, self._clock)).unrunnable
+        first = await sent_first(self._store, catalogue, now, unrunnable)
         _, ahead = await turn_of(self._store, placed, first, catalogue, now, unrunnable)
         blocked = hold_of(placed, catalogue)
         start = f"blocked: {blocked}" if blocked else start_in_words(ahead)
@@ -450,7 +450,7 @@ class Batches:
         first: Urgent = {}
         if sort.key == "order":
             catalogue = await fresh_catalogue(self._store.applications, self._clock)
-            first = await sent_first(self._store, catalogue, self._clock.now())
+            first = await sent_first(self._store, catalogue, self._clock.now(), stopped.unrunnable)
         found, last = await list_page(
             self._store, choice, sort, after=after, limit=limit, not_sent=stopped.not_sent, first=first
         )

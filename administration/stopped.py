@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from administration.apps import LostVersion
@@ -118,8 +118,14 @@ async def stopped_of(store: PostgresStore, clock: Clock) -> Stopped:
     is_down = await store.settings.project_pause() is not None
     judged = unschedulable_of(await store.process_reports.since(later(now, -SILENT_S), kind="background"))
     batches = await store.views.batches_with(sorted({one.batch_id for one in judged})) if judged else []
-    refused, waiting = about(judged, batches), Counter[BatchId]()
+    refused = about(judged, batches)
+    lost = await lost_apps(store, clock)
+    return Stopped(by_batch(refused), restrictions, is_down, lost, unrunnable_of(refused, batches))
+
+
+def unrunnable_of(refused: Iterable[RefusedByAll], batches: Iterable[Batch]) -> Collection[BatchId]:
+    """Return the batches all of whose unsent instances are in these groups."""
+    waiting = Counter[BatchId]()
     for one in refused:
         waiting[one.batch_id] += one.waiting
-    unrunnable = {one.batch_id for one in batches if 0 < one.counts.unsent <= waiting[one.batch_id]}
-    return Stopped(by_batch(refused), restrictions, is_down, await lost_apps(store, clock), unrunnable)
+    return {one.batch_id for one in batches if 0 < one.counts.unsent <= waiting[one.batch_id]}

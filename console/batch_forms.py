@@ -17,8 +17,9 @@ from administration.batches import DEFAULT_SUBMITTER, Batches
 from administration.forecasts.words import preview_parts
 from administration.names import checked_text
 from administration.ordering.importance import ImportanceBody, choices_for, queue_choices
-from administration.ordering.places import sent_first
+from administration.ordering.places import Urgent, sent_first
 from administration.ordering.priorities import Priorities
+from administration.stopped import stopped_of
 from console.batch_list import BatchListPage, kept_of
 from console.batch_page import BatchPages
 from console.places import moves, standings
@@ -141,7 +142,7 @@ class BatchForms(Pages[PageServices]):
         batch, _ = await self._own(request)
         fields = await fields_of(request)
         now = self._services.clock.now()
-        at, first = deadline_of(fields, now), await sent_first(self._services.store, self._services.catalogue, now)
+        at, first = deadline_of(fields, now), await first_now(self._services)
         changes = ImportanceBody(deadline_at=at, why=fields.get("why"))
         await self._batches.change(batch.batch_id, changes, by_operator=is_operator(request))
         subject = f"batch {batch.batch_id}"
@@ -199,13 +200,19 @@ def promises_of(catalogue: Catalogue) -> dict[str, tuple[str, str]]:
     }
 
 
+async def first_now(services: PageServices) -> Urgent:
+    """Return the batches that most requests take before the others now."""
+    unrunnable = (await stopped_of(services.store, services.clock)).unrunnable
+    return await sent_first(services.store, services.catalogue, services.clock.now(), unrunnable)
+
+
 async def importance_shown(services: PageServices, person: Person) -> dict[str, object]:
     """Return what a form for a new batch offers the user: services, levels and priorities, queues, and operators
     submitters. `submitter` is that of the user, or the default one for operators without their own; "" without one.
     """
     ordering = services.catalogue.settings.ordering
     submitters = await services.store.people.submitters() if person.may(Role.OPERATOR) else []
-    first = await sent_first(services.store, services.catalogue, services.clock.now())
+    first = await first_now(services)
     return {
         "promises": promises_of(services.catalogue),
         "choices": await choices_for(services.store, person, ordering, sent_first=len(first)),
@@ -419,8 +426,10 @@ class SelectedBatches(Pages[PageServices]):
         sent = {one.batch_id: "all sent" for one in batches if not one.counts.unsent}
         ids = [one.batch_id for one in batches if one.batch_id not in sent]
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
-        urgent = await sent_first(store, catalogue, now)
-        found, then = await standings(store, batches, urgent), await self._priorities.foreseen(ids)
+        unrunnable = (await stopped_of(store, self._services.clock)).unrunnable
+        urgent = await sent_first(store, catalogue, now, unrunnable)
+        found = await standings(store, batches, urgent, catalogue.sent_apps(), unrunnable)
+        then = await self._priorities.foreseen(ids)
         every_s, first = catalogue.settings.ordering.interval_s, len(urgent)
         return sent | {one: moves(found[one].at, then.get(one), every_s, pending=True, first=first) for one in ids}
 

@@ -202,11 +202,14 @@ class BatchListPage(Pages[PageServices]):
         if is_csv(query):
             return await send_csv(request, "batches", CSV_COLUMNS, self._pages(choice, sort))
         after, number = where_on(query.get("after", ""))
-        not_sent, urgent = attention.stopped.not_sent, await sent_first(store, self._services.catalogue, now)
+        not_sent, urgent = (
+            attention.stopped.not_sent,
+            await sent_first(store, self._services.catalogue, now, unrunnable := attention.stopped.unrunnable),
+        )
         found, end = await list_page(store, choice, sort, after=after, limit=PER_PAGE, not_sent=not_sent, first=urgent)
         active = [one.batch for one in found if one.batch.ended_at is None]
         last = await store.forecasts.last([one.batch_id for one in active]) if active else {}
-        standing = await standings(store, active, urgent)
+        standing = await standings(store, active, urgent, self._services.catalogue.sent_apps(), unrunnable)
         since = Instant(now - self._services.catalogue.settings.ranking.active_s)
         short = await store.insight.short([one.batch_id for one in active], active_since=since)
         fails = {one.batch.batch_id: fails_in_words(one.batch, one.app, attention.failing) for one in found}

@@ -187,7 +187,7 @@ class BatchPages(Pages[PageServices]):
         account = await store.views.account_name(batch.account_id)
         classes = await store.views.classes_of_batch(batch_id)
         now = self._services.clock.now()
-        urgent = await sent_first(store, self._services.catalogue, now)
+        urgent = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
         extras = await store.listings.extras(batch_id) if batch.counts.unsent else UnsentExtras()
         ahead = await self._ahead(batch, extras, urgent, stopped, now)
         ends_at = now if batch.ended_at is None else batch.ended_at
@@ -201,7 +201,9 @@ class BatchPages(Pages[PageServices]):
         delay_bound_s = max((one.delay_bound_s for one in classes), default=Seconds(0.0))
         told = [one for one in curve if state_of(one, delay_bound_s) is ForecastState.SHOWN]
         first = await self._first_instances(batch_id)
-        standing = (await standings(store, [batch], urgent))[batch_id]
+        standing = (await standings(store, [batch], urgent, self._services.catalogue.sent_apps(), stopped.unrunnable))[
+            batch_id
+        ]
         since = Instant(now - self._settings.ranking.active_s)
         short = (await store.insight.short([batch_id], active_since=since)).get(batch_id)
         estimated = await store.forecasts.standing(batch_id)
@@ -285,7 +287,7 @@ class BatchPages(Pages[PageServices]):
             values["choices"] = choices = await choices_of(
                 store, batch, self._settings.ordering, by_operator=is_operator(request), sent_first=len(urgent)
             )
-            values["levels"] = await self._levels(batch, standing, urgent) if choices.by_level else {}
+            values["levels"] = await self._levels(batch, standing, urgent, stopped) if choices.by_level else {}
             values["deadline_help"] = deadline_help(standing, first_s, choices.effects["deadline"])
             latest_at = None if standing.because else shown["completion_q90_at"]  # a later deadline ends its place
             values["suggested_at"] = suggested_deadline(batch.deadline_at, latest_at, now)
@@ -320,12 +322,13 @@ class BatchPages(Pages[PageServices]):
             return {}
         return await changes_of(self._services, f"batch {batch.batch_id}", since=batch.created_at)
 
-    async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent) -> Mapping[str, str]:
+    async def _levels(self, batch: Batch, standing: PlaceShown, first: Urgent, stopped: Stopped) -> Mapping[str, str]:
         """Return each level with the position that the batch would get; none before its first ordering."""
         if standing.at is None or standing.breakdown is None:
             return {}
         ordered_as = ServiceLevel(str(standing.record.get("level", batch.level.value)))
-        found = await at_levels(self._services.store, batch, standing.at, ordered_as, first)
+        apps, unrunnable = self._services.catalogue.sent_apps(), stopped.unrunnable
+        found = await at_levels(self._services.store, batch, standing.at, ordered_as, first, apps, unrunnable)
         return {one.value: level_in_words(one, found.get(one), standing.at) for one in ServiceLevel}
 
     async def _moved(self, batch: Batch, standing: PlaceShown, said: str, goes_first_at: Instant | None) -> str:
@@ -373,8 +376,10 @@ class BatchPages(Pages[PageServices]):
         name = shown["name"] or f"Batch {batch_id}"
         crumbs = (Crumb("batches", "Batches"), Crumb(f"batches/{batch_id}", name))
         store, catalogue, now = self._services.store, self._services.catalogue, self._services.clock.now()
-        batch, urgent = await store.views.batch(batch_id), await sent_first(store, catalogue, now)
-        standing = (await standings(store, [batch], urgent))[batch_id]
+        batch = await store.views.batch(batch_id)
+        unrunnable = (await stopped_of(store, self._services.clock)).unrunnable
+        urgent, apps = await sent_first(store, catalogue, now, unrunnable), catalogue.sent_apps()
+        standing = (await standings(store, [batch], urgent, apps, unrunnable))[batch_id]
         order, share = shown["order"], gated_share(self._settings)
         before = WorkAhead(order["batches_ahead"], order["unsent_ahead"], gated=order["gated_ahead"], gated_share=share)
         ahead = before if shown["unsent"] > shown["copies_unsent"] + shown["retries_unsent"] else None

@@ -359,14 +359,15 @@ class OrderingPages(Pages[PageServices]):
         given = request.query.get("batch")
         batch_id = BatchId(whole_number(given, "batch", 1, LARGEST_ID)) if given else None
         store, now = self._services.store, self._services.clock.now()
-        first = await sent_first(store, self._services.catalogue, now)
+        stopped, apps = await stopped_of(store, self._services.clock), self._services.catalogue.sent_apps()
+        first = await sent_first(store, self._services.catalogue, now, stopped.unrunnable)
         found = await self._neighbours(batch_id, first)
-        places = await standings(store, [row.batch for row in found], first)
-        rows = [row for row in found if places[row.batch.batch_id].at is not None]
+        places = await standings(store, [row.batch for row in found], first, apps, stopped.unrunnable)
+        rows = [row for row in found if places[row.batch.batch_id].at is not None or stopped.stop_of(row.batch)[0]]
         shown = [places[row.batch.batch_id].breakdown for row in rows]
         breakdowns = [one for one in shown if one is not None]
         names = {int(row.batch.batch_id): name_of(row.batch.batch_id, row.batch.name) for row in rows}
-        tree, stopped = await self._sharing.show(), await stopped_of(store, self._services.clock)
+        tree = await self._sharing.show()
         settings = await self._services.store.settings.in_force()
         order = order_chart(breakdowns, names, now, first)
         charts = {"order": order, "shares": shares_chart(tree)}
@@ -455,7 +456,8 @@ class OrderingPages(Pages[PageServices]):
         found = await self._priorities.preview(changes, limit=PREVIEWED)
         ids = [BatchId(one["batch"]) for one in found.shown["places"]] + [one.batch_id for one in found.reasons]
         names = await self._names(ids)
-        first = await sent_first(self._services.store, self._services.catalogue, now)
+        unrunnable = (await stopped_of(self._services.store, self._services.clock)).unrunnable
+        first = await sent_first(self._services.store, self._services.catalogue, now, unrunnable)
         before, after = (order_chart(one, names, now, first) for one in (found.reasons, found.would_be_reasons))
         charts = [
             replace(chart, key=key, title=f"{chart.title}, {when}")

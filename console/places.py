@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
@@ -18,7 +18,7 @@ from domain.formatting import in_words
 from domain.insight import WorkAhead
 from domain.ordering import Breakdown, Contribution, PlaceInOrder, ServiceLevel
 from domain.settings import Settings
-from domain.units import BatchId, Instant, Seconds, later
+from domain.units import AppId, BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
@@ -40,7 +40,8 @@ MOST_POINTS = "the batch with the most points goes first"
 
 @dataclass(frozen=True, slots=True)
 class PlaceShown:
-    """A batch's place. `at` is None without fresh unsent instances, `breakdown` is None before its first ordering.
+    """A batch's place. `at` is None if no fresh instance of it is sent now, `breakdown` is None before its first
+    ordering.
 
     `because`: that it is sent first, and why; "" if it is not. `record` is the stored breakdown with the
     importance on which the place rests. `first`: the number of batches that are sent first. `not_first`: the place
@@ -60,12 +61,21 @@ class PlaceShown:
         return any(self.record.get(name, value) != value for name, value in present.items())
 
 
-async def standings(store: PostgresStore, batches: Sequence[Batch], first: Urgent) -> Mapping[BatchId, PlaceShown]:
-    """Return batches' positions and breakdowns. `first`: the batches that are sent first."""
+async def standings(
+    store: PostgresStore,
+    batches: Sequence[Batch],
+    first: Urgent,
+    apps: Collection[AppId],
+    unrunnable: Collection[BatchId],
+) -> Mapping[BatchId, PlaceShown]:
+    """Return batches' positions and breakdowns. `first`: the batches that are sent first; `apps`: those with a version
+    for new work; `unrunnable`: the batches that no host can run.
+    """
     if not batches:
         return {}
     rules, ids = store.ordering_rules, [one.batch_id for one in batches]
-    places, records, found = await rules.places(ids), await rules.breakdowns(ids), dict[BatchId, PlaceShown]()
+    places, records = await rules.places(ids, apps, without=unrunnable), await rules.breakdowns(ids)
+    found = dict[BatchId, PlaceShown]()
     for batch in batches:
         one, at = batch.batch_id, places.get(batch.batch_id) if batch.counts.unsent else None
         not_first = None
@@ -212,8 +222,6 @@ def when_sent(
     """Return a batch's position, and below that the level or reason that decides it, and the work before it, or why
     nothing is sent.
 
-    The position is that of the page of the order, whether or not something is sent.
-
     `ahead`: None if it is not known. `state`: that of its forecast.
 
     >>> from dataclasses import replace
@@ -223,12 +231,10 @@ def when_sent(
     >>> none = replace(one, counts=BatchCounts(), qos="throughput")
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
-    >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, WorkAhead(1, 7), ForecastState.PAUSED)
-    ('10 of 11', 'paused: nothing is sent')
+    >>> when_sent(PlaceShown(None, found), one, None, ForecastState.PAUSED)
+    ('paused', 'nothing is sent')
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
-    >>> when_sent(PlaceShown(PlaceInOrder(4, 11), found), one, WorkAhead(1, 7))[1].partition("; ")[2]
-    'besides 2 that are not sent now'
     >>> when_sent(PlaceShown(None, found), one, None)
     ('all sent', '5 more waiting')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
@@ -245,27 +251,19 @@ def when_sent(
         return "all sent", "open jobs wait for validation, or for new instances" if waits else ""
     if standing.breakdown is None:
         return "not ordered yet", ""
+    if stopped := _stopped(batch, state):
+        return stopped, "nothing is sent"
     if standing.at is None:
-        return "all sent", _stopped(batch, state) or f"{number(batch.counts.unsent)} more waiting"
+        return "all sent", f"{number(batch.counts.unsent)} more waiting"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
-    return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, standing.at, ahead, state))))
-
-
-def _sending(batch: Batch, at: PlaceInOrder, ahead: WorkAhead | None, state: ForecastState | None) -> str:
-    """Return the work that is sent before a batch's, or why nothing of it is sent; "" if that is not known."""
-    stopped = _stopped(batch, state)
-    if stopped or ahead is None:
-        return stopped
-    idle = 0 if ahead.is_part else at.place - 1 - ahead.batches
-    return start_in_words(ahead) + (
-        f"; besides {idle} that {'is' if idle == 1 else 'are'} not sent now" if idle > 0 else ""
-    )
+    before = "" if ahead is None else start_in_words(ahead)
+    return place, "; ".join(filter(None, (level_deciding(standing), before)))
 
 
 def _stopped(batch: Batch, state: ForecastState | None) -> str:
     if batch.hold or state is ForecastState.PAUSED:
-        return f"{'blocked by a limit' if batch.hold else 'paused'}: nothing is sent"
-    return "no host can run its jobs: nothing is sent" if state is ForecastState.UNSCHEDULABLE else ""
+        return "blocked by a limit" if batch.hold else "paused"
+    return "no host can run it" if state is ForecastState.UNSCHEDULABLE else ""
 
 
 def target_in_words(batch: Batch, target_at: Instant, bound_s: Seconds, now: Instant) -> str:
@@ -323,14 +321,15 @@ def moves(
 ) -> str:
     """Say where the next ordering puts a batch. `pending`: it has changed since the last one.
 
-    `then`: None without fresh unsent instances. `first`: the number of batches that are sent first.
+    `present`: None if nothing of it is sent now. `then`: None without fresh unsent instances. `first`: the number of
+    batches that are sent first.
 
     >>> moves(PlaceInOrder(11, 12), PlaceInOrder(1, 12), 60.0, pending=True)
     'about position 1 of 12 from the next ordering on, within 60\\xa0s; now 11 of 12'
     >>> [moves(PlaceInOrder(1, 9), PlaceInOrder(1, 9), 60.0, pending=pending) for pending in (True, False)]
     ['the position stays 1 of 9', 'in force, position 1 of 9']
-    >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2).partition(" from ")[0]
-    'about position 3 of 9, after the 2 batches that are sent first,'
+    >>> moves(None, PlaceInOrder(3, 9), 60.0, pending=True, first=2)
+    'about position 3 of 9, after the 2 batches that are sent first, once it is sent again'
     """
     if then is None:
         return "its jobs are all sent"
@@ -339,8 +338,10 @@ def moves(
         place = f"{place}, {after_first(first)}{',' * (present != then)}"
     if present == then:
         return f"the position stays {place}" if pending else f"in force, position {place}"
-    was = "" if present is None else f"; now {number(present.place)} of {number(present.of)}"
-    return f"about position {place} from the next ordering on, within {length(every_s)}{was}"
+    if present is None:
+        return f"about position {place} once it is sent again"
+    was = f"now {number(present.place)} of {number(present.of)}"
+    return f"about position {place} from the next ordering on, within {length(every_s)}; {was}"
 
 
 def level_in_words(level: ServiceLevel, then: PlaceInOrder | None, at: PlaceInOrder | None) -> str:

@@ -15,10 +15,10 @@ from administration.batch_errors import example_in_words, fail_alike, version_in
 from administration.batches import CLONED_NEEDS, Batches
 from administration.forecasts.words import preview_parts
 from administration.ordering.importance import choices_of
-from administration.ordering.places import sent_first
 from console.batch_forms import (
     BATCHES,
     due_of,
+    first_now,
     importance_shown,
     key_of,
     needs_of,
@@ -120,7 +120,7 @@ class RepeatingPages(Pages[PageServices]):
         forecast: Mapping[str, object] | None,
     ) -> RenderedPage:
         store, ordering = self._services.store, self._services.catalogue.settings.ordering
-        first = len(await sent_first(store, self._services.catalogue, self._services.clock.now()))
+        first = len(await first_now(self._services))
         choices = await choices_of(store, batch, ordering, by_operator=is_operator(request), sent_first=first)
         if Permission.EXPEDITE in choices.missing:  # the batch may have it, a new one may not
             choices = replace(choices, levels=[one for one in choices.levels if one != ServiceLevel.EXPEDITE])

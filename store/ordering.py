@@ -18,7 +18,7 @@ from domain.ordered_work import (
     StoredPlace,
 )
 from domain.ordering import PlaceInOrder, Request, ServiceLevel
-from domain.units import DAY_S, AccountId, BatchId, FlopPerSecond, HostId, Instant, Seconds, SubmitterId
+from domain.units import DAY_S, AccountId, AppId, BatchId, FlopPerSecond, HostId, Instant, Seconds, SubmitterId
 from domain.usage import UsageRow
 from store import rows
 from store.pool import Connection, Database, OnDatabase
@@ -243,9 +243,13 @@ class PostgresOrderingRules(OnDatabase):
         """Return the first active batches, in dispatch order, with fresh unsent instances."""
         return [row["batch_id"] for row in await self._database.fetch("batches_in_order", limit)]
 
-    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return places among the active batches with fresh unsent instances. Others have no entry."""
-        found = await self._database.fetch("places_of_batches", list(batch_ids))
+    async def places(
+        self, batch_ids: Sequence[BatchId], apps: Collection[AppId], *, without: Collection[BatchId]
+    ) -> Mapping[BatchId, PlaceInOrder]:
+        """Return places among the ready batches of some apps with fresh unsent instances: those that are neither paused
+        nor blocked. Others, and those of `without`, have no entry.
+        """
+        found = await self._database.fetch("places_of_batches", list(batch_ids), list(apps), list(without))
         return {row["batch_id"]: rows.place(row) for row in found}
 
     async def with_fresh(self, batch_ids: Sequence[BatchId]) -> Collection[BatchId]:

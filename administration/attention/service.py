@@ -22,7 +22,7 @@ from administration.attention.items import (
 )
 from administration.heartbeats import FORGOTTEN_S, SILENT_S
 from administration.ordering.places import expedite_helps, sent_first
-from administration.stopped import Stopped
+from administration.stopped import Stopped, unrunnable_of
 from administration.unschedulable import by_batch, refused_lately
 from domain.attention import FAILED_FRACTION, FAILED_JOBS, FailingApp, FailingHost, FailingVersion, HostContacts, by_app
 from domain.batches import BatchState
@@ -131,13 +131,14 @@ class AttentionViews:
         judging = [one for one in processes if one.kind == "background"]
         refused = await refused_lately(store, self._clock, judging)
         is_down = await store.settings.project_pause() is not None
-        stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost)
+        unrunnable = unrunnable_of(refused.groups, refused.batches.values())
+        stopped = Stopped(by_batch(refused.groups), restrictions, is_down, refused.lost, unrunnable)
         short = sorted(slow.short.keys() - refused.batches.keys())
         known = {
             **refused.batches,
             **{one.batch_id: one for one in (await store.views.batches_with(short) if short else ())},
         }
-        first = await sent_first(store, catalogue, now) if batches else {}
+        first = await sent_first(store, catalogue, now, unrunnable) if batches else {}
         fresh = await store.ordering_rules.with_fresh(need.batch_ids) if batches else ()
         facts = AttentionFacts(
             now,

@@ -126,14 +126,14 @@ async def explain_batch(
         store.listings.extras(batch_id),
     )
     classes = {one.job_class_id: one for one in known}
-    urgent = await sent_first(store, catalogue, clock.now())
+    urgent = await sent_first(store, catalogue, clock.now(), stopped.unrunnable)
     sample, slots, app_name, (because, ahead), records, places = await asyncio.gather(
         _sample(store, clock, batch, classes, catalogue, idle=stopped.group_of(batch) is not None),
         planned_slots(store.waiting, catalogue, clock),
         store.views.app_name(batch.app_id),
         turn_of(store, batch, urgent, catalogue, clock.now(), stopped.unrunnable),
         store.ordering_rules.breakdowns([batch_id]),
-        store.ordering_rules.places([batch_id]),
+        store.ordering_rules.places([batch_id], catalogue.sent_apps(), without=stopped.unrunnable),
     )
     bound_s = min((one.delay_bound_s for one in classes.values()), default=Seconds(0.0))
     median_r_q_s = catalogue.median_safe_runtime_s(batch.app_id)

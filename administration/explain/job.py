@@ -35,8 +35,8 @@ async def explain_job(store: PostgresStore, clock: Clock, job_id: JobId) -> shap
     job = await store.views.job(job_id)
     batch = await store.views.batch(job.batch_id)
     catalogue = await fresh_catalogue(store.applications, clock)
-    first = await sent_first(store, catalogue, clock.now())
     unrunnable = (await stopped_of(store, clock)).unrunnable
+    first = await sent_first(store, catalogue, clock.now(), unrunnable)
     turn = await turn_of(store, batch, first, catalogue, clock.now(), unrunnable)
     waiting = await waiting_of(store, clock, job.instances, batch, catalogue, turn)
     return shown(
@@ -167,8 +167,8 @@ async def explain_instance(store: PostgresStore, clock: Clock, instance_id: Inst
     classes = await store.views.classes_of_batch(job.batch_id)
     [job_class] = [one for one in classes if one.job_class_id == job.job_class_id]
     catalogue = await fresh_catalogue(store.applications, clock)
-    first = await sent_first(store, catalogue, clock.now())
     unrunnable = (await stopped_of(store, clock)).unrunnable
+    first = await sent_first(store, catalogue, clock.now(), unrunnable)
     turn = await turn_of(store, batch, first, catalogue, clock.now(), unrunnable)
     waiting = await waiting_of(store, clock, [row], batch, catalogue, turn)
     now = clock.now()

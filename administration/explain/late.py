@@ -60,8 +60,8 @@ class SendingTime:
         least = (
             f"{in_words(self.least_s)} if each of the {self.per_hour:.0f} requests per hour of the app's active hosts"
         )
-        forecast = "at least" if self.present_s is None else f"{in_words(self.present_s)} by the forecast, and"
-        return f"Sending {what} takes {forecast} {least} took {self.per_request:.1f} of them."
+        forecast = "" if self.present_s is None else f"{in_words(self.present_s)} by the forecast, and "
+        return f"Sending {what} takes {forecast}at least {least} took {self.per_request:.1f} of them."
 
 
 @dataclass(frozen=True, slots=True)

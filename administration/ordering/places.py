@@ -14,14 +14,13 @@ from domain.ordering import PlaceInOrder, ServiceLevel
 from domain.ranking import NO_GATE
 from domain.restrictions import pause_of
 from domain.settings import Settings
-from domain.units import BatchId, Instant
+from domain.units import AppId, BatchId, Instant
 from feeder.supply import gate_of
 from priority.policies import LEVEL_TIERS
 from store.postgres import PostgresStore
 
 MOST_AHEAD = 1000  # batches searched for those that are sent first
 FirstPlace: TypeAlias = tuple[bool, tuple[int, float, BatchId]]
-NEAR = 200  # batches counted from an end of the order for a position at another level
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +64,16 @@ def because_of(urgent: Batch, now: Instant) -> str:
     )
 
 
-async def sent_first(store: PostgresStore, catalogue: Catalogue, now: Instant) -> Urgent:
+async def sent_first(
+    store: PostgresStore, catalogue: Catalogue, now: Instant, unrunnable: Collection[BatchId]
+) -> Urgent:
     """Return the batches that most requests take before the others now, in order.
 
-    Blocked, paused and unpaid batches, those of an app without a version for new work, and those without fresh unsent
-    instances, are not among them.
+    Blocked, paused and unpaid batches, those of an app without a version for new work, those without fresh unsent
+    instances, and `unrunnable` ones, which no host can run, are not among them.
     """
-    ready = await store.waiting.afap_or_due(MOST_AHEAD, catalogue.sent_apps())
+    apps = catalogue.sent_apps()
+    ready = [one for one in await store.waiting.afap_or_due(MOST_AHEAD, apps) if one.batch_id not in unrunnable]
     urgent, found, ahead = urgent_of(ready, catalogue, now), dict[BatchId, FirstSent](), WorkAhead()
     medians = {app_id: catalogue.median_safe_runtime_s(app_id) for app_id in {one.app_id for one in ready}}
     chosen = [one for one in ready if one.batch_id in urgent]
@@ -100,7 +102,7 @@ async def turn_of(
     first: Urgent,
     catalogue: Catalogue,
     now: Instant,
-    unrunnable: Collection[BatchId] = (),
+    unrunnable: Collection[BatchId],
 ) -> Turn:
     """Return that and why most requests take a batch before the order, in words; None if they do not. Return the work
     that comes before it.
@@ -110,8 +112,7 @@ async def turn_of(
     `unrunnable` ones, which no host can run, do not count as work ahead, and none counts as gated if all of the batch's
     own jobs are. It may not be submitted yet.
     """
-    runnable = {one: it for one, it in first.items() if one not in unrunnable}
-    because, ahead = await _turn(store, batch, runnable, catalogue, now, unrunnable)
+    because, ahead = await _turn(store, batch, first, catalogue, now, unrunnable)
     gated, share = ahead.gated if _needs_less(batch, catalogue, now) else 0, gated_share(catalogue.settings)
     return because, replace(ahead, gated=gated, gated_share=share if gated else 1.0)
 
@@ -201,24 +202,28 @@ def expedite_helps(batch: Batch, first: Urgent) -> bool:
 
 
 async def at_levels(
-    store: PostgresStore, batch: Batch, at: PlaceInOrder, ordered_as: ServiceLevel, first: Urgent
+    store: PostgresStore,
+    batch: Batch,
+    at: PlaceInOrder,
+    ordered_as: ServiceLevel,
+    first: Urgent,
+    apps: Collection[AppId],
+    unrunnable: Collection[BatchId],
 ) -> Mapping[ServiceLevel, PlaceInOrder]:
-    """Return a batch's positions at each level, where levels are tiers; none for a place far from both ends.
+    """Return a batch's positions at each level, where levels are tiers; none behind `MOST_AHEAD` others.
 
     `at` is the batch's position now, at the level `ordered_as`.
     """
     rest, found = {one: it for one, it in first.items() if one != batch.batch_id}, dict[ServiceLevel, PlaceInOrder]()
-    without = [*rest, batch.batch_id]
+    without = [*rest, batch.batch_id, *unrunnable]
     for level, tier in LEVEL_TIERS.items():
         if batch.batch_id in first:
             found[level] = PlaceInOrder(place_among_first(batch, level, ordered_as, first), at.of)
             continue
         moved = replace(batch, order_tier=batch.order_tier - LEVEL_TIERS[ordered_as] + tier)
-        before, after = await store.ordering_rules.around(place_of(moved), NEAR, without=without)
-        if len(before) < NEAR:
-            found[level] = PlaceInOrder(len(rest) + len(before) + 1, at.of)
-        elif len(after) < NEAR:
-            found[level] = PlaceInOrder(at.of - len(after), at.of)
+        before = await store.waiting.work_before(place_of(moved), MOST_AHEAD, apps, without=without)
+        if not before.is_part:
+            found[level] = PlaceInOrder(len(rest) + before.batches + 1, at.of)
     return found
 
 

@@ -16,6 +16,8 @@ from administration.catalogue import fresh_catalogue
 from administration.changes import Changes, checked_changes, with_changes, write_changes
 from administration.ordering.places import Urgent, sent_first, sequence
 from administration.show import shown
+from administration.stopped import Stopped, stopped_of
+from domain.batches import Batch
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError, NotFoundError
@@ -23,6 +25,7 @@ from domain.limits import Limit
 from domain.ordered_work import ACTIVE_HOST_S, Grant, OrderingView, Reference
 from domain.ordering import Breakdown, PlaceInOrder
 from domain.queue_hosts import queue_hosts
+from domain.restrictions import pause_of
 from domain.settings import Settings
 from domain.units import BatchId, Instant
 from jobs.ordering.ordering_pass import OrderingPass, order_all
@@ -138,7 +141,7 @@ REASONS = 30  # number of breakdowns in a preview
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Batches in order, with breakdowns. `unordered`: not ordered yet. `places`: of those with fresh instances."""
+    """Batches in order, with breakdowns. `unordered`: not ordered yet. `places`: of those that are sent now."""
 
     breakdowns: Sequence[Breakdown]
     records: Sequence[shapes.PriorityShown]
@@ -166,11 +169,14 @@ class Priorities:
         """Return the first batches in order that have fresh instances, or one batch. Raises NotFoundError if no
         breakdown is stored.
         """
-        rules = self._store.ordering_rules
+        rules, (catalogue, stopped) = self._store.ordering_rules, await self._now()
         ids = [batch_id] if batch_id is not None else list(await rules.in_order(limit))
         views = self._store.views
         records, places, owners, batches = await asyncio.gather(
-            rules.breakdowns(ids), rules.places(ids), views.whose(ids), views.batches_with(ids)
+            rules.breakdowns(ids),
+            rules.places(ids, catalogue.sent_apps(), without=stopped.unrunnable),
+            views.whose(ids),
+            views.batches_with(ids),
         )
         waiting = {one.batch_id: max(0, one.counts.unsent) for one in batches}
         if batch_id is not None and batch_id not in records:
@@ -190,13 +196,13 @@ class Priorities:
     async def preview(self, changes: Changes, *, limit: int = 50) -> OrderPreview:
         """Return the order under changed settings. Raises InvalidInputError if the settings are inconsistent."""
         now = self._clock.now()
-        catalogue, view = await asyncio.gather(
-            fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
-        )
+        (catalogue, stopped), view = await asyncio.gather(self._now(), self._store.ordering.view())
         changed = replace(catalogue, settings=with_ordering(catalogue.settings, changes))
-        reference, first = await self._reference(view, now), await sent_first(self._store, catalogue, now)
+        reference = await self._reference(view, now)
+        first = await sent_first(self._store, catalogue, now, stopped.unrunnable)
         old, new = await asyncio.to_thread(_both, view, reference, catalogue, changed, now)
-        ready = frozenset(await self._store.ordering_rules.in_order(len(view.batches)))
+        batches = [one.batch for one in view.batches]
+        ready = self._free(batches, catalogue, stopped) & set(await self._store.ordering_rules.in_order(len(batches)))
         before, would_be = catalogue.settings.as_mapping(), _reasons(new, first, ready)
         shown: shapes.OrderPreviewed = {
             "changes": [{"key": key, "from": before[key], "to": value} for key, value in changes.items()],
@@ -208,16 +214,36 @@ class Priorities:
         return OrderPreview(shown, _reasons(old, first, ready), would_be)
 
     async def foreseen(self, batch_ids: Collection[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        """Return the positions of batches with fresh instances after the next ordering pass, from the stored values."""
+        """Return the positions of batches with fresh instances after the next ordering pass, from the stored values:
+        of those that are sent now, and of others as if they were.
+        """
         now = self._clock.now()
-        catalogue, view = await asyncio.gather(
-            fresh_catalogue(self._store.applications, self._clock), self._store.ordering.view()
-        )
-        first = await sent_first(self._store, catalogue, now)
-        reference = await self._reference(view, now)
+        (catalogue, stopped), view = await asyncio.gather(self._now(), self._store.ordering.view())
+        first = await sent_first(self._store, catalogue, now, stopped.unrunnable)
+        reference, batches = await self._reference(view, now), [one.batch for one in view.batches]
         found = await asyncio.to_thread(order_all, view, reference=reference, catalogue=catalogue, sampled={}, now=now)
-        places = _sequence(found, first, await self._store.ordering_rules.in_order(len(view.batches)))
+        fresh = set(await self._store.ordering_rules.in_order(len(batches)))
+        sent = self._free([one for one in batches if one.hold is None], catalogue, stopped)
+        places = _sequence(found, first, fresh & (sent | set(batch_ids)))
         return {one: PlaceInOrder(number, len(places)) for number, one in enumerate(places, 1) if one in batch_ids}
+
+    async def _now(self) -> tuple[Catalogue, Stopped]:
+        """Return the catalogue, and what stops batches."""
+        return await asyncio.gather(
+            fresh_catalogue(self._store.applications, self._clock), stopped_of(self._store, self._clock)
+        )
+
+    @staticmethod
+    def _free(batches: Iterable[Batch], catalogue: Catalogue, stopped: Stopped) -> set[BatchId]:
+        """Return the batches that some host can run and that are not paused. Limits may block them."""
+        apps = catalogue.sent_apps()
+        return {
+            one.batch_id
+            for one in batches
+            if one.app_id in apps
+            and one.batch_id not in stopped.unrunnable
+            and pause_of(stopped.restrictions, one) is None
+        }
 
     async def _reference(self, view: OrderingView, now: Instant) -> Reference:
         return view.reference or await self._store.ordering.reference(

@@ -455,8 +455,8 @@ ORDER BY submitter_id, account_id, level, starts_at, length_s;
 
 
 -- name: places_of_batches
--- Purpose: return batches' places in the order of the active ones with fresh unsent instances.
--- Arguments: $1 batch_ids.
+-- Purpose: return batches' places in the order of the ready ones (`ready_batches`) with fresh unsent instances.
+-- Arguments: $1 batch_ids, $2 app_ids, $3 batch_ids to leave out.
 -- Result: batch_id, place (1 = first), active (how many are ordered), by batch_id; no row for another batch.
 SELECT ordered.batch_id, ordered.place, ordered.active
 FROM (
@@ -465,7 +465,12 @@ FROM (
         row_number() OVER (ORDER BY order_tier, order_key, batch_id) AS place,
         count(*) OVER () AS active
     FROM batch
-    WHERE state = 'active' AND waiting
+    WHERE state = 'active' AND waiting AND hold IS NULL
+        AND batch_id NOT IN (SELECT name::bigint FROM restriction WHERE kind = 'batch')
+        AND app_id NOT IN (SELECT name::int FROM restriction WHERE kind = 'app')
+        AND queue NOT IN (SELECT name FROM restriction WHERE kind = 'queue')
+        AND app_id = ANY($2::int[])
+        AND batch_id NOT IN (SELECT unnest($3::bigint[]))
         AND EXISTS (
             SELECT FROM instance
             WHERE instance.batch_id = batch.batch_id AND instance.state = 'unsent' AND NOT instance.urgent

@@ -13,7 +13,7 @@ from domain.access import Role
 from domain.apps import CPU
 from domain.ranking import CutPoints, HostStatisticsRun
 from domain.settings import Settings
-from domain.units import BatchId, Seconds
+from domain.units import AppId, BatchId, Seconds
 from domain.views import SimulationState
 from tests.acceptance.faces import run_duty
 from tests.acceptance.server import LiveServer
@@ -455,7 +455,8 @@ async def test_level_moves_a_batch_and_the_page_says_where(server: LiveServer) -
     async with a_browser(server, "vic") as vic:
         _, page = await vic.get("/batches/3")
         assert 'id="changes"' not in page and "the paper is due" not in page
-    places = await server.store.ordering_rules.places([BatchId(number) for number in (1, 2, 3)])
+    ids = [BatchId(number) for number in (1, 2, 3)]
+    places = await server.store.ordering_rules.places(ids, {AppId(1)}, without=())
     assert [one.place for one in places.values()] == [3, 2, 1]
     [act] = [one for one in await server.store.access.acts(limit=9) if one.what == "set_importance"][-1:]
     assert act.detail == {"level": "expedite", "was": {"level": "normal"}, "why": "the paper is due"}

@@ -379,8 +379,8 @@ async def test_turn_counts_the_work_that_requests_take_first(store: Store) -> No
     catalogue = await store.applications.load_catalogue()
     new = replace(urgent, batch_id=UNNUMBERED)  # not submitted, at the same place
 
-    first = await sent_first(as_postgres(store), catalogue, NOW)
-    turns = [await turn_of(as_postgres(store), one, first, catalogue, NOW) for one in (urgent, new, early, plain)]
+    first = await sent_first(as_postgres(store), catalogue, NOW, ())
+    turns = [await turn_of(as_postgres(store), one, first, catalogue, NOW, ()) for one in (urgent, new, early, plain)]
 
     assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 4), WorkAhead(1, 4), WorkAhead(2, 6)]
     assert [because is not None for because, _ in turns] == [True, True, False, False]
@@ -397,7 +397,8 @@ async def test_work_that_no_host_can_run_is_not_ahead(store: Store) -> None:
     rush = await a_submitted_batch(store, jobs=3, order_key=1.0, qos=QoS.AFAP)
     early, late = [await a_submitted_batch(store, jobs=2, order_key=key) for key in (2.0, 3.0)]
     catalogue, known = await store.applications.load_catalogue(), as_postgres(store)
-    urgent, unrunnable = await sent_first(known, catalogue, NOW), [first.batch_id, rush.batch_id]
+    unrunnable = [first.batch_id, rush.batch_id]
+    urgent = await sent_first(known, catalogue, NOW, unrunnable)
 
     [_, some], [_, none] = [await turn_of(known, one, urgent, catalogue, NOW, unrunnable) for one in (late, early)]
 
@@ -412,8 +413,8 @@ async def test_late_batch_is_the_last_of_those_sent_first(store: Store) -> None:
     rush = await a_submitted_batch(store, jobs=3, qos=QoS.AFAP, order_key=2.0)
     catalogue, known = await store.applications.load_catalogue(), as_postgres(store)
 
-    first = await sent_first(known, catalogue, NOW)
-    turns = [await turn_of(known, one, first, catalogue, NOW) for one in (rush, late)]
+    first = await sent_first(known, catalogue, NOW, ())
+    turns = [await turn_of(known, one, first, catalogue, NOW, ()) for one in (rush, late)]
 
     assert [ahead for _, ahead in turns] == [WorkAhead(), WorkAhead(1, 3)]
     places = [position(one, PlaceInOrder(at, 2), first).place for one, at in ((rush, 2), (late, 1))]
@@ -431,8 +432,8 @@ async def test_turn_counts_the_work_that_needs_a_fast_host(store: Store) -> None
 
     turns = []
     for known in (slow, catalogue):
-        first = await sent_first(as_postgres(store), known, NOW)
-        turns += [await turn_of(as_postgres(store), one, first, known, NOW) for one in (before, after)]
+        first = await sent_first(as_postgres(store), known, NOW, ())
+        turns += [await turn_of(as_postgres(store), one, first, known, NOW, ()) for one in (before, after)]
 
     assert [(ahead.unsent, ahead.gated) for _, ahead in turns] == [(4, 4), (7, 4), (4, 0), (7, 0)]
 
@@ -449,8 +450,8 @@ async def test_gate_ahead_is_told_if_own_jobs_may_need_none(store: Store) -> Non
     catalogue = replace(catalogue, cut_points={(first.app_id, CPU): cuts})
     new = replace(rush, batch_id=UNNUMBERED)
 
-    urgent = await sent_first(as_postgres(store), catalogue, NOW)
-    turns = [await turn_of(as_postgres(store), one, urgent, catalogue, NOW) for one in (second, rush, new)]
+    urgent = await sent_first(as_postgres(store), catalogue, NOW, ())
+    turns = [await turn_of(as_postgres(store), one, urgent, catalogue, NOW, ()) for one in (second, rush, new)]
 
     found = [(ahead.unsent, ahead.gated, ahead.gated_share) for _, ahead in turns]
     assert found == [(4, 0, 1.0), (8, 8, 0.5), (11, 8, 0.5)]

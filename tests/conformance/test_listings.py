@@ -15,7 +15,7 @@ from domain.forecasting import MOVED_S
 from domain.history import START
 from domain.jobs import InstanceState, JobState
 from domain.settlement import JobSettlement
-from domain.units import BatchId, SubmitterId, later
+from domain.units import AppId, BatchId, SubmitterId, later
 from domain.views import (
     ALL_SENT,
     ActiveCounts,
@@ -108,8 +108,8 @@ async def test_batches_are_listed_by_their_position(store: Store) -> None:
     none = [batches[name].batch_id for name in ("sent", "sent rush")]
     for batch_id in none:
         await a_sent_instance(store, batch_id, host)
-    urgent = await sent_first(cast(PostgresStore, store), await store.applications.load_catalogue(), NOW)
-    places = await store.ordering_rules.places([one.batch_id for one in batches.values()])
+    urgent = await sent_first(cast(PostgresStore, store), await store.applications.load_catalogue(), NOW, ())
+    places = await store.ordering_rules.places([one.batch_id for one in batches.values()], {AppId(1)}, without=())
     positions = {
         position(one, places[one.batch_id], urgent).place: name
         for name, one in batches.items()

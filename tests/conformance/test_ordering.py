@@ -24,6 +24,7 @@ from domain.ordered_work import (
     WindowUsage,
 )
 from domain.ordering import PlaceInOrder, QueueClock, Request, ServiceLevel
+from domain.restrictions import Restricted, Restriction
 from domain.settlement import JobSettlement
 from domain.units import AccountId, AppId, BatchId, Instant, Seconds, SubmitterId, later
 from domain.usage import Amounts, DecayedUsage
@@ -170,7 +171,9 @@ async def test_batches_move_to_given_places(store: Store) -> None:
         (first.batch_id, 1, 5.0, None),
     ]
     assert list(await store.ordering_rules.in_order(1)) == [second.batch_id]
-    places = await store.ordering_rules.places([first.batch_id, second.batch_id, BatchId(99)])
+    places = await store.ordering_rules.places(
+        [first.batch_id, second.batch_id, BatchId(99)], {first.app_id}, without=()
+    )
     assert places == {first.batch_id: PlaceInOrder(2, 2), second.batch_id: PlaceInOrder(1, 2)}
 
 
@@ -181,8 +184,23 @@ async def test_batch_without_unsent_instances_has_no_place(store: Store) -> None
     await store.waiting.ready_batches(9)  # unmarks it
     rules, ids = store.ordering_rules, [sent.batch_id, next_.batch_id, last.batch_id]
 
-    assert await rules.places(ids) == {next_.batch_id: PlaceInOrder(1, 2), last.batch_id: PlaceInOrder(2, 2)}
+    assert await rules.places(ids, {sent.app_id}, without=()) == {
+        next_.batch_id: PlaceInOrder(1, 2),
+        last.batch_id: PlaceInOrder(2, 2),
+    }
     assert await rules.around(place_of(last), 9, without=()) == ([next_.batch_id], [])
+
+
+async def test_batches_that_are_not_sent_have_no_place(store: Store) -> None:
+    """Otherwise a batch moves ahead of others without being sent any earlier."""
+    await a_registered_version(store)
+    paused, blocked, last, left = [await a_submitted_batch(store, jobs=1, order_key=float(key)) for key in range(4)]
+    rules, ids = store.ordering_rules, [one.batch_id for one in (paused, blocked, last, left)]
+    await store.ordering.move([StoredPlace(blocked.batch_id, 0, 1.0, hold="2 of at most 2 jobs")])
+    await store.restrictions.put(Restriction(Restricted.BATCH, str(paused.batch_id), 0, "why", "root", NOW))
+
+    assert await rules.places(ids, {last.app_id}, without=[left.batch_id]) == {last.batch_id: PlaceInOrder(1, 1)}
+    assert await rules.places(ids, set(), without=()) == {}
 
 
 async def test_batch_with_only_a_retry_unsent_has_no_place(store: Store) -> None:
@@ -196,7 +214,7 @@ async def test_batch_with_only_a_retry_unsent_has_no_place(store: Store) -> None
         (await store.applications.load_catalogue()).sent_apps(),
     )
 
-    assert await rules.places([sent.batch_id, next_.batch_id]) == {next_.batch_id: PlaceInOrder(1, 1)}
+    assert await rules.places([sent.batch_id, next_.batch_id], apps, without=()) == {next_.batch_id: PlaceInOrder(1, 1)}
     assert await rules.in_order(9) == [next_.batch_id]
     assert await rules.around(FIRST_PLACE, 9, without=()) == ([], [next_.batch_id])
     assert [one.batch_id for one in await waiting.ready_batches(9)] == [sent.batch_id, next_.batch_id]
@@ -215,7 +233,8 @@ async def test_second_instances_of_sent_jobs_give_no_place(store: Store) -> None
     [facts] = await store.unsettled.unsettled(9, now=NOW)
     await store.unsettled.settle([JobSettlement(facts.job_id, facts.serial, facts.state, NOW, hasten=True)])
 
-    assert (before, await rules.with_fresh(ids), await rules.places(ids)) == ({batch.batch_id}, set(), {})
+    assert (before, await rules.with_fresh(ids)) == ({batch.batch_id}, set())
+    assert await rules.places(ids, {batch.app_id}, without=()) == {}
     assert (await store.views.batch(batch.batch_id)).counts.unsent == 1
 
 

@@ -335,7 +335,7 @@ BY_KEY = {  # query -> the indexes it must use
     "batches_around": {"batch_in_order", "instance_fresh"},
     "batches_with_fresh": {"batch_pkey", "instance_fresh"},
     "batches_in_order": {"batch_in_order", "instance_fresh"},
-    "places_of_batches": {"batch_in_order", "instance_fresh"},
+    "places_of_batches": {"batch_to_send", "instance_fresh"},
     "set_moved": {"batch_pkey"},
     "set_service": {"batch_pkey"},
     "release_batch": {"batch_pkey"},

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import store.memory.ordering
-from domain.batches import BatchState
+from domain.batches import BatchState, place_of
 from domain.errors import NotFoundError
 from domain.limits import Limit, Quantity, Scope
 from domain.ordered_work import Grant
 from domain.ordering import PlaceInOrder, ServiceLevel
-from domain.units import AccountId, BatchId, Instant, Seconds
+from domain.restrictions import pause_of
+from domain.units import AccountId, AppId, BatchId, Instant, Seconds
 from domain.usage import Amounts, DecayedUsage, UsageRow
 from store.memory.ordering import LimitKey
 from store.memory.rows import StoredBatch
@@ -114,8 +115,12 @@ class MemoryOrderingRules(store.memory.ordering.MemoryOrderingRules):
         active = [one for one in self._work.batches.values() if one.state is BatchState.ACTIVE]
         return [one for one in active if self._work.has_fresh(one)]
 
-    async def places(self, batch_ids: Sequence[BatchId]) -> Mapping[BatchId, PlaceInOrder]:
-        ordered = list(await self.in_order(len(self._work.batches)))
+    async def places(
+        self, batch_ids: Sequence[BatchId], apps: Collection[AppId], *, without: Collection[BatchId]
+    ) -> Mapping[BatchId, PlaceInOrder]:
+        free = [one.as_batch() for one in self._with_fresh() if one.new.app_id in apps and one.batch_id not in without]
+        free = [one for one in free if one.hold is None and pause_of(self._registry.restrictions, one) is None]
+        ordered = [one.batch_id for one in sorted(free, key=place_of)]
         known = {batch_id: PlaceInOrder(place, len(ordered)) for place, batch_id in enumerate(ordered, start=1)}
         return {batch_id: known[batch_id] for batch_id in sorted(batch_ids) if batch_id in known}
 

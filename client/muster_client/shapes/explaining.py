@@ -275,8 +275,8 @@ class SampleShown(TypedDict):
 class OrderShown(TypedDict):
     """A batch's place in the order. `queue`: its effective queue and the reason, None until it is ordered; `hold`: what
     blocks it, None if nothing does. `queue_hosts`: the conditions of the queue it was submitted to on hosts.
-    `place`: its position among the `of` active batches with jobs that were never sent, in the sequence in which most
-    requests take them, None if all its jobs are sent; `sent_first`: why they take it before the order, None if they do
+    `place`: its position among the `of` batches that are sent now, in the sequence in which most requests take them,
+    None if it is not, or if all its jobs are sent; `sent_first`: why they take it before the order, None if they do
     not. `batches_ahead` come before it; at least `gated_ahead` of their `unsent_ahead` instances only go to hosts above
     a gate, some of its own to any. `first_ahead`: the first three of these batches.
     """

@@ -90,7 +90,8 @@ class PlaceMoved(TypedDict):
 
 class OrderPreviewed(TypedDict):
     """The effect of settings on the current order. `batches` is the number of active batches; `places` has those
-    with jobs that were never sent; `reasons` explains the first places in the new order.
+    with jobs that were never sent, except paused ones and those that no host can run; `reasons` explains the first
+    places in the new order.
     """
 
     changes: list[Moved]
