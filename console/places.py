@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from administration.explain.verdict import start_in_words
-from administration.ordering.places import Urgent, after_first, position, sent_first_because
+from administration.ordering.places import Urgent, expedite_in_words, position, sent_first_because, the_first
 from administration.ordering.priorities import breakdown_of
 from batch_estimator.publish import tolerance_s
 from domain.batches import Batch, QoS
@@ -201,7 +201,8 @@ def sentence(standing: PlaceShown, now: float) -> Markup:
     rule = rule_of(found.policy)
     if found.policy != RANKED:
         rule = Markup("{}; {}").format(because(found, now), rule)
-    said = filter(None, (tier_of(found.tier, standing.first), rule))
+    tier = tier_of(found.tier, standing.first)
+    said = (tier, Markup("of one level, {}").format(rule)) if tier else (rule,)
     return Markup(" ").join(Markup("{}{}.").format(one[:1].upper(), one[1:]) for one in said)
 
 
@@ -232,7 +233,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(10, 11), found), one, None)
     ('10 of 11', '')
     >>> when_sent(PlaceShown(None, found), one, None, ForecastState.PAUSED)
-    ('paused', 'nothing is sent')
+    ('not sent', 'paused')
     >>> when_sent(PlaceShown(None, found), none, None)
     ('all sent', '')
     >>> when_sent(PlaceShown(None, found), one, None)
@@ -252,7 +253,7 @@ def when_sent(
     if standing.breakdown is None:
         return "not ordered yet", ""
     if stopped := _stopped(batch, state):
-        return stopped, "nothing is sent"
+        return "not sent", stopped
     if standing.at is None:
         return "all sent", f"{number(batch.counts.unsent)} more waiting"
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
@@ -311,7 +312,7 @@ def tier_of(tier: int, first: int) -> str:
     ['', 'expedite goes before all others', 'tier 2, lower ones go first', 'standby goes last']
     """
     if tier < 0:
-        return ", ".join(filter(None, (f"{tier_name(tier)} goes before all others", after_first(first))))
+        return expedite_in_words(first)
     lasts = tier >= LEVEL_TIERS[ServiceLevel.STANDBY]
     return f"{tier_name(tier)}{' goes last' if lasts else ', lower ones go first'}" if tier else ""
 
@@ -335,7 +336,7 @@ def moves(
         return "its jobs are all sent"
     place = f"{number(then.place)} of {number(then.of)}"
     if first and then.place == first + 1:
-        place = f"{place}, {after_first(first)}{',' * (present != then)}"
+        place = f"{place}, after {the_first(first)}{',' * (present != then)}"
     if present == then:
         return f"the position stays {place}" if pending else f"in force, position {place}"
     if present is None:

@@ -9,7 +9,7 @@ import msgspec
 
 from administration.access.who import Person
 from administration.names import checked_text, chosen
-from administration.ordering.places import after_first, urgent_of
+from administration.ordering.places import expedite_in_words, urgent_of
 from domain.access import Role
 from domain.batches import Account, Batch, BatchState, QoS, Submitter
 from domain.bounds import FURTHEST_S
@@ -86,7 +86,7 @@ def effects_of(
 
     >>> found = effects_of(OrderingSettings(), [Permission.EXPEDITE], sent_first=2)
     >>> [name for name, one in found.items() if one.acts], found["level"].words.partition(";")[0]
-    (['level'], 'expedite goes before all others, after the 2 batches that are sent first')
+    (['level'], 'expedite goes before all others but the 2 batches that are sent first')
     """
     policy = policy_of(ordering)
     scheme = policy.schemes[level]
@@ -101,7 +101,7 @@ def effects_of(
     dated = by_deadline and Permission.DEADLINE in permissions
     needs = f"changes the position only with the permission {Permission.DEADLINE}"
     expedites = Permission.EXPEDITE in permissions or level is ServiceLevel.EXPEDITE
-    expedite = ", ".join(filter(None, ("expedite goes before all others", after_first(sent_first))))
+    expedite = expedite_in_words(sent_first)
     by_level = (f"{expedite}; {STANDBY_LAST}" if expedites else STANDBY_LAST) if policy.by_level else points
     queue = "batches in a queue of a lower tier go first" if scheme.with_tiers else points
     return {

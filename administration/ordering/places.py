@@ -156,14 +156,22 @@ async def _turn(
     return None, _with(replace(ahead, gated=gated, first=named[:MOST_NAMED]), overtaking)
 
 
-def after_first(first: int) -> str:
-    """Return what goes before even expedite batches, "" if nothing does. `first`: the number of batches sent first.
+def expedite_in_words(first: int) -> str:
+    """Return what expedite batches go before. `first`: the number of batches that are sent first.
 
-    >>> after_first(0), after_first(1), after_first(2)
-    ('', 'after the batch that is sent first', 'after the 2 batches that are sent first')
+    >>> expedite_in_words(0), expedite_in_words(2)
+    ('expedite goes before all others', 'expedite goes before all others but the 2 batches that are sent first')
     """
-    most = f"after the {first} batches that are sent first"
-    return most if first > 1 else "after the batch that is sent first" if first else ""
+    return f"expedite goes before all others{f' but {the_first(first)}' if first else ''}"
+
+
+def the_first(first: int) -> str:
+    """Return the batches that are sent first in words.
+
+    >>> the_first(1), the_first(2)
+    ('the batch that is sent first', 'the 2 batches that are sent first')
+    """
+    return f"the {first} batches that are sent first" if first > 1 else "the batch that is sent first"
 
 
 def sent_first_because(because: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from administration.cursors import cursor_of
-from administration.ordering.places import after_first, sent_first_because
+from administration.ordering.places import sent_first_because, the_first
 from console.batch_forms import batch_of
 from console.batch_list import asked_of, where_on
 from console.charts import bar_of
@@ -263,7 +263,7 @@ def test_position_has_its_reason_and_tier() -> None:
 def test_place_by_rank_value_says_its_level_and_rule() -> None:
     said = sentence(PlaceShown(PlaceInOrder(2, 3), ending(1, -900.0, tier=-40), first=1), NOW).striptags()
 
-    assert not missing(said, "submitted", "Expedite", after_first(1))
+    assert not missing(said, "submitted", "Expedite", the_first(1))
     assert not any(word in said for word in ("ago", " min", "would"))
 
 
