@@ -101,6 +101,8 @@ class RestrictionPages(Pages[PageServices]):
                 raise InvalidInputError("target", "the project, an app or a queue", "", choose=True)
             await self._admit(request, kind, name)
             why = reason_of(fields)
+            if kind == PROJECT and not fields.get("sure"):
+                return await self._pause_asked({**fields, "why": why})
             if kind == PROJECT:
                 await self._set_down(person.name, why, down=True)
                 await self._note(request, "pause_project", why=why)
@@ -141,6 +143,18 @@ class RestrictionPages(Pages[PageServices]):
             await self._note(request, "lift_restriction", f"{kind} {lifted}", **told)
         said = "project_resumed" if kind == PROJECT else "resumed" if _kind_of(kind).is_work else "lifted"
         return self._services.go_back(fields, "restrictions", said)
+
+    async def _pause_asked(self, fields: Fields) -> RenderedPage:
+        """Show what a pause of the project stops, with the form that sets it."""
+        totals = await self._services.store.listings.totals()
+        values: dict[str, object] = {
+            "fields": {**{one: fields.get(one, "") for one in ("why", "back")}, "kind": PROJECT, "name": ""},
+            "batches": sum(one.batches for one in totals),
+            "unsent": sum(one.unsent for one in totals),
+            "in_progress": sum(one.in_progress for one in totals),
+        }
+        crumbs = (Crumb("restrictions", "Pauses and bans"),)
+        return RenderedPage("ban_asked.html", "Pause the project?", "restrictions", crumbs, values)
 
     async def _ban_asked(self, kind: Restricted, name: str, fields: Fields) -> RenderedPage:
         """Show what a ban ends, with the form that sets it. Raises InvalidInputError, NotFoundError."""

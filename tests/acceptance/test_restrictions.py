@@ -119,7 +119,7 @@ async def test_every_page_says_that_the_project_is_paused(server: LiveServer) ->
     pages = ("/", "/attention", "/batches", batch, "/hosts", "/restrictions")
     async with a_browser(server, OPERATOR) as grace, a_browser(server, "vera") as vera:
         assert "restricted" not in (await vera.get("/"))[1]
-        await grace.post("/restrictions", {"kind": "project", "why": "disk swap"})
+        await grace.post("/restrictions", {"kind": "project", "why": "disk swap", "sure": "yes"})
         for path in pages:
             for browser, resumes in ((grace, True), (vera, False)):
                 banner = re.findall(r'id="pause".*', (await browser.get(path))[1])[0]
@@ -385,7 +385,7 @@ async def test_the_project_and_a_batch_are_paused_in_the_console(server: LiveSer
         status, _, unchosen = await grace.post("/restrictions", {"target": "", "why": "full disk"})
         assert (status, '<select name="target" required class="wrong"' in unchosen) == (422, True)
         for fields in ({"kind": "project"}, {"kind": "batch", "name": "1"}):
-            await grace.post("/restrictions", {**fields, "why": "full disk"})
+            await grace.post("/restrictions", {**fields, "why": "full disk", "sure": "yes"})
             await server.feed()
             assert await host.ask(1) == [], fields
             _, page = await grace.get("/restrictions")
@@ -482,6 +482,10 @@ async def test_work_to_pause_is_chosen_from_a_list(server: LiveServer) -> None:
         assert (status, 'value="app:pi" selected' in page) == (422, True)
         for target in targets:
             assert (await grace.post("/restrictions", {"target": target, "why": "full disk"}))[0] == 200
+        assert "project.down" not in await server.store.settings.settings()
+        _, _, asked = await grace.post("/restrictions", {"target": "project:", "why": "full disk"})
+        assert not missing(asked.partition("<main")[2], "0 active batches", "0 instances", "full disk")
+        await grace.post("/restrictions", {"kind": "project", "why": "full disk", "sure": "yes"})
 
     paused = {f"{one.kind}:{'pi' if one.kind == 'app' else one.name}" for one in await restricted(server)}
     assert {"project:", *paused} == set(targets)
