@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from domain.attention import FAILED_JOBS, FailingVersion
+from domain.attention import NEARLY_ALL, FailingVersion, nearly_all_fail
 from domain.batches import BatchCounts
 from domain.views import FailedInstance
 from muster_client import shapes
@@ -20,7 +20,6 @@ TAIL_CHARS = 1000  # of standard error, read per instance
 LINES = 3  # of them, compared
 LINE_CHARS = 200
 MOST_GROUPS = 100
-ALIKE = 0.9  # nearly all: of the ended jobs, and of the errors
 _TAG = re.compile(r"</?[A-Za-z_!\[][^<>]{0,60}>|\]\]>")
 _VARYING = (
     (re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.@+-]+)+[\\/]"), "…/"),  # folders
@@ -118,9 +117,8 @@ def fail_alike(counts: BatchCounts, found: shapes.BatchErrors) -> bool:
     >>> fail_alike(BatchCounts(jobs_failed=9, jobs_validated=2), one), fail_alike(BatchCounts(jobs_failed=1), one)
     (False, False)
     """
-    failed, ended = counts.jobs_failed, counts.jobs_failed + counts.jobs_validated
     most = max((one["instances"] for one in found["groups"]), default=0)
-    return failed >= FAILED_JOBS and failed >= ALIKE * ended and most >= ALIKE * found["looked_at"] > 0
+    return nearly_all_fail(counts) and most >= NEARLY_ALL * found["looked_at"] > 0
 
 
 def with_error(failing: Iterable[FailingVersion], group: shapes.ErrorGroup) -> Sequence[FailingVersion]:

@@ -34,10 +34,12 @@ Tick = tuple[float, str]  # position, label
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis of numbers, from zero; of instants (UTC); or logarithmic. `unit` follows each number."""
+    """An axis of numbers, from zero; of counts, with whole numbers; of instants (UTC); or logarithmic. `unit` follows
+    each number.
+    """
 
     title: str = ""
-    kind: str = "number"  # or time, log
+    kind: str = "number"  # or count, time, log
     low: float | None = None
     high: float | None = None
     unit: str = ""
@@ -127,6 +129,8 @@ def scale(axis: Axis, values: Iterable[float]) -> Scale:
         return Scale(low, high, instants(low, high))
     span = max(high, 0.0) - min(low, 0.0)
     step = nice_step(max(span, 1e-9) if span else 1.0)
+    if axis.kind == "count":
+        step = max(1.0, step)
     if axis.low is None:
         low = math.floor(min(low, 0.0) / step) * step
     if axis.high is None:

@@ -135,7 +135,8 @@ def _chart(
     at = [one.at for one in found.samples]
     nth = max(1, len(at) // ROWS)
     shown = [place for place in range(len(at)) if found.samples[place].figures][::-nth]
-    form = number if unit in ("", "hosts") else rate
+    are_counts = unit in ("", "hosts")
+    form = number if are_counts else rate
     peaks = ", ".join(
         (f"{name} " if len(series) > 1 else "") + form(max(values))
         for name, row in series.items()
@@ -153,7 +154,7 @@ def _chart(
             Axis(
                 "", "time", max(window.from_at, at[0] - found.step_s) if window.name else window.from_at, window.to_at
             ),
-            Axis(unit),
+            Axis(unit, "count" if are_counts else "number"),
             [Line(name, at, values, color) for color, (name, values) in zip(hues, series.items(), strict=False)],
             height=150,
             zoom=True,

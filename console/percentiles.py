@@ -98,7 +98,7 @@ def distribution(cuts: CutPoints, catalogue: Catalogue, changed: Catalogue | Non
         ],
         Plot(
             Axis("turnaround, as a multiple of the expected one", "log", exp(low), exp(low + span), "× expected"),
-            Axis("hosts", high=max(hosts) / (1.0 - labelled_fraction(len(marks)))),
+            Axis("hosts", "count", high=max(hosts) / (1.0 - labelled_fraction(len(marks)))),
             bins=Bins("hosts", [exp(edge) for edge in edges], hosts),
             marks=marks,
         ),

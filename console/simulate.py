@@ -220,6 +220,7 @@ RULE_WORDS = {
 
 LEFT_OUT_WORDS = {  # by administration.thresholds.replay.LeftOut
     "unrunnable": "no host can run it: not simulated",
+    "failing": "nearly all its jobs fail: not simulated",
     "sent": "all jobs sent: only its retries and copies depend on the change",
     "stopped": "paused, blocked by a limit, or without a version of its app: it is not sent",
     "beyond": "later in order than the batches that are compared",

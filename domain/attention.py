@@ -5,12 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from domain.batches import BatchCounts
 from domain.units import AppVersionId, BatchId, HostId, Instant
 
 LOOKED_AT = 10_000  # latest failures, and jobs to settle, that are read
 FAILED_JOBS, FAILED_FRACTION = 5, 0.1  # a batch is failing from this many failed jobs, and fraction of its ended jobs
+NEARLY_ALL = 0.9  # of the ended jobs of a batch, or of its errors
 NAMED = 5  # failing versions in a sentence
 FAILURES, FAILING_HOSTS, FAILING_FRACTION = 20, 3, 0.25  # a version is failing from this many in the last day
+
+
+def nearly_all_fail(counts: BatchCounts) -> bool:
+    """Return whether all or nearly all ended jobs of a batch failed, and not only few.
+
+    >>> all_of, some_of = (BatchCounts(jobs_failed=9, jobs_validated=valid) for valid in (1, 2))
+    >>> nearly_all_fail(all_of), nearly_all_fail(some_of), nearly_all_fail(BatchCounts(jobs_failed=1))
+    (True, False, False)
+    """
+    failed = counts.jobs_failed
+    return failed >= FAILED_JOBS and failed >= NEARLY_ALL * (failed + counts.jobs_validated)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ class RefusalCode(StrEnum):
     TOO_SLOW = "too_slow"
     BELOW_GATE = "below_gate"
     NO_RANK = "no_rank"  # the host has too few results of the app for a percentile, and the job is behind a gate
-    BUSY_BELOW_GATE = "busy_below_gate"  # below the gate or without a rank; with less queued work it needs no gate
+    BUSY_BELOW_GATE = "busy_below_gate"  # the host passes no gate; with less queued work it needs none
     NEWCOMER_SHARE = "newcomer_share"
     NOT_YET = "not_yet"  # the host already has hours of work, and the retry should start soon
     LEASED = "leased"  # the host is leased to a big job, and this job does not fit around the lease
@@ -340,7 +340,7 @@ TRAITS: Mapping[RefusalCode, RefusalTraits] = {
     ),
     RefusalCode.BUSY_BELOW_GATE: RefusalTraits(
         meaning="The available jobs go to computers that can finish them soon, and this computer already has work.",
-        of_hosts="are busy and below the gate or without a rank",
+        of_hosts="have too much queued work to finish soon",
         advice="These hosts get the jobs once they have less queued work. A lower threshold gives ranked ones the jobs "
         "now, behind their other work.",
         ends_when_idle=True,

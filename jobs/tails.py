@@ -91,7 +91,14 @@ class TailCopier:
         chosen = [one for one in worthwhile if not one.is_capped]
         chosen += nlargest(room, limited, key=lambda one: (one.rest_s, -one.copy.job_id))
         for one in chosen:
-            self._log.info("late job copied", batch_id=batch.batch_id, job_id=one.copy.job_id, because=one.copy.because)
+            self._log.info(
+                "late job copied",
+                batch_id=batch.batch_id,
+                job_id=one.copy.job_id,
+                because=one.copy.because,
+                lateness=round(one.lateness, 2),
+                rest_s=round(one.rest_s),
+            )
         return [one.copy for one in chosen], len(limited) > room
 
     async def _worthwhile(self, batch: Batch) -> Sequence[LateCopy]:

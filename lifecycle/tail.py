@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from domain.batches import Batch, BatchCounts
-from domain.formatting import in_words
 from domain.jobs import InstanceState
 from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
@@ -23,6 +22,12 @@ from lifecycle.states import NOT_COUNTED, OUTSTANDING, RETRY_CAUSES, USABLE
 # job divides the multiple once more (`patience`).
 LOST_IN_TAIL, LOST_BEFORE = 1.5, 3.0
 LEAST_USUAL_S = 600.0  # as the forecasts assume between two copies of a job (batch_estimator/chain.py)
+
+# Stored with the copies and shown on pages, without figures: forecasts and due dates have others for the same time.
+ON_SLOW_HOST = "the job is on a slow host, and another one would probably return it sooner"
+LATE = "the job is late, judged by the usual turnaround of its host"
+LOST = "the job is probably lost, judged by the usual turnaround of its host"
+ACCELERATED = "its batch is accelerated, and no instance of the job was sent recently"
 
 
 def is_tail(batch: Batch, feeder: FeederSettings, lifecycle: LifecycleSettings) -> bool:
@@ -123,8 +128,9 @@ def patience(job: TailJob, *, is_last: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class LateCopy:
-    """A copy of a job that is expected to take another `rest_s` without it."""
+    """A copy of a job that is expected to take another `rest_s` without it. `lateness` as from the function."""
 
+    lateness: float
     rest_s: Seconds
     copy: ExtraCopy
     is_capped: bool  # counts towards the cap; otherwise the copy replaces an instance presumed lost
@@ -151,10 +157,8 @@ def tail_copy(job: TailJob, *, is_last: bool, now: Instant, settings: LifecycleS
     )
     if not (is_lost or is_slow):
         return None
-    because = f"no result after {late:.1f} times the usual turnaround ({len(under_way)} in progress)"
-    if not is_lost and median_s is not None and late < settings.tail_late_factor:
-        because = f"on a slow host: {in_words(left_s)} more are expected, longer than another host usually takes"
-    return LateCopy(left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
+    because = LOST if is_lost else LATE if late >= settings.tail_late_factor else ON_SLOW_HOST
+    return LateCopy(late, left_s, _copy(job, because), is_capped=not is_lost or median_s is None)
 
 
 def _copyable(job: TailJob) -> Sequence[TailInstance]:
@@ -182,7 +186,7 @@ def accelerated_copy(job: TailJob, *, median_s: Seconds, now: Instant) -> ExtraC
     ages_s = [now - one.sent_at for one in job.instances if one.state is InstanceState.IN_PROGRESS]
     if any(age_s < median_s for age_s in ages_s):
         return None
-    return _copy(job, f"accelerated: nothing was sent in the last {in_words(median_s)}", more_instances=1)
+    return _copy(job, ACCELERATED, more_instances=1)
 
 
 def _copy(job: TailJob, because: str, *, more_instances: int = 0) -> ExtraCopy:

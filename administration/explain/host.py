@@ -219,8 +219,9 @@ def gate_help(refusal: Refusal, settings: RankingSettings) -> str:
         least = f"{settings.min_samples:g} results of the app for a rank (ranking.min_samples)"
         return f"The host needs {least}; a lower threshold does not help a host without a rank."
     match refusal.terms:
-        case (_, p, _, gate, _, *busy):
-            idle = f"The host gets them with at most {in_words(busy[1])} of queued work. " if busy else ""
+        case (_, p, _, gate, _, *more):
+            is_busy = refusal.code is RefusalCode.BUSY_BELOW_GATE
+            idle = f"The host gets them with at most {in_words(more[1])} of queued work. " if is_busy else ""
             if p is None:
                 return idle.strip()
             reached = f"deadline.{gate} of at most {floor(p * 1000.0) / 1000.0:g}"

@@ -381,21 +381,20 @@ class CallingHosts:
         return bool(self.takers or self.waiting) or any(one.fits or one.about is About.PROJECT for one in traits)
 
 
-BUSY_BELOW_GATE = (
-    "time: once less work is queued on them, they need no gate. With a lower p_afap they get jobs now, behind that work"
-)
-WITHOUT_RANK = "time: once less work is queued on them, they need no gate; or more results, for a rank"
+HELPS_LATE = {  # hosts get first instances of a late batch
+    RefusalCode.BELOW_GATE: "valid results on time, for a higher P",
+    RefusalCode.NO_RANK: "valid results of the app, for a rank",
+    RefusalCode.BUSY_BELOW_GATE: "time: with less queued work they need no gate",
+}
 
 
 def ungated(sample: CallingHosts) -> CallingHosts:
-    """Return the sample of a batch past its deadline, whose first instances only busy hosts need a gate for.
+    """Return the sample of a batch past its deadline, whose first instances only slow or busy hosts need a gate for.
 
-    A lower gate would give them to hosts that are busy, as tight jobs, which no longer helps the batch (decision 84).
+    A lower gate would give them to these hosts, as tight jobs, which no longer helps the batch (decision 84).
     """
     held_back = tuple(
-        replace(one, suggestion=None, help=WITHOUT_RANK if one.code is RefusalCode.NO_RANK else BUSY_BELOW_GATE)
-        if one.code in BEHIND_GATE
-        else one
+        replace(one, suggestion=None, help=HELPS_LATE[one.code]) if one.code in BEHIND_GATE else one
         for one in sample.held_back
     )
     return replace(sample, gated_share=1.0, held_back=held_back)

@@ -16,6 +16,7 @@ from statistics import median
 
 from administration.catalogue import fresh_catalogue
 from domain.apps import CPU, AppVersion
+from domain.attention import nearly_all_fail
 from domain.catalogue import Catalogue
 from domain.clock import Clock
 from domain.errors import InvalidInputError
@@ -314,11 +315,30 @@ class _Read:
 async def recent_project(
     store: PostgresStore, clock: Clock, *, most_hosts: int, days: float, without: Collection[BatchId] = ()
 ) -> Recent:
-    """Read the project; `days` start with the waiting batches, except those in `without`. Raises InvalidInputError
-    without hosts or work.
-    """
+    """Read the project; `days` start with the `simulated_batches`. Raises InvalidInputError without hosts or work."""
     read = await _read(store, clock, most_hosts, without)
     return await asyncio.to_thread(_recent, read, days)  # many hosts take long, and this process also serves clients
+
+
+async def simulated_batches(
+    store: PostgresStore, catalogue: Catalogue, without: Collection[BatchId], *, most: int = MOST_BATCHES
+) -> Sequence[WaitingBatch]:
+    """Return the first waiting batches in order, without those in `without`, those of apps without a version, and those
+    nearly all of whose jobs fail.
+    """
+    limit = most
+    while True:
+        found = await store.insight.waiting_batches(limit)
+        kept = [
+            one
+            for one in found
+            if catalogue.current.get(one.batch.app_id)
+            and one.batch.batch_id not in without
+            and not nearly_all_fail(one.batch.counts)
+        ]
+        if len(kept) >= most or len(found) < limit:
+            return kept[:most]
+        limit *= 2
 
 
 async def _read(store: PostgresStore, clock: Clock, most_hosts: int, without: Collection[BatchId]) -> _Read:
@@ -326,11 +346,7 @@ async def _read(store: PostgresStore, clock: Clock, most_hosts: int, without: Co
     now = clock.now()
     active_since = Instant(now - catalogue.settings.ranking.active_s)
     sample = await store.insight.sampled_hosts(most_hosts, active_since=active_since, most_held=MOST_HELD)
-    waiting = [
-        one
-        for one in await store.insight.waiting_batches(MOST_BATCHES)
-        if catalogue.current.get(one.batch.app_id) and one.batch.batch_id not in without
-    ]
+    waiting = await simulated_batches(store, catalogue, without)
     sizes = await store.insight.job_sizes([one.batch.batch_id for one in waiting])
     return _Read(
         catalogue,
@@ -352,7 +368,8 @@ def _recent(read: _Read, days: float) -> Recent:
         active_days = catalogue.settings.ranking.active_s / DAY_S
         raise InvalidInputError("population", f"computers that called in the last {active_days:g} days", 0)
     if not waiting:
-        raise InvalidInputError("batches", "at least one batch with unsent instances that a host can run", 0)
+        least = "at least one batch with unsent instances that a host can run, and not nearly all of whose jobs fail"
+        raise InvalidInputError("batches", least, 0)
     plans = list(_plans(read, share=len(hosts) / max(len(hosts), read.sample.active)))
     unfit = {error.field for error in catalogue.unfit_settings}
     scenario = FileScenario(

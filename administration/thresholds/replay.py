@@ -22,6 +22,7 @@ from administration.stopped import stopped_of
 from administration.thresholds.recent import MOST_BATCHES, SCENARIO, Recent, RecentSample, recent_project
 from administration.thresholds.shown import COMPARED
 from administration.thresholds.sizing import processor_s, replay_cost
+from domain.attention import nearly_all_fail
 from domain.batches import Batch, BatchState, QoS
 from domain.clock import Clock
 from domain.settings import Settings
@@ -49,6 +50,7 @@ class LeftOut(StrEnum):
 
     UNRUNNABLE = "unrunnable"  # no host can run any of its unsent instances: it is not simulated
     SENT = "sent"  # it has no unsent instances
+    FAILING = "failing"  # nearly all its ended jobs failed: it is not simulated
     STOPPED = "stopped"  # paused, blocked by a limit, or its app has no version
     BEYOND = "beyond"  # after the first MOST_SHOWN urgent or the first waiting batches
 
@@ -202,20 +204,16 @@ def _urgent(scenario: FileScenario) -> Sequence[BatchPlan]:
 
 
 def left_out(active: Sequence[Batch], simulated: Ids, shown: Ids, unrunnable: Ids) -> dict[str, object]:
-    """Return the first urgent batches whose ends are not shown and batches that no host can run, with the reason, and
-    the number of the others.
+    """Return the first urgent batches whose ends are not shown and batches that are not simulated because no host can
+    run them or their jobs fail, with the reason, and the number of the others.
     """
+    not_shown = [one for one in active if one.batch_id not in shown]
     found = [
-        one
-        for one in active
-        if one.batch_id not in shown
-        and (one.qos is QoS.AFAP or one.deadline_at is not None or one.batch_id in unrunnable)
+        {"batch_id": one.batch_id, "why": why.value}
+        for one, why in ((one, _why_left_out(one, simulated, unrunnable)) for one in not_shown)
+        if one.qos is QoS.AFAP or one.deadline_at is not None or why in (LeftOut.UNRUNNABLE, LeftOut.FAILING)
     ]
-    first = [
-        {"batch_id": one.batch_id, "why": _why_left_out(one, simulated, unrunnable).value}
-        for one in found[:MOST_LEFT_OUT]
-    ]
-    return {"left_out": first, "more_left_out": len(found) - len(first)}
+    return {"left_out": found[:MOST_LEFT_OUT], "more_left_out": max(0, len(found) - MOST_LEFT_OUT)}
 
 
 def _why_left_out(batch: Batch, simulated: Ids, unrunnable: Ids) -> LeftOut:
@@ -223,7 +221,9 @@ def _why_left_out(batch: Batch, simulated: Ids, unrunnable: Ids) -> LeftOut:
         return LeftOut.UNRUNNABLE
     if not batch.counts.unsent:
         return LeftOut.SENT
-    is_beyond = batch.batch_id in simulated or len(simulated) + len(unrunnable) >= MOST_BATCHES
+    if nearly_all_fail(batch.counts):
+        return LeftOut.FAILING
+    is_beyond = batch.batch_id in simulated or len(simulated) >= MOST_BATCHES
     return LeftOut.BEYOND if is_beyond else LeftOut.STOPPED
 
 

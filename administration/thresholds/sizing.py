@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from administration.catalogue import fresh_catalogue
-from administration.thresholds.recent import MOST_BATCHES, SCENARIO
+from administration.stopped import stopped_of
+from administration.thresholds.recent import SCENARIO, simulated_batches
 from domain.clock import Clock
 from domain.formatting import age_in_words, roughly
 from domain.units import Instant
@@ -72,14 +73,14 @@ async def replay_cost(store: PostgresStore, clock: Clock) -> ReplayCost:
     """Read what a simulation of the project costs. Raises as the store does."""
     catalogue = await fresh_catalogue(store.applications, clock)
     since = Instant(clock.now() - catalogue.settings.ranking.active_s)
-    sample, waiting, past = await asyncio.gather(
+    sample, stopped, past = await asyncio.gather(
         store.insight.sampled_hosts(1, active_since=since),
-        store.insight.waiting_batches(MOST_BATCHES),
+        stopped_of(store, clock),
         store.simulations.simulations(PAST),
     )
-    known = [one.batch for one in waiting if catalogue.current.get(one.batch.app_id)]
+    simulated = await simulated_batches(store, catalogue, stopped.unrunnable)
     slower = next((found for one in past if (found := slower_of(one)) is not None), BUSY)
-    return ReplayCost(sample.active, sum(batch.counts.jobs_open for batch in known), slower)
+    return ReplayCost(sample.active, sum(one.batch.counts.jobs_open for one in simulated), slower)
 
 
 def slower_of(past: Simulation) -> float | None:

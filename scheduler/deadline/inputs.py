@@ -104,8 +104,9 @@ TOO_SLOW = "host needs {0:length} ({2:length} of {1} + {4:length} {3}), the dela
 BELOW_GATE = "percentile P {1:.3f} is below {3} {4:g}, the gate of {0}; the host is {2}"
 WITHOUT_PERCENTILE = "the host has no percentile P, and {3} {4:g} is the gate of {0}; {2}"
 TOO_BUSY = "; without a gate it gets the job with at most {6:length} of queued work, but has {5:length}"
+TOO_LONG = "; without a gate it must finish the job within {6:length}, but takes {5:length}"
 GATED = {
-    Gate.AFAP: "AFAP and late batches for busy hosts",
+    Gate.AFAP: "AFAP and late batches",
     Gate.LATE: "jobs that the host would finish shortly before their batch's completion target",
     Gate.TIGHT: "jobs that the host would finish after their batch's completion target",
     Gate.RETRY: "retries and copies",
@@ -127,6 +128,12 @@ def busy_below_gate(percentile: Percentile, gate: Gate, threshold: float, queue_
     """Return the refusal of a host that passes no gate, but would need none with at most `most_s` of queued work."""
     why = below_gate(percentile, gate, threshold)
     return Refusal(RefusalCode.BUSY_BELOW_GATE, f"{why.sentence}{TOO_BUSY}", (*why.terms, queue_s, most_s))
+
+
+def slow_below_gate(percentile: Percentile, gate: Gate, threshold: float, takes_s: float, most_s: float) -> Refusal:
+    """Return the refusal of a host that passes no gate, and would need one without other work, too."""
+    why = below_gate(percentile, gate, threshold)
+    return Refusal(why.code, f"{why.sentence}{TOO_LONG}", (*why.terms, takes_s, most_s))
 
 
 def shown_p(percentile: Percentile) -> float:

@@ -18,7 +18,16 @@ from domain.refusals import Refusal
 from domain.settings import DeadlineSettings
 from domain.units import Instant
 from scheduler.deadline import table
-from scheduler.deadline.inputs import Due, DueInputs, Moment, below_gate, busy_below_gate, shown_p, too_slow
+from scheduler.deadline.inputs import (
+    Due,
+    DueInputs,
+    Moment,
+    below_gate,
+    busy_below_gate,
+    shown_p,
+    slow_below_gate,
+    too_slow,
+)
 
 
 def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Refusal:
@@ -45,11 +54,13 @@ def due(moment: Moment, job: DueInputs, settings: DeadlineSettings) -> Due | Ref
     found = _row(moment, job, settings, in_turn=is_late and not job.retry)
     if job.retry:
         return _retry(found, moment.percentile, settings)
-    passed, most_s = table.behind_gate(found, moment.percentile), _turn_s(job, settings) - job.safe_runtime_s
-    if isinstance(passed, Refusal) and most_s >= 0.0:
-        queue_s = max(moment.start_s, moment.queue_s)
-        return busy_below_gate(moment.percentile, found.gate, found.threshold, queue_s, most_s)
-    return passed
+    passed, turn_s, takes_s = table.behind_gate(found, moment.percentile), _turn_s(job, settings), job.safe_runtime_s
+    if not isinstance(passed, Refusal) or turn_s <= 0.0:
+        return passed
+    gate = moment.percentile, found.gate, found.threshold
+    if takes_s > turn_s:
+        return slow_below_gate(*gate, takes_s, turn_s)
+    return busy_below_gate(*gate, max(moment.start_s, moment.queue_s), turn_s - takes_s)
 
 
 def _row(moment: Moment, job: DueInputs, settings: DeadlineSettings, *, in_turn: bool) -> Due:

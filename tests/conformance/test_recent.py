@@ -6,18 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from administration.thresholds.recent import RecentSample, recent_project
+from administration.catalogue import fresh_catalogue
+from administration.thresholds.recent import RecentSample, recent_project, simulated_batches
 from administration.thresholds.replay import LeftOut, replay
+from administration.thresholds.sizing import replay_cost
 from administration.unschedulable import RefusedByAll, refused_as_json
 from domain.apps import CPU
+from domain.attention import FAILED_JOBS
 from domain.batches import QoS
 from domain.dispatch import RequestWrites
+from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.ranking import CutPoints, HostStatisticsRun
 from domain.units import DAY_S, Seconds, later
+from lifecycle.settle import settle
 from simulator.population import MeasuredPopulation
 from simulator.virtual_time import VirtualClock
-from tests.builders import NOW
+from tests.builders import NOW, a_job_class
 from tests.stores import Store, as_postgres
 from tests.worlds import (
     RegisteredHost,
@@ -143,3 +148,37 @@ async def test_batches_that_no_host_can_run_are_not_simulated(store: Store) -> N
 
     assert [plan.batch_id for plan in found.cases[0].scenario.batches] == [bulk.batch_id]
     assert found.asked["left_out"] == [{"batch_id": rush.batch_id, "why": LeftOut.UNRUNNABLE}]
+
+
+async def test_batches_whose_jobs_fail_are_not_simulated(store: Store) -> None:
+    """Simulated jobs are never given up: the figures would be those of a batch that works."""
+    await a_registered_version(store)
+    host = await a_registered_host(store, last_rpc_at=NOW)
+    bulk = await a_submitted_batch(store, jobs=10)
+    rush = await a_submitted_batch(store, job_class=a_job_class(max_errors=1), jobs=FAILED_JOBS + 1, qos=QoS.AFAP)
+    for candidate in (await waiting_of(store, rush.batch_id))[:FAILED_JOBS]:
+        sent = await a_sent_instance(store, rush.batch_id, host, candidate)
+        await report(store, host, a_report(sent, to_state=InstanceState.FAILED))
+    unsettled = await store.unsettled.unsettled(9, now=NOW)
+    await store.unsettled.settle([settle(facts, {}, now=NOW, max_lost=9) for facts in unsettled])
+
+    found = await replay(
+        as_postgres(store), VirtualClock(NOW), {"deadline.p_afap": 0.3}, seeds=[1], most_hosts=9, days=1.0
+    )
+    cost = await replay_cost(as_postgres(store), VirtualClock(NOW))
+
+    assert [plan.batch_id for plan in found.cases[0].scenario.batches] == [bulk.batch_id]
+    assert found.asked["left_out"] == [{"batch_id": rush.batch_id, "why": LeftOut.FAILING}]
+    assert cost.jobs_open == 10
+
+
+async def test_batches_after_those_that_are_left_out_are_simulated(store: Store) -> None:
+    await a_registered_version(store)
+    first, second, *others = [await a_submitted_batch(store, jobs=1, order_key=float(place)) for place in range(5)]
+    left_out = [first.batch_id, second.batch_id]
+    known, clock = as_postgres(store), VirtualClock(NOW)
+    catalogue = await fresh_catalogue(known.applications, clock)
+
+    for most in (1, 2, 9):
+        found = await simulated_batches(known, catalogue, left_out, most=most)
+        assert [one.batch.batch_id for one in found] == [one.batch_id for one in others[:most]]

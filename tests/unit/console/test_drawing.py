@@ -170,6 +170,13 @@ def test_a_scale_contains_its_values_and_zero(low: float, more: float) -> None:
     assert 1 < len(made.ticks) <= 2 * TICKS + 2
 
 
+@given(st.floats(0.0, 1e6))
+def test_ticks_of_counts_are_whole_numbers(high: float) -> None:
+    made = scale(Axis(kind="count", high=high), [0.0])
+
+    assert all(at == int(at) and label.replace("\u202f", "").rstrip(" kM").isdigit() for at, label in made.ticks)
+
+
 @given(st.floats(1.0, 4e9), st.floats(1.0, 1e10))
 def test_instants_are_few_and_inside(low: float, span: float) -> None:
     ticks = instants(low, low + span)

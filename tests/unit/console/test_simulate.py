@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from administration.thresholds.replay import LeftOut
 from console.charts import Chart
 from console.drawing import ColumnPlot
 from console.simulate import (
+    LEFT_OUT_WORDS,
     charts_of,
     decisive_first,
     delays_chart,
@@ -135,3 +137,7 @@ def test_figures_that_are_compared_come_before_others() -> None:
     assert decisive_first({"rows": [alone], "replayed": {"runs": ()}}) == ([], [alone])
     judged, others = decisive_first({"rows": rows, "replayed": {"runs": ()}})
     assert (judged, [row.key for row in others]) == ([], ["other_makespan_s", "jobs_per_day", "use_fraction"])
+
+
+def test_each_reason_for_leaving_out_a_batch_has_words() -> None:
+    assert LEFT_OUT_WORDS.keys() == {*LeftOut}

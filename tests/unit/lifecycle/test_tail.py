@@ -16,9 +16,9 @@ from domain.settings import FeederSettings, LifecycleSettings
 from domain.settlement import CopyUse, ExtraCopy, TailInstance, TailJob
 from domain.units import DAY_S, HOUR_S, HostId, InstanceId, Instant, JobId, Seconds
 from lifecycle.settle import settle
-from lifecycle.tail import LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
+from lifecycle.tail import LATE as LATE_REASON
+from lifecycle.tail import LOST, ON_SLOW_HOST, LateCopy, accelerated_copy, copies_left, is_last, is_tail, tail_copy
 from tests.builders import NOW, a_batch, a_job_class, instance_facts, job_facts
-from tests.facts import missing
 
 S = InstanceState
 
@@ -77,7 +77,7 @@ def test_a_last_job_is_copied_once_all_that_is_under_way_is_late() -> None:
     assert found is not None
     copy = found.copy
     assert (copy.job_id, copy.instances, copy.tail_copies, copy.retries, copy.more_instances) == (5, 1, 0, 1, 0)
-    assert "1.2 times" in copy.because and "1 in progress" in copy.because
+    assert copy.because == LATE_REASON and found.lateness == pytest.approx(1.2)
     assert late_copy(out_for(9.0, 0.9)) is None
     again = late_copy(out_for(9.0, 1.2))
     assert again is not None
@@ -119,7 +119,7 @@ def test_last_job_on_slow_host_gets_an_early_capped_copy() -> None:
     found = late_copy(a_job(SLOW, median_s=HOUR_S))
     assert found is not None
     assert found.rest_s == pytest.approx(2.5 * HOUR_S)
-    assert found.is_capped and not missing(found.copy.because or "", "slow host", "2 h 30 min")
+    assert (found.is_capped, found.copy.because) == (True, ON_SLOW_HOST)
     soon = replace(SLOW, sent_at=Instant(NOW - 2.1 * HOUR_S))
     assert late_copy(a_job(soon, median_s=HOUR_S)) is None
     assert late_copy(a_job(SLOW, median_s=HOUR_S), is_last=False) is None
@@ -145,7 +145,7 @@ def test_a_job_that_was_lost_before_counts_as_lost_sooner(timed_out: int, hours:
     assert a_copy_after(hours - 0.01) is None
     found = a_copy_after(hours)
     assert found is not None
-    assert not found.is_capped and f"{hours:.1f} times" in (found.copy.because or "")
+    assert not found.is_capped and found.copy.because == LOST and found.lateness == pytest.approx(hours)
 
 
 @given(st.integers(0, 5), st.floats(0.0, 5.0), st.booleans())

@@ -101,8 +101,10 @@ def test_row_2_afap_without_estimate_is_due_at_safe_completion() -> None:
 
 def test_row_2_is_closed_below_p_afap() -> None:
     found = refusal(QoS.AFAP, p=0.499, safe_runtime_s=48 * HOUR_S + 1.0)
-    assert found.code is RefusalCode.BELOW_GATE
-    assert not missing(found.detail, 0.499, "as the test says", "p_afap 0.5")
+    assert (found.code, found.terms[-2:]) == (RefusalCode.BELOW_GATE, (48 * HOUR_S + 1.0, 48 * HOUR_S))
+    assert not missing(found.detail, 0.499, "as the test says", "p_afap 0.5", "2 d")
+    new = refusal(QoS.AFAP, p=None, safe_runtime_s=48 * HOUR_S + 1.0)
+    assert (new.code, new.terms[-1]) == (RefusalCode.NO_RANK, 48 * HOUR_S)
 
 
 @pytest.mark.parametrize("p", [None, 0.499])

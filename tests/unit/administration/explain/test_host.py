@@ -12,7 +12,7 @@ from domain.ranking import Gate, Percentile
 from domain.refusals import Refusal, RefusalCode
 from domain.settings import RankingSettings, SchedulerSettings
 from domain.units import DAY_S, HOUR_S, AppVersionId, HostId, Instant
-from scheduler.deadline.inputs import below_gate, busy_below_gate
+from scheduler.deadline.inputs import below_gate, busy_below_gate, slow_below_gate
 from tests.facts import missing
 
 SHARED = Refusal(RefusalCode.DAILY_QUOTA, "{0} got {1} of {2}, {3}", ("account", 635, 1710, 427))
@@ -56,6 +56,14 @@ def test_threshold_helps_only_a_host_with_a_rank() -> None:
 
     assert not missing(ranked, "deadline.p_tight", "0.052") and "min_samples" not in ranked
     assert not missing(newcomer, "ranking.min_samples", "3 results") and "p_tight" not in newcomer
+
+
+def test_slow_host_below_a_gate_is_told_of_no_queued_work() -> None:
+    slow = slow_below_gate(Percentile(0.05267, reason="because"), Gate.AFAP, 0.5, 9.0 * HOUR_S, 2.0 * HOUR_S)
+
+    said = gate_help(slow, RankingSettings())
+
+    assert not missing(said, "deadline.p_afap", "0.052") and "2 h" not in said
 
 
 def test_busy_host_below_a_gate_needs_less_queued_work() -> None:

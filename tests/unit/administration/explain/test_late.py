@@ -13,11 +13,12 @@ from domain.insight import WorkAhead
 from domain.jobs import InstanceState
 from domain.ordering import ServiceLevel
 from domain.ranking import Gate, Percentile
+from domain.refusals import BEHIND_GATE
 from domain.settings import Settings
 from domain.units import HOUR_S, HostId, InstanceId, JobId, Seconds, later
 from domain.views import ListedInstance
 from muster_client.shapes import RiskShown
-from scheduler.deadline.inputs import below_gate
+from scheduler.deadline.inputs import below_gate, busy_below_gate, slow_below_gate
 from tests.builders import NOW, a_batch
 from tests.facts import missing
 
@@ -68,6 +69,18 @@ def test_no_lower_gate_is_suggested_once_the_deadline_has_passed() -> None:
 
     assert slowest_cause(late(), late_sample, WorkAhead(), is_first=True) is None
     assert [one.suggestion for one in late_sample.held_back] == [None] and late_sample.gated_share == 1.0
+
+
+def test_late_batch_has_other_help_for_each_code_of_a_gate() -> None:
+    low, new = Percentile(0.3), Percentile(None)
+    slow = (slow_below_gate(one, Gate.AFAP, 0.5, 5.0 * HOUR_S, HOUR_S) for one in (low, new))
+    busy = busy_below_gate(low, Gate.AFAP, 0.5, 9.0 * HOUR_S, HOUR_S)
+    answers = [HostAnswer(number, 4.0, 0, 0.0, (one,)) for number, one in enumerate([*slow, busy])]
+
+    found = ungated(sample(*answers)).held_back
+
+    assert {one.code for one in found} == BEHIND_GATE
+    assert len({one.help for one in found}) == len({one.of_hosts for one in found}) == len(found)
 
 
 def test_share_behind_gates_is_the_cause_with_its_effect() -> None:

@@ -247,7 +247,7 @@ IN_TURN, OF_TABLE = frozenset({Gate.AFAP}), frozenset({Gate.LATE, Gate.TIGHT})
     ids=["AFAP", "AFAP with an end", "past", "due soon", "in good time", "throughput", "AFAP retries", "retries"],
 )
 def test_batch_needs_the_gates_of_its_page(one: WaitingBatch, needed: frozenset[Gate]) -> None:
-    """AFAP and late batches need p_afap, for busy hosts."""
+    """AFAP and late batches need p_afap, for slow or busy hosts."""
     cuts = some_cuts(median_safe_runtime_s=Seconds(DAY_S), retry_turnaround_s=Seconds(DAY_S / 2))
     assert gates_needed(one, under(a_catalogue(cuts=[cuts]), OLD), now=NOW) == needed
 

@@ -251,11 +251,14 @@ def test_urgent_batches_not_compared_are_named_with_the_reason() -> None:
             (4, QoS.AFAP, unsent),
             (5, QoS.THROUGHPUT, sent),
             (6, QoS.THROUGHPUT, unsent),
+            (7, QoS.THROUGHPUT, {"counts": BatchCounts(unsent=3, jobs_failed=9, jobs_validated=1)}),
+            (8, QoS.THROUGHPUT, {"counts": BatchCounts(unsent=3, jobs_failed=9, jobs_validated=9)}),
         )
     ]
     found = [{"batch_id": 2, "why": LeftOut.SENT}, {"batch_id": 3, "why": LeftOut.BEYOND}]
 
     found += [{"batch_id": 4, "why": LeftOut.STOPPED}, {"batch_id": 6, "why": LeftOut.UNRUNNABLE}]
+    found += [{"batch_id": 7, "why": LeftOut.FAILING}]
 
     assert left_out(active, {1, 3}, {1}, {6}) == {"left_out": found, "more_left_out": 0}
     many = left_out([a_batch(batch_id=number, qos=QoS.AFAP) for number in range(25)], (), (), ())
