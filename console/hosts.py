@@ -222,7 +222,10 @@ TABS = {
     ),
     HostKind.FAILING: (
         "failing",
-        f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day failed.",
+        (
+            f"Failures in the last week. Marked: at least half of {HOST_RESULTS} or more results of the last day "
+            "failed; those that wait for validation do not count."
+        ),
     ),
     HostKind.SILENT: ("silent", "Hosts without recent contact. Their instances will time out."),
     HostKind.RESTRICTED: ("banned or limited", "Hosts that are banned or limited, or whose volunteer is."),
