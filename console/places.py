@@ -22,7 +22,7 @@ from domain.units import BatchId, Instant, Seconds, later
 from jobs.ordering.ordering_pass import importance_of
 from priority.policies import LEVEL_TIERS, UNPAID_TIER
 from store.postgres import PostgresStore
-from web.moments import DASH, length, moment, number, percent
+from web.moments import DASH, length, moment, number, percent, plural
 
 RANKED = "logical_time"  # the policy that orders by rank values
 RULES = {  # policy -> its rule in words
@@ -230,7 +230,7 @@ def when_sent(
     >>> when_sent(PlaceShown(PlaceInOrder(4, 11), found), one, WorkAhead(1, 7))[1].partition("; ")[2]
     'besides 2 that are not sent now'
     >>> when_sent(PlaceShown(None, found), one, None)
-    ('all sent', '5 more waiting')
+    ('all sent', '5 retries or copies wait')
     >>> when_sent(PlaceShown(PlaceInOrder(2, 11), found, because="sent first"), one, None)
     ('2 of 11', 'sent first')
     >>> when_sent(PlaceShown(PlaceInOrder(1, 11), replace(found, tier=-40)), one, None)
@@ -246,7 +246,8 @@ def when_sent(
     if standing.breakdown is None:
         return "not ordered yet", ""
     if standing.at is None:
-        return "all sent", _stopped(batch, state) or f"{number(batch.counts.unsent)} more waiting"
+        waiting = plural(batch.counts.unsent, "retry or copy waits", "retries or copies wait")
+        return "all sent", _stopped(batch, state) or waiting
     place = f"{number(standing.at.place)} of {number(standing.at.of)}"
     return place, "; ".join(filter(None, (level_deciding(standing), _sending(batch, standing.at, ahead, state))))
 
